@@ -26,7 +26,7 @@ from bench.site import DAY, MAIN, START, TESTS, make_trial
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import Event, RunEvent
 from seatrial.journal.journal import read
-from seatrial.store import elapsed_series, pagination, queries, series
+from seatrial.store import pagination, queries, series
 from seatrial.store.ingest import sync
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
@@ -115,9 +115,7 @@ def of(function: Callable[..., object], *given: Any) -> Question:
 
 
 def of_points(trial: str, tests: Sequence[str]) -> Question:
-    return lambda store: elapsed_series.elapsed_points(
-        store, queries.trial(store, trial).row, tests
-    )
+    return lambda store: series.elapsed_points(store, queries.trial(store, trial).row, tests)
 
 
 def of_metric(function: Callable[..., object], filters: Filters) -> Question:

@@ -23,7 +23,7 @@ from bench.site import MAIN
 from seatrial.journal.journal import read
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
-from seatrial.store import elapsed_series, pagination, queries
+from seatrial.store import pagination, queries, series
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
@@ -52,7 +52,7 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     ),
     "elapsed over start of a test, 1e5 points": (
         f"SELECT elapsed, test_id, code FROM runs WHERE test = '{MAIN}'",
-        lambda store: elapsed_series.elapsed_points(store, 1, [MAIN]),
+        lambda store: series.elapsed_points(store, 1, [MAIN]),
     ),
 }
 

@@ -38,7 +38,6 @@ from seatrial.errors import SeatrialError
 from seatrial.journal.encoding import decode
 from seatrial.journal.journal import Journal
 from seatrial.store.ingest import synced
-from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.page import Page
 from seatrial.web.query import PageQuery
 from seatrial.web.render import as_json
@@ -176,9 +175,6 @@ class Asking(NamedTuple):
 def _data(folder: Path, number: int) -> list[Row]:
     """What each page's data takes, over a store of so many trials."""
     site = _site(folder, number)
-    began = time.process_time()
-    prepare(site)  # as a server does beforehand
-    print(f"prepared in {time.process_time() - began:.1f} s CPU", file=sys.stderr)
     limit = 0.1 if number == 1 else 0.3
     found: dict[str, Asking] = {}
     for page, path, query in _questions(site):

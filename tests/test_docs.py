@@ -29,8 +29,9 @@ from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
-from seatrial.studies.selection import KEYS, NUMBERS
+from seatrial.studies.selection import KEYS
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY

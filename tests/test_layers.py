@@ -183,6 +183,10 @@ def test_the_command_line_starts_without_what_few_commands_need() -> None:
     loaded = loaded_by("import seatrial.cli")
     assert "click" in loaded
     assert not loaded & set(HEAVY)
+    assert not loaded_by("import seatrial.cli.accept, seatrial.cli.run") & {*HEAVY, "msgspec"}
+    driver = loaded_by("import seatrial.cli.run_driver")
+    assert "asyncio" in driver
+    assert not driver & {"urllib3", "starlette", "numpy", "psycopg", "jinja2"}
 
 
 @pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])

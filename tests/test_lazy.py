@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.lazy import _LazyModule, np, yaml
+from seatrial.lazy import LazyModule, np, yaml
 
 SLOW_MODULE = """
 import time
@@ -46,7 +46,7 @@ def test_threads_wait_until_the_module_is_whole(
 ) -> None:
     (tmp_path / "slow_to_load.py").write_text(SLOW_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    module = _LazyModule("slow_to_load")
+    module = LazyModule("slow_to_load")
     start = threading.Barrier(8)
     found: list[object] = []
 

@@ -108,7 +108,7 @@ def links(count: int, seed: int, worse: float = 0.05) -> tuple[Tally, float]:
     for number in range(count):
         cut = number % 2 == 0
         planted = matrix(np.random.default_rng([seed, number]), 128, 8, 4, cut, worse)
-        told = all_pairs.survey(planted.matrix, "higher", groups=planted.groups)
+        told = all_pairs.survey(planted.matrix, groups=planted.groups)
         accused = {slow.name for slow in told.senders}
         wrong = len(accused - planted.slow) + len(told.receivers)
         results.append((len(accused & planted.slow), wrong))

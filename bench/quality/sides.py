@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from seatrial.store.by_case import CaseRuns
 from seatrial.studies.compare import compare_sides
-from seatrial.studies.selection import Member, Side
+from seatrial.studies.selection import Side
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]
@@ -62,7 +63,7 @@ def _side(text: str, figures: list[Array]) -> Side:
         text,
         [],
         [
-            Member(
+            CaseRuns(
                 *("app", {"row": str(number)}, "frost", "gcc", "", "", text, 1, 1, 1, "", []),
                 *({("rate", "MB/s", "higher"): values.tolist()}, {}),
             )

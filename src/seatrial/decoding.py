@@ -25,7 +25,7 @@ _made: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The decoder of a type. One at a time is made, as types may hold the same others."""
+    """Return the decoder of a type. One at a time is made, as types may hold the same others."""
     with _making:
         if kind not in _made:
             _made[kind] = msgspec.json.Decoder(kind)

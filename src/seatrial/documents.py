@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import types
-import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import inspect as shapes
+from msgspec.inspect import Field, Type
 
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
@@ -29,16 +29,24 @@ T = TypeVar("T")
 Step = str | int
 
 
-class _Invalid:
-    """Stands for a value that could not be decoded; its fault has been added."""
+INVALID: Any = object()  # stands for a value that could not be decoded; its fault has been added
 
-
-INVALID = _Invalid()
+# For each kind of type: the types of the values of YAML that it takes, and what it is called.
+_KINDS: dict[type[Type], tuple[tuple[type, ...], str]] = {
+    shapes.BoolType: ((bool,), "true or false"),
+    shapes.DictType: ((dict,), "a mapping"),
+    shapes.FloatType: ((int, float), "a number"),
+    shapes.IntType: ((int,), "a whole number"),
+    shapes.ListType: ((list,), "a list"),
+    shapes.NoneType: ((types.NoneType,), "empty"),
+    shapes.StrType: ((str,), "text"),
+    shapes.StructType: ((dict,), "a mapping"),
+}
 
 
 def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
-    """The value of ``node`` as ``shape`` (a msgspec Struct); None with faults added when it does
-    not fit. ``given`` are fields of the Struct that the file does not hold, such as its name."""
+    """Return ``node`` as ``shape`` (a msgspec Struct); None, with faults added, if it does not fit.
+    ``given`` are fields of the Struct that the file does not hold, such as its name."""
     own = Faults()
     value = decode_partly(node, shape, own, **given)
     faults.add_all(own)
@@ -46,69 +54,79 @@ def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | 
 
 
 def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
-    """As ``decode``, but with defaults in place of what does not fit, so that the rest can be
-    checked too. None only where the node is no mapping at all."""
+    """Decode, with defaults in place of what does not fit, so that the rest can be checked too.
+    Return None only if the node is no mapping."""
     value = _decode_struct(node, cast(Any, shape), faults, "", given)
     return None if value is INVALID else cast(T, value)
 
 
-class _Option(NamedTuple):
-    """One of the alternatives of a type: what it takes, what is inside it, its only values, the
-    bounds of a number, and the only names of a mapping."""
-
-    shape: Any
-    accepts: tuple[type, ...]
-    is_struct: bool = False
-    inner: Any = None
-    words: tuple[Any, ...] | None = None
-    bounds: tuple[Meta, ...] = ()
-    names: tuple[str, ...] = ()
-
-
-def _decode(node: YamlNode, shape: Any, faults: Faults, key: str) -> Any:
+def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
     options, value = _options(shape), node.value
     for option in options:
-        if type(value) in option.accepts and (option.words is None or value in option.words):
+        if _takes(option, value):
             return _decode_option(node, option, faults, key)
     for option in options:
-        if option.shape is int and isinstance(value, float) and value.is_integer():
+        if isinstance(option, shapes.IntType) and isinstance(value, float) and value.is_integer():
             return _decode_option(YamlNode(int(value), node.place), option, faults, key)
     expected = " or ".join(dict.fromkeys(_say(option) for option in options))
     faults.add(node.place, key, f"{_show(value)} is not {expected}{_remedy(value, options)}")
     return INVALID
 
 
-def _remedy(value: Any, options: tuple[_Option, ...]) -> str:
-    if isinstance(value, int | float) and any(option.shape is str for option in options):
+def _options(shape: Type) -> list[Type]:
+    """Return the alternatives of a type."""
+    if isinstance(shape, shapes.Metadata):
+        return _options(shape.type)
+    if isinstance(shape, shapes.UnionType):
+        return [option for part in shape.types for option in _options(part)]
+    return [shape]
+
+
+def _takes(option: Type, value: Any) -> bool:
+    if isinstance(option, shapes.LiteralType):
+        return any(value == word and type(value) is type(word) for word in option.values)
+    return type(value) in _KINDS[type(option)][0]
+
+
+def _say(option: Type) -> str:
+    if isinstance(option, shapes.LiteralType):
+        return "one of " + ", ".join(map(str, option.values))
+    return _KINDS[type(option)][1]
+
+
+def _remedy(value: Any, options: list[Type]) -> str:
+    if isinstance(value, int | float) and any(isinstance(each, shapes.StrType) for each in options):
         return "; put it in quotes if it is meant as text"
-    if isinstance(value, Scalar) and any(option.accepts == (list,) for option in options):
+    if isinstance(value, Scalar) and any(isinstance(each, shapes.ListType) for each in options):
         return f"; write [{value}]" if len(str(value)) < 30 else "; put it in [ ]"
     return ""
 
 
-def _decode_option(node: YamlNode, option: _Option, faults: Faults, key: str) -> Any:
-    if option.is_struct:
-        return _decode_struct(node, option.shape, faults, key, {})
-    inner = option.inner
-    if isinstance(node.value, list):
-        items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(node.value)]
+def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> Any:
+    value = node.value
+    if isinstance(option, shapes.StructType):
+        return _decode_struct(node, option.cls, faults, key, {})
+    if isinstance(option, shapes.ListType):
+        inner = option.item_type
+        items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
         return INVALID if any(item is INVALID for item in items) else items
-    if isinstance(node.value, dict):
-        for name in node.value:
-            if option.names and name not in option.names:
-                text = f"is not one of {', '.join(option.names)}"
+    if isinstance(option, shapes.DictType):
+        names = option.key_type.values if isinstance(option.key_type, shapes.LiteralType) else value
+        for name in value:
+            if name not in names:
+                text = f"is not one of {', '.join(map(str, names))}"
                 faults.add(node.keys[name], f"{key}.{name}", text)
-        found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in node.value.items()}
+        inner = option.value_type
+        found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in value.items()}
         return {name: value for name, value in found.items() if value is not INVALID}
-    for bound in option.bounds:
-        if said := _beyond(node.value, bound):
-            faults.add(node.place, key, f"{_show(node.value)} {said}")
-            return INVALID
-    return float(node.value) if option.shape is float else node.value
+    if isinstance(option, shapes.IntType | shapes.FloatType) and (said := _beyond(value, option)):
+        faults.add(node.place, key, f"{_show(value)} {said}")
+        return INVALID
+    return float(value) if isinstance(option, shapes.FloatType) else value
 
 
-def _beyond(value: float, bound: Meta) -> str:
-    """How a number is outside its bounds; "" when it is inside."""
+def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
+    """Return how a number is outside its bounds; "" if it is inside."""
     if bound.ge is not None and value < bound.ge:
         return f"is less than {bound.ge}"
     if bound.gt is not None and value <= bound.gt:
@@ -142,55 +160,21 @@ def _decode_struct(
     return shape(**values)
 
 
-def _blank(shape: Any) -> Any:
-    """Stands in a value whose fault has been added, so that its other fields can be checked."""
+def _blank(shape: Type) -> Any:
+    """Return a value in place of one whose fault has been added, so that others can be checked."""
     option = _options(shape)[0]
-    if option.is_struct:
-        fields = _fields(option.shape).values()
-        return option.shape(**{f.name: _blank(f.type) for f in fields if f.required})
-    return option.words[0] if option.words else option.accepts[0]()
+    if isinstance(option, shapes.StructType):
+        return option.cls(**{f.name: _blank(f.type) for f in option.fields if f.required})
+    if isinstance(option, shapes.LiteralType):
+        return option.values[0]
+    return _KINDS[type(option)][0][0]()
 
 
 @functools.cache
-def _fields(shape: type[msgspec.Struct]) -> dict[str, _Field]:
-    """The fields of a Struct by the key that files use."""
-    hints = typing.get_type_hints(shape, include_extras=True)
-    fields = msgspec.structs.fields(shape)
-    return {f.encode_name: _Field(f.name, hints[f.name], f.required) for f in fields}
-
-
-class _Field(NamedTuple):
-    name: str
-    type: Any
-    required: bool
-
-
-@functools.cache
-def _options(shape: Any, bounds: tuple[Meta, ...] = ()) -> tuple[_Option, ...]:
-    """The alternatives of a type, with Annotated and Union taken apart."""
-    origin, arguments = typing.get_origin(shape), typing.get_args(shape)
-    if origin is Annotated:
-        metas = tuple(m for m in arguments[1:] if isinstance(m, Meta))
-        return _options(arguments[0], (*bounds, *metas))
-    if origin in (typing.Union, types.UnionType):
-        return tuple(option for part in arguments for option in _options(part, bounds))
-    if origin is Literal:
-        return (_Option(shape, tuple({type(word) for word in arguments}), words=arguments),)
-    if shape in (int, float):
-        return (_Option(shape, (int, float) if shape is float else (int,), bounds=bounds),)
-    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-        return (_Option(shape, (dict,), is_struct=True),)
-    inner = arguments[-1] if arguments else None
-    names = typing.get_args(arguments[0]) if origin is dict else ()
-    return (_Option(shape, (origin or shape,), inner=inner, names=names),)
-
-
-def _say(option: _Option) -> str:
-    if option.words:
-        return "one of " + ", ".join(str(word) for word in option.words)
-    words = {list: "a list", dict: "a mapping", str: "text", int: "a whole number"}
-    words |= {bool: "true or false", types.NoneType: "empty"}
-    return "a number" if option.shape is float else words[option.accepts[0]]
+def _fields(shape: type[msgspec.Struct]) -> dict[str, Field]:
+    """Return the fields of a Struct by the key that files use."""
+    about = cast(shapes.StructType, shapes.type_info(shape))
+    return {field.encode_name: field for field in about.fields}
 
 
 def _show(value: Any) -> str:
@@ -204,7 +188,7 @@ def _show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(name: str, fields: dict[str, _Field], given: dict[str, Any]) -> str:
+def _nearest(name: str, fields: dict[str, Field], given: dict[str, Any]) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
     return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
 
@@ -223,7 +207,6 @@ class Spot(NamedTuple):
     key: tuple[Step, ...] = ()
 
     def inside(self, *key: Step) -> Spot:
-        """A value inside this one."""
         return self._replace(key=(*self.key, *key))
 
     def fault(self, message: str, *key: Step) -> None:
@@ -234,22 +217,15 @@ class Spot(NamedTuple):
             self.faults.add(self.node.place_of(*whole), text, message)
 
     def given(self, *key: Step) -> bool:
-        """Whether the file gives a value for a key inside."""
-        node = self.node
+        """Return whether the file gives a value for a key inside."""
+        node: YamlNode | None = self.node
         for step in (*self.key, *key):
-            inside = node.value
-            if isinstance(step, str):
-                found = inside.get(step) if isinstance(inside, dict) else None
-            else:
-                found = inside[step] if isinstance(inside, list) and step < len(inside) else None
-            if found is None:
-                return False
-            node = found
-        return True
+            node = node.child(step) if node is not None else None
+        return node is not None
 
     def parsed(self, parse: Callable[[Any], T], value: Any, *key: Step) -> T | None:
-        """What ``parse`` makes of a value inside, such as the seconds of a duration; None with a
-        fault added where it raises ValueError."""
+        """Return what ``parse`` makes of a value inside, such as the seconds of a duration; None,
+        with a fault added, if it raises ValueError."""
         try:
             return parse(value)
         except ValueError as error:
@@ -258,7 +234,7 @@ class Spot(NamedTuple):
 
 
 def key_text(key: Sequence[Step]) -> str:
-    """A key as faults show it: ``components[0].tests.cm4.share``."""
+    """Return a key as faults show it: ``components[0].tests.cm4.share``."""
     text = ""
     for step in key:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -266,36 +242,20 @@ def key_text(key: Sequence[Step]) -> str:
 
 
 def _related(key: str, other: str) -> bool:
-    """Whether one of two keys is, or is part of, the other."""
+    """Return whether one of two keys is, or is part of, the other."""
     shorter, longer = sorted((key, other), key=len)
     return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
-    """The JSON Schema of a file's shape, as editors use it. Where a file may inherit, one that does
-    need not have what it takes over: no key of it is required but ``inherits`` itself."""
+    """Return the JSON Schema of a file's shape, as editors use it. Where a file may inherit, one
+    that does need not have what it takes over: no key of it is required but ``inherits`` itself."""
     schema = msgspec.json.schema(shape)
-    root = shape.__name__
     if "inherits" in _fields(shape):
-        whole = schema["$defs"]
-        partial = {f"{_INHERITING}{name}": _nothing_required(part) for name, part in whole.items()}
-        partial[f"{_INHERITING}{root}"]["required"] = ["inherits"]
-        schema["$defs"] = {**whole, **partial}
-        heir = {"$ref": f"#/$defs/{_INHERITING}{root}"}
+        template = "#/$defs/Inheriting{name}"
+        (heir,), parts = msgspec.json.schema_components((shape,), ref_template=template)
+        for name, part in parts.items():
+            required = ["inherits"] if name == shape.__name__ else []
+            schema["$defs"][f"Inheriting{name}"] = {**part, "required": required}
         schema = {"anyOf": [{"$ref": schema.pop("$ref")}, heir], **schema}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
-
-
-_INHERITING = "Inheriting"
-
-
-def _nothing_required(part: Any) -> Any:
-    """A copy of a part of a schema that requires no key, and refers to copies like itself."""
-    if isinstance(part, list):
-        return [_nothing_required(item) for item in part]
-    if not isinstance(part, dict):
-        return part
-    copy = {key: _nothing_required(value) for key, value in part.items() if key != "required"}
-    if "$ref" in copy:
-        copy["$ref"] = copy["$ref"].replace("#/$defs/", f"#/$defs/{_INHERITING}")
-    return copy

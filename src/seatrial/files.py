@@ -22,7 +22,7 @@ SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
-    """A regular file for reading. ``follow``: the name itself may be a link."""
+    """Open a regular file for reading. ``follow``: the name itself may be a link."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     try:
@@ -37,7 +37,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
 
 
 def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
-    """The bytes of a regular file that has at most ``limit``."""
+    """Return the bytes of a regular file that has at most ``limit``."""
     with open_regular(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:

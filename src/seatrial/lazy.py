@@ -14,11 +14,11 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-__all__ = ["futures", "jinja2", "multiprocessing", "nodeset", "np", "yaml"]
+__all__ = ["LazyModule", "futures", "jinja2", "multiprocessing", "nodeset", "np", "yaml"]
 
 
-class _LazyModule(ModuleType):
-    """Stand for a module, and hold its attributes from the first use on."""
+class LazyModule(ModuleType):
+    """Stand for the module of a name, and hold its attributes from the first use on."""
 
     def __getattr__(self, name: str) -> object:
         module = importlib.import_module(self.__name__)
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
-    futures = _LazyModule("concurrent.futures")
-    jinja2 = _LazyModule("jinja2")
-    multiprocessing = _LazyModule("multiprocessing")
-    nodeset = _LazyModule("ClusterShell.NodeSet")
-    np = _LazyModule("numpy")
-    yaml = _LazyModule("yaml")
+    futures = LazyModule("concurrent.futures")
+    jinja2 = LazyModule("jinja2")
+    multiprocessing = LazyModule("multiprocessing")
+    nodeset = LazyModule("ClusterShell.NodeSet")
+    np = LazyModule("numpy")
+    yaml = LazyModule("yaml")

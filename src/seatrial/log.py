@@ -36,11 +36,9 @@ def logger(name: str) -> logging.Logger:
 
 @contextlib.contextmanager
 def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
-    """Write the messages of all loggers of Seatrial to a file while the block runs.
-
-    ``level``: the least of the ``LEVELS`` that is written. The folder of the file is made if the
-    one above it is there.
-    """
+    """Write the messages of all loggers of Seatrial to a file while the block runs. ``level``: the
+    least of the ``LEVELS`` that is written. The folder of the file is made if the one above it is
+    there."""
     handler = _File(file, maxBytes=MAX_BYTES, backupCount=FILES - 1, encoding="utf-8", delay=True)
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger(_ROOT)

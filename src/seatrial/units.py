@@ -25,8 +25,8 @@ def better_of(text: str) -> Better:
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)", re.ASCII)
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?", re.ASCII)
+_CLOCK = re.compile(r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)", re.ASCII)
+_DAYS = re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
 _LONGEST_TEXT = 64
@@ -34,9 +34,9 @@ _LONGEST_SECONDS = 10 * 365 * 86400
 
 
 def seconds(text: str | int | float) -> float:
-    """Seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d``, or as Slurm has it:
-    ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours[:minutes[:seconds]]``. Raises
-    ValueError with a remedy."""
+    """Return the seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d``, or as Slurm
+    has it: ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours[:minutes[:seconds]]``.
+    Raises ValueError with a remedy."""
     if isinstance(text, bool):
         raise ValueError(f"{text!r} is not a duration; write e.g. 90s, 5m or 1h30m")
     value = _seconds_of_text(text.strip()) if isinstance(text, str) else float(text)
@@ -46,14 +46,14 @@ def seconds(text: str | int | float) -> float:
 
 
 def span_of(text: str | int | float) -> float:
-    """As ``seconds``, but 0 (or ``0h``) is one, too: none at all."""
+    """Return the seconds of a duration that may be 0 (or ``0h``)."""
     if isinstance(text, str) and _NOTHING.fullmatch(text.strip()):
         return 0.0
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 
 def moment_of(text: str, now: float | None = None) -> int:
-    """The time in ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
+    """Return the ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
     ``2026-11-20T14:03``, ``2h``; ``now`` in seconds. Raises ValueError with a remedy."""
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * SECOND_NS)
@@ -72,12 +72,8 @@ def moment_of(text: str, now: float | None = None) -> int:
 
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
-    if clock := _CLOCK.fullmatch(short):
-        hours, minutes, rest = (int(part or 0) for part in clock.groups())
-        return float(hours * 3600 + minutes * 60 + rest)
-    if clock := _DAYS.fullmatch(short):
-        days, hours, minutes, rest = (int(part or 0) for part in clock.groups())
-        return float(days * 86400 + hours * 3600 + minutes * 60 + rest)
+    if clock := _CLOCK.fullmatch(short) or _DAYS.fullmatch(short):
+        return sum(int(part or 0) * _UNIT_SECONDS[unit] for unit, part in clock.groupdict().items())
     parts = _DURATION_PART.findall(short)
     if not parts or _DURATION_PART.sub("", short).strip() or short != text:
         raise ValueError(f"{short!r} is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00")
@@ -85,7 +81,7 @@ def _seconds_of_text(text: str) -> float:
 
 
 def bytes_of(text: str | int) -> int:
-    """Bytes of a size: a number of bytes, ``64MiB`` (2^20), ``64MB`` (10^6) or ``64M`` (2^20, as
+    """Return the bytes of a size: a number, ``64MiB`` (2^20), ``64MB`` (10^6) or ``64M`` (2^20, as
     in Slurm). Raises ValueError with a remedy."""
     if isinstance(text, int) and not isinstance(text, bool):
         if text < 0:
@@ -102,7 +98,7 @@ def bytes_of(text: str | int) -> int:
 
 
 def share_of(text: str | float) -> float:
-    """A share: a number (``0.05``) or per cent (``5%``). Raises ValueError with a remedy."""
+    """Return a share: a number (``0.05``) or per cent (``5%``). Raises ValueError."""
     if isinstance(text, str):
         found = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
         if not found:
@@ -114,7 +110,7 @@ def share_of(text: str | float) -> float:
 
 
 def show_seconds(value: float) -> str:
-    """A duration as a person reads it, in two units at most: ``1.3 s``, ``3 d 4 h``."""
+    """Return a duration for people, in two units at most: ``1.3 s``, ``3 d 4 h``."""
     if value < 0.9995:
         return f"{1000 * value:.3g} ms"
     if value < 60:
@@ -127,7 +123,7 @@ def show_seconds(value: float) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """A size as a person reads it: ``512 B``, ``1.5 MiB``."""
+    """Return a size for people: ``512 B``, ``1.5 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
@@ -136,7 +132,7 @@ def show_bytes(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things: ``1 run``, ``2 runs``."""
+    """Return a number of things: ``1 run``, ``2 runs``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -147,18 +143,20 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def show_number(value: float | None) -> str:
-    """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``; "" for
-    none."""
+    """Return a figure with four significant digits: ``5694``, ``0.4213``; "" for none."""
     if value is None:
         return ""
     if value == 0:
         return "0"
-    magnitude = abs(value)
-    if 1e-3 <= magnitude < 1e7:
-        if magnitude >= 1000:
-            return f"{value:.0f}"
-        return f"{value:.4g}"
+    if 1e-3 <= abs(value) < 1e7:
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:.3e}"
+
+
+def show_share(value: float) -> str:
+    """Return a share in per cent, with four digits; less than all is never shown as 100."""
+    digits = 4 if value == 1 or f"{100 * value:.4g}" != "100" else 8
+    return f"{100 * value:.{digits}g} %"
 
 
 def show_unit(unit: str, form: str = " {}") -> str:
@@ -172,7 +170,7 @@ def show_figure(value: float, unit: str) -> str:
 
 
 def unfit(value: float) -> str:
-    """Why a figure cannot be judged; "" where it can."""
+    """Return why a figure cannot be judged; "" if it can."""
     if not math.isfinite(value):
         return "not a finite number"
     if abs(value) > MAX_FIGURE:
@@ -183,7 +181,7 @@ def unfit(value: float) -> str:
 
 
 def unfit_of(values: Sequence[float]) -> str:
-    """How many of these figures cannot be judged, and why; "" where all can."""
+    """Return how many of these figures cannot be judged, and why; "" if all can."""
     if values and min(values) >= 1 / MAX_FIGURE and sum(values) <= MAX_FIGURE:  # NaN is neither
         return ""
     reasons = Counter(filter(None, map(unfit, values)))

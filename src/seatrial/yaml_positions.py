@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +46,7 @@ class Faults:
 
     @property
     def texts(self) -> list[str]:
-        """Each fault once, by file and line."""
+        """Return each fault once, by file and line."""
         return sorted(self.found, key=lambda text: self.found[text][0])
 
     def add(self, place: SourceLocation, key: str, message: str) -> None:
@@ -74,18 +75,22 @@ class YamlNode:
     place: SourceLocation
     keys: dict[str, SourceLocation] = field(default_factory=dict)
 
+    def child(self, step: str | int) -> YamlNode | None:
+        """Return the value of a key or at an index, if there is one."""
+        inside = self.value
+        if isinstance(step, str):
+            return inside.get(step) if isinstance(inside, dict) else None
+        return inside[step] if isinstance(inside, list) and step < len(inside) else None
+
     def place_of(self, *path: str | int) -> SourceLocation:
-        """The place of a value inside this one, as near as the file goes."""
+        """Return the place of a value inside this one, as near as the file goes."""
         node, place = self, self.place
         for step in path:
-            if isinstance(step, str) and isinstance(node.value, dict) and step in node.value:
-                place = node.keys[step]
-                node = node.value[step]
-            elif isinstance(step, int) and isinstance(node.value, list) and step < len(node.value):
-                node = node.value[step]
-                place = node.place
-            else:
+            found = node.child(step)
+            if found is None:
                 break
+            place = node.keys[step] if isinstance(step, str) else found.place
+            node = found
         return place
 
 
@@ -93,29 +98,23 @@ class YamlNode:
 
 
 def read(path: Path, faults: Faults) -> YamlNode | None:
-    """Read a YAML file; None when it cannot be read, with the faults added."""
+    """Read a YAML file; return None, with the faults added, if it cannot be read."""
     try:
         status = path.stat()
-        regular = stat.S_ISREG(status.st_mode)
-        data = path.read_bytes() if regular and status.st_size <= MAX_FILE_BYTES else b""
+        if not stat.S_ISREG(status.st_mode):
+            fault = "is not a regular file; write a text file in its place"
+        elif status.st_size > MAX_FILE_BYTES:
+            fault = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
+        else:
+            return parse(path.read_bytes(), path, faults)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        faults.add(SourceLocation(path, 1), "", f"cannot be read: {reason}")
-        return None
-    if not regular:
-        faults.add(
-            SourceLocation(path, 1), "", "is not a regular file; write a text file in its place"
-        )
-        return None
-    if status.st_size > MAX_FILE_BYTES:
-        text = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
-        faults.add(SourceLocation(path, 1), "", text)
-        return None
-    return parse(data, path, faults)
+        fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    faults.add(SourceLocation(path, 1), "", fault)
+    return None
 
 
 def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
-    """As ``read``, for bytes at hand; ``path`` is only named in faults."""
+    """Read YAML from bytes; ``path`` is only named in faults."""
     try:
         return _Reader(data.decode("utf-8"), path, faults).document()
     except UnicodeDecodeError as error:
@@ -148,6 +147,7 @@ class _Reader:
 
     def __init__(self, text: str, path: Path, faults: Faults) -> None:
         self.loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        self._next: Callable[[], Any] = self.loader.get_event
         self.path = path
         self.faults = faults
         self.count = 0
@@ -155,22 +155,19 @@ class _Reader:
 
     def document(self) -> YamlNode | None:
         try:
-            self.loader.get_event()  # the start of the stream
+            self._next()  # the start of the stream
             start = self._next()
             if start.__class__.__name__ == "StreamEndEvent":
                 self.faults.add(SourceLocation(self.path, 1), "", "is empty")
                 return None
             root = self.node(self._next(), "", 0)
-            self.loader.get_event()  # the end of the document
+            self._next()  # the end of the document
             after = self._next()
             if after.__class__.__name__ != "StreamEndEvent":
                 raise _Refused(self._place(after), "a second document starts; remove the ---")
             return root
         finally:
             self.loader.dispose()
-
-    def _next(self) -> Any:
-        return self.loader.get_event()
 
     def _place(self, event: Any) -> SourceLocation:
         return SourceLocation(self.path, event.start_mark.line + 1)

@@ -114,7 +114,8 @@ class Story:
         return run_id
 
     def history(self, nodes: Any = NODES) -> TrialHistory:
-        history = TrialHistory(self.cases, self.policy, nodes)
+        names = [f"n{i + 1}" for i in range(nodes)] if isinstance(nodes, int) else nodes
+        history = TrialHistory(self.cases, self.policy, names)
         for event in sorted(self.events, key=lambda event: event.time):
             history.apply(event)
         return history

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.acceptance.status import Status, status
 from seatrial.cli.plots import BLOCKS, PLAIN
-from seatrial.cli.status_table import print_status
+from seatrial.cli.status_table import print_json, print_status
 from seatrial.conduct.policy import Entry, ThrottleRule, Window
 from seatrial.journal.codes import FAILED
 from seatrial.journal.events import (
@@ -157,7 +157,7 @@ def test_sub_phases_are_shown_where_there_are_several(
     first, second = lines[at_title + 1 : at_title + 3]
     assert first.split()[0] == "1" and first.endswith("2 h 30 m       1  maintenance")
     assert second.split()[0] == "2" and "1 h 0 m" in second
-    print_status([stands(story)], "json")
+    print_json([stands(story)])
     (found,) = msgspec.json.decode(capsys.readouterr().out)
     assert found["sub_phases"][0] == {
         "number": 1,
@@ -187,7 +187,7 @@ def test_its_course_is_drawn_in_signs_that_the_output_has(
 
 
 def test_it_is_json_for_programs(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
-    print_status([stands(story)], "json")
+    print_json([stands(story)])
     (found,) = msgspec.json.decode(capsys.readouterr().out)
     assert found["parts"][0]["test"] == "a"
     assert found["criteria"][0][0]["numbers"]["cause"] == "idle"

@@ -54,8 +54,8 @@ def test_a_trial_that_has_not_begun_has_none() -> None:
     assert sub_phases([], [], at(1)) == []
 
 
-@pytest.mark.parametrize(("why", "said"), [("again", "given up: again"), ("", "given up")])
-def test_a_trial_that_was_given_up_says_so(why: str, said: str) -> None:
+@pytest.mark.parametrize(("why", "said"), [("again", "abandoned: again"), ("", "abandoned")])
+def test_an_abandoned_trial_says_so(why: str, said: str) -> None:
     story = Story(cases_of(1))
     story.tell(1, TrialAbandoned, reason=why)
     assert found(story, 2)[-1].ended_by == said

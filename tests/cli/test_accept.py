@@ -53,7 +53,7 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
     assert changed in control(place, "status").out
     refused = control(place, "abandon", "by mistake")
     assert refused.code == 2, refused.said
-    assert "it has ended and is complete" in refused.err
+    assert "it is complete, and cannot be abandoned" in refused.err
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert shown.code == 0
     (one,) = json.loads(shown.out)

@@ -180,7 +180,7 @@ def test_a_note_of_what_is_planned_says_so(tmp_path: Path) -> None:
     [
         ([], "give a text"),
         (["x", "--list"], "give a text"),
-        (["x", "--at", "soon"], "--at: 'soon' is no time"),
+        (["x", "--at", "soon"], "'--at': 'soon' is no time"),
         (["x", "-m", "frost"], "no machine 'frost'"),
         (["--remove", "x"], "'x' is no note"),
         ([" "], "needs a text"),

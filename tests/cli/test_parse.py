@@ -50,7 +50,7 @@ def test_figures_of_stdin_whatever_ends_its_lines() -> None:
         (["osu", "-"], b"# OSU \x1b[31m\n", r"stdin: is not a whole osu output: .*\\x1b\[31m"),
         (["stream", "-"], b"x" * ((16 << 20) + 1), "stdin has more than 16.0? MiB"),
         (["stream", "/no/such"], b"", "/no/such is missing"),
-        (["stream", "."], b"", "is a directory"),
+        (["stream", "."], b"", "it is a folder"),
         (["strem", "-"], b"", "did you mean 'stream'"),
         (["stream"], b"", "name a format and a file"),
         ([], b"", "--list"),

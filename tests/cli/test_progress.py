@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -15,7 +16,7 @@ def test_nothing_is_said_of_a_trial_before_its_journal_is_read(
     """Another driver may have it, and what is left of it is not known yet."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     progress = Progress(quiet=False)
-    with progress:
+    with closing(progress):
         assert progress._live is None
         progress.on_open(2, 3)
         assert progress._live is not None

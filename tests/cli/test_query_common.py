@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import cli
-from seatrial.cli.tables import TableColumn, fold, table
+from seatrial.cli.tables import TextTable, fold
 from seatrial.journal import codes
 from seatrial.verify.reading import plain_line
 from tests.programs import LONG_S
@@ -478,8 +478,8 @@ def test_plain_text_is_always_printable(text: str) -> None:
 
 
 def test_a_table_is_aligned_and_drops_empty_columns() -> None:
-    columns = [TableColumn("name"), TableColumn("none"), TableColumn("number", right=True)]
-    found = table(columns, [["a", "", "1"], ["日本", "", "10\n"]]).split("\n")
+    rows: list[list[object]] = [["a", "", 1], ["日本", None, "10\n"]]
+    found = str(TextTable("name | none | number>", rows)).split("\n")
     assert found[1:] == ["a          1", "日本    10\\n"]
     assert "none" not in found[0]
 

@@ -27,7 +27,7 @@ from seatrial.journal.events import (
 )
 from seatrial.trial.driver import Driver
 from seatrial.trial.folder import TrialOptions, create
-from seatrial.trial.observer import Silent
+from seatrial.trial.observer import Observer
 from seatrial.trial.prepare import new_tag, prepare_trial
 from tests.programs import Workplace, until
 
@@ -684,7 +684,7 @@ def test_what_the_system_refuses_is_told_in_a_line(
 
 
 def test_an_observer_is_told_how_far_the_trial_is(place: Workplace) -> None:
-    class Watching(Silent):
+    class Watching(Observer):
         opened: ClassVar[list[tuple[int, int]]] = []
 
         def on_open(self, finished: int, wanted: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.cli import summary
-from seatrial.cli.tables import TableColumn, fold, table
+from seatrial.cli.tables import TextTable, fold
 
 CASE = "sort{size=1000000}@gcc-openmpi"
 SUMMARY = [
@@ -27,7 +27,7 @@ def rows_of(text: str) -> list[str]:
 
 
 def test_a_summary_fits_and_breaks_no_number() -> None:
-    text = unstyle(table(summary.COLUMNS, SUMMARY))
+    text = unstyle(str(TextTable(summary.COLUMNS, SUMMARY)))
     assert all(len(line) <= 80 for line in text.splitlines()), text
     words = text.split()
     for whole in ("sort{", "size=1000000}", "gcc-", "openmpi", "Msteps/s", "912.8", "performance"):
@@ -42,21 +42,16 @@ def test_a_unit_is_not_broken() -> None:
 
 def test_white_space_at_the_end_of_a_line_needs_no_room() -> None:
     assert fold("one two six", 7) == ["one two ", "six"]
-    text = table([TableColumn("a", folds=True), TableColumn("b")], [["one two six " * 9, "x" * 68]])
+    text = str(TextTable("a~ | b", [["one two six " * 9, "x" * 68]]))
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_what_is_spared_is_said() -> None:
-    columns = [
-        TableColumn("name"),
-        TableColumn("sd", spare=2),
-        TableColumn("max", spare=1),
-        TableColumn("n"),
-    ]
-    text = unstyle(table(columns, [["x" * 60, "1" * 9, "2" * 9, "3"]]))
+    columns = "name | sd?2 | max>?1 | n"
+    text = unstyle(str(TextTable(columns, [["x" * 60, "1" * 9, "2" * 9, 3]])))
     assert text.splitlines()[-1] == "(too narrow to show sd)"
     assert "max" in text.splitlines()[0]
-    assert "narrow" not in table(columns, [["x", "1", "2", "3"]])
+    assert "narrow" not in str(TextTable(columns, [["x", 1, 2.5, None]]))
 
 
 @given(
@@ -64,11 +59,6 @@ def test_what_is_spared_is_said() -> None:
     st.booleans(),
 )
 def test_no_table_is_wider_than_the_screen(rows: list[tuple[str, ...]], folds: bool) -> None:
-    columns = [
-        TableColumn("one", folds=True),
-        TableColumn("two", right=True),
-        TableColumn("three", folds=folds),
-    ]
-    found = unstyle(table(columns, rows))
+    found = unstyle(str(TextTable(f"one~ | two> | three{'~' if folds else ''}", rows)))
     if found.isascii():
         assert all(len(line) <= 80 for line in found.split("\n"))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
+from seatrial.conduct.commands import Decision, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.retry_policy import MAX_LOSSES
 from seatrial.journal.codes import CANCELLED, LOST, PASS
@@ -72,34 +72,32 @@ class Model:
 
     # ---- what the driver does -------------------------------------------------------------
 
-    def step(self) -> list[Command]:
+    def step(self) -> Decision:
         """Ask, check, and carry out."""
-        commands = self.conductor.decide()
-        assert self.conductor.decide() == commands
-        self._check_finish(commands)
-        for command in commands:
-            self._carry_out(command)
-        self.check()
-        return commands
-
-    def _carry_out(self, command: Command) -> None:
-        if isinstance(command, Launch):
-            assert not self.held
-            assert command.run_id not in self.launched, "launched twice"
-            self.launched.add(command.run_id)
-            self.running[command.run_id] = command.case
-            self.note(RunSubmitted, command.run_id, command.case)
-        elif isinstance(command, StartBuild):
-            assert not self.held
-            assert command.key not in self.building, "built twice"
-            self.building.add(command.key)
-            self.built[command.key] += 1
-            self.note(BuildStarted, key=command.key)
-        elif isinstance(command, Reject):
+        decision = self.conductor.decide()
+        assert self.conductor.decide() == decision
+        self._check_finish(decision)
+        for command in decision.rejects:
             assert not self.held
             self._verdict(command.run_id, command.case, command.code)
-        elif isinstance(command, Cancel):
-            assert command.run_id in self.running or command.run_id in self.unjudged
+        for key in decision.builds:
+            assert not self.held
+            assert key not in self.building, "built twice"
+            self.building.add(key)
+            self.built[key] += 1
+            self.note(BuildStarted, key=key)
+        for launch in decision.launches:
+            self._launch(launch)
+        assert self.running.keys() | self.unjudged.keys() >= set(decision.cancels)
+        self.check()
+        return decision
+
+    def _launch(self, launch: Launch) -> None:
+        assert not self.held
+        assert launch.run_id not in self.launched, "launched twice"
+        self.launched.add(launch.run_id)
+        self.running[launch.run_id] = launch.case
+        self.note(RunSubmitted, launch.run_id, launch.case)
 
     def note(
         self, kind: type[Event], /, run_id: str = "", case: int | None = None, **more: Any
@@ -179,17 +177,19 @@ class Model:
         for number, case in enumerate(self.cases):
             assert self.done[number] <= case.repeat
 
-    def _check_finish(self, commands: Sequence[Command]) -> None:
+    def _check_finish(self, decision: Decision) -> None:
         complete = self.done.total() == self.wanted
         due = self.idle and (self.held or complete)
-        finishes = [command for command in commands if isinstance(command, Finish)]
+        finish = decision.finish
         if due:
-            assert commands == finishes
-            assert [finish.complete for finish in finishes] == [complete]
-            assert complete or finishes[0].reason
+            assert finish is not None
+            assert decision == Decision(finish=finish)
+            assert finish.complete == complete
+            assert complete or finish.reason
         else:
-            assert not finishes
-            assert commands or not self.idle, "nothing to do, and nothing to wait for"
+            assert finish is None
+            waits = decision.wake is not None or not self.idle
+            assert waits or not decision.idle, "nothing to do, and nothing to wait for"
 
     def check_complete(self) -> None:
         assert {n: case.repeat for n, case in enumerate(self.cases)} == dict(self.done)

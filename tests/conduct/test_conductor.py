@@ -13,7 +13,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
+from seatrial.conduct.commands import Decision, Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Answer, Entry, Policy
 from seatrial.conduct.retry_policy import MAX_LOSSES
@@ -124,7 +124,7 @@ class AnyTrial(RuleBasedStateMachine):
         for _ in range(500):
             if model.held:
                 model.resume()
-            if any(isinstance(command, Finish) for command in model.step()):
+            if model.step().finish is not None:
                 break
             for key in sorted(model.building):
                 model.end_build(key, 0)
@@ -147,9 +147,8 @@ TestAnyTrial.settings = settings(
 def drive(model: Model, code: int = PASS.number) -> Finish:
     """See a trial through: every build is good, every run comes to that verdict."""
     for _ in range(1000):
-        for command in model.step():
-            if isinstance(command, Finish):
-                return command
+        if (finish := model.step().finish) is not None:
+            return finish
         for key in sorted(model.building):
             model.end_build(key, 0)
         for run_id in list(model.running):
@@ -157,8 +156,8 @@ def drive(model: Model, code: int = PASS.number) -> Finish:
     raise AssertionError("the trial never comes to an end")
 
 
-def launches(commands: list[Command]) -> list[int]:
-    return [command.case for command in commands if isinstance(command, Launch)]
+def launches(decision: Decision) -> list[int]:
+    return [launch.case for launch in decision.launches]
 
 
 def test_every_case_gets_its_repeats_and_their_ids_are_distinct() -> None:
@@ -188,28 +187,25 @@ def test_what_others_cancel_is_made_good_as_the_policy_says(answer: Answer, runs
     conductor = Conductor("tag", [case], Limits(room=1), Policy(entries=[entry], entry_of=[0]))
     launched = 0
     for time in range(1, 10):
-        for command in conductor.decide(time):
-            if isinstance(command, Launch):
-                launched += 1
-                about: Any = {"time": time, "case": case.id, "run_id": command.run_id}
-                conductor.apply(RunSubmitted(**about))
-                conductor.apply(JobStarted(**about))
-                conductor.apply(JobEnded(code=CANCELLED.number, **about))
-                conductor.apply(RunJudged(code=CANCELLED.number, **about))
+        for launch in conductor.decide(time).launches:
+            launched += 1
+            about: Any = {"time": time, "case": case.id, "run_id": launch.run_id}
+            conductor.apply(RunSubmitted(**about))
+            conductor.apply(JobStarted(**about))
+            conductor.apply(JobEnded(code=CANCELLED.number, **about))
+            conductor.apply(RunJudged(code=CANCELLED.number, **about))
     assert launched == runs
-    assert isinstance(conductor.decide(10)[-1], Finish)
+    assert conductor.decide(10).finish is not None
 
 
 def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     cases = [a_case(0, build="bad", repeat=2), a_case(1, build="good"), a_case(2)]
     model = Model(cases, Limits(room=4))
-    assert model.step() == [
-        StartBuild("bad"),
-        StartBuild("good"),
-        Launch(2, model.conductor.state.run_id(2, -1)),
-    ]
+    first = model.step()
+    launch = Launch(2, model.conductor.state.run_id(2, -1))
+    assert first == Decision(builds=["bad", "good"], launches=[launch])
     model.end_build("bad", 1)
-    rejected = [command for command in model.step() if isinstance(command, Reject)]
+    rejected = model.step().rejects
     assert [(r.case, r.code, r.reason) for r in rejected] == [(0, BUILD_FAILED.number, "log")] * 2
     assert len({r.run_id for r in rejected}) == 2
     assert drive(model) == Finish(True, "")
@@ -220,7 +216,7 @@ def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
 def test_builds_are_made_once_and_a_few_at_a_time() -> None:
     cases = [a_case(n, build=f"b{n % 7}") for n in range(70)]
     model = Model(cases, Limits(room=8, builds=3))
-    assert model.step() == [StartBuild("b0"), StartBuild("b1"), StartBuild("b2")]
+    assert model.step() == Decision(builds=["b0", "b1", "b2"])
     assert drive(model) == Finish(True, "")
     assert set(model.built.values()) == {1}
 
@@ -229,7 +225,7 @@ def test_a_build_that_a_driver_left_is_started_again_by_the_next() -> None:
     model = Model([a_case(0, build="b")], Limits(room=1))
     model.step()
     model.resume()
-    assert model.step() == [StartBuild("b")]
+    assert model.step() == Decision(builds=["b"])
 
 
 def test_a_queue_is_topped_up_in_portions() -> None:
@@ -258,11 +254,11 @@ def test_max_failures_stops_at_that_many_also_where_a_build_fails_them_all() -> 
     model = Model(cases, Limits(room=4, max_failures=5))
     model.step()
     model.end_build("b", 1)
-    assert len(model.step()) == 5
-    (finish,) = model.step()
+    assert len(list(model.step().acts())) == 5
+    finish = model.step().finish
     assert finish == Finish(False, "5 runs did not pass, the most that was allowed")
     model.resume()  # a person has seen them, and goes on
-    assert len(model.step()) == 5
+    assert len(list(model.step().acts())) == 5
 
 
 def test_runs_that_a_cancel_ended_run_again_though_their_end_is_seen_after_a_restart() -> None:
@@ -270,7 +266,7 @@ def test_runs_that_a_cancel_ended_run_again_though_their_end_is_seen_after_a_res
     model.step()
     first, second = model.running
     model.cancel()
-    assert model.step() == [Cancel(first), Cancel(second)]
+    assert model.step() == Decision(cancels=[first, second])
     model.judge(first, CANCELLED.number)
     model.resume()  # the driver was killed before it saw the second one end
     assert launches(model.step()) == [0]
@@ -284,7 +280,7 @@ def test_a_run_that_the_scheduler_cancelled_has_that_verdict() -> None:
     model = Model([a_case(0)], Limits(room=1))
     model.step()
     model.judge(next(iter(model.running)), CANCELLED.number)
-    assert model.step() == [Finish(True, "")]
+    assert model.step() == Decision(finish=Finish(True, ""))
 
 
 def test_an_exclusive_case_and_one_larger_than_the_node_take_all_of_it() -> None:
@@ -306,7 +302,7 @@ def test_events_about_unknown_runs_and_cases_change_nothing(name: str) -> None:
 
 def test_a_trial_of_no_cases_is_complete_at_once() -> None:
     cases: list[Case] = []
-    assert Conductor("tag", cases, Limits()).decide() == [Finish(True, "")]
+    assert Conductor("tag", cases, Limits()).decide() == Decision(finish=Finish(True, ""))
 
 
 def test_builds_take_a_core_of_a_node_and_nothing_of_a_queue() -> None:
@@ -321,5 +317,5 @@ def test_builds_take_a_core_of_a_node_and_nothing_of_a_queue() -> None:
 
 def test_a_node_of_one_core_builds_first() -> None:
     model = Model([a_case(0, build="b"), a_case(1)], Limits(room=1))
-    assert model.step() == [StartBuild("b")]
+    assert model.step() == Decision(builds=["b"])
     assert drive(model) == Finish(True, "")

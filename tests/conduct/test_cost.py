@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, WatchLimits
 from seatrial.journal.codes import PASS
@@ -47,24 +46,23 @@ def cost(count: int, limits: Limits, *, sizes: int, builds: int, jumbled: bool) 
     conductor = Conductor("tag", cases, limits)
     running: deque[tuple[str, str]] = deque()
     while True:
-        commands = conductor.decide()
-        launches = [command for command in commands if isinstance(command, Launch)]
+        decision = conductor.decide()
+        if decision.finish is not None:
+            assert decision.finish.complete
+            assert conductor.state.finished == count
+            return (time.process_time() - began) / count
+        for key in decision.builds:
+            conductor.apply(BuildStarted(time=1, key=key))
+            conductor.apply(BuildEnded(time=1, key=key, code=0))
+        assert not decision.rejects
+        launches = list(decision.launches)
         if jumbled:
             launches.sort(key=lambda launch: launch.case % 7)
-        for command in [c for c in commands if not isinstance(c, Launch)] + launches:
-            if isinstance(command, Finish):
-                assert command.complete
-                assert conductor.state.finished == count
-                return (time.process_time() - began) / count
-            if isinstance(command, StartBuild):
-                conductor.apply(BuildStarted(time=1, key=command.key))
-                conductor.apply(BuildEnded(time=1, key=command.key, code=0))
-            else:
-                assert isinstance(command, Launch | Reject)
-                case = cases[command.case].id
-                begin = RunSubmitted(time=1, case=case, run_id=command.run_id)
-                conductor.apply(begin)
-                running.append((case, command.run_id))
+        for launch in launches:
+            case = cases[launch.case].id
+            begin = RunSubmitted(time=1, case=case, run_id=launch.run_id)
+            conductor.apply(begin)
+            running.append((case, launch.run_id))
         for _ in range(min(len(running), 1 + len(running) // 8)):
             case, run_id = running.popleft()
             conductor.apply(JobEnded(time=1, case=case, run_id=run_id, code=PASS.number))
@@ -141,11 +139,10 @@ def cost_of_mix(count: int) -> float:
     while ended < count:
         while conductor.state.changed:
             conductor.state.changed = False
-            for command in conductor.decide(now):
-                if isinstance(command, Launch):
-                    queue.append((command.case, command.run_id))
-                    for kind in ANNOUNCED:
-                        note(kind, *queue[-1])
+            for launch in conductor.decide(now).launches:
+                queue.append((launch.case, launch.run_id))
+                for kind in ANNOUNCED:
+                    note(kind, *queue[-1])
         if queue and WIDTHS[queue[0][0]] <= free:
             running.append(queue.popleft())
             free -= WIDTHS[running[-1][0]]

@@ -1,22 +1,10 @@
-"""Carrying out commands: each kind once, in one order."""
+"""Carrying out a decision: each kind once, in one order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Decision, Finish, Launch, Reject
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 
@@ -49,47 +37,63 @@ class Recorder:
         return "recalled"
 
 
+LAUNCHES = [Launch(0, "r1"), Launch(1, "r2", target="scratch/a")]
+REJECT = Reject(3, "r3", 31, "no compiler")
+STOPS: list[TestStopped | NodeExcluded] = [
+    TestStopped(test="stream", reason="wrong"),
+    NodeExcluded(nodes="n1", reason="bad"),
+]
+ALERT = AlertRaised(kind="idle", subject="stream", text="nothing starts")
+
+
 def test_what_is_recorded_comes_before_launches_cancellations_and_recalls() -> None:
-    launches = [Launch(0, "r1"), Launch(1, "r2", target="scratch/a")]
-    reject = Reject(3, "r3", 31, "no compiler")
-    commands: list[Command] = [
-        Recall("r4"),
-        Cancel("r5"),
-        launches[0],
-        reject,
-        StopTest("stream", "wrong"),
-        ExcludeNodes("n1", "bad"),
-        StartBuild("k"),
-        launches[1],
-        Cancel("r6"),
-        Alert("idle", "stream", "nothing starts"),
-        Wake(5),
-    ]
+    decision = Decision(
+        rejects=[REJECT],
+        stops=STOPS,
+        builds=["k"],
+        alerts=[ALERT],
+        launches=LAUNCHES,
+        cancels=["r5", "r6"],
+        recalls=["r4"],
+        wake=5,
+    )
     recorder = Recorder()
-    assert list(carry_out(commands, recorder)) == ["launched", "cancelled", "recalled"]
+    assert list(carry_out(decision, recorder)) == ["launched", "cancelled", "recalled"]
     assert recorder.asked == [
-        reject,
-        TestStopped(test="stream", reason="wrong"),
-        NodeExcluded(nodes="n1", reason="bad"),
+        REJECT,
+        *STOPS,
         ("build", "k"),
-        AlertRaised(kind="idle", subject="stream", text="nothing starts"),
-        launches,
+        ALERT,
+        LAUNCHES,
         ("cancel", "r5", "r6"),
         ("recall", "r4"),
     ]
+    assert list(decision.acts()) == [
+        ("rejects", REJECT),
+        *[("stops", each) for each in STOPS],
+        ("builds", "k"),
+        ("alerts", ALERT),
+        *[("launches", each) for each in LAUNCHES],
+        ("cancels", "r5"),
+        ("cancels", "r6"),
+        ("recalls", "r4"),
+    ]
+    assert not decision.idle
 
 
 def test_each_step_waits_for_the_one_before() -> None:
     recorder = Recorder()
-    steps = carry_out([Launch(0, "r1"), Cancel("r2")], recorder)
+    steps = carry_out(Decision(launches=LAUNCHES, cancels=["r2"]), recorder)
     assert recorder.asked == []
     assert next(steps) == "launched"
-    assert recorder.asked == [[Launch(0, "r1")]]
+    assert recorder.asked == [LAUNCHES]
     assert next(steps) == "cancelled"
     assert recorder.asked[1:] == [("cancel", "r2")]
 
 
 def test_the_end_is_the_drivers() -> None:
     recorder = Recorder()
-    list(carry_out([Finish(True, "")], recorder))
-    assert recorder.asked == [[], ("cancel",), ("recall",)]
+    decision = Decision(wake=5, finish=Finish(True, ""))
+    assert decision.idle
+    list(carry_out(decision, recorder))
+    assert recorder.asked == [[]], "what an earlier driver announced is launched all the same"

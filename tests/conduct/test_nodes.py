@@ -71,7 +71,7 @@ def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
     nodes = record()
     for time in (1, 2):
         nodes.ended(flight("n[1-50]", judged=time * NS), "hung", False)
-    assert not nodes.any_suspect
+    assert not nodes.suspects
     for time in (3, 4):
         nodes.fall("n7", time * NS)
         nodes.ended(flight("n[1-50]", judged=time * NS), "node failure", False)

@@ -174,6 +174,6 @@ def test_every_policy_holds_whatever_happens_and_time_moves_in_any_steps(
         assert world.stopped or world.excluded
     slow = World(**about, everywhen=True).go()
     assert slow.events == world.events
-    for length, now, commands in Random(world.seed).choices(world.decided, k=6):
+    for length, now, decision in Random(world.seed).choices(world.decided, k=6):
         replayed = world.replayed(length)
-        assert replayed.decide(now) == commands
+        assert replayed.decide(now) == decision

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import Alert, Launch, Recall, Wake
+from seatrial.conduct.commands import Decision, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.policy import (
@@ -68,24 +68,24 @@ class Table:
         self.events.append(event)
         self.conductor.apply(event)
 
-    def decide(self, time: float) -> list[Any]:
+    def decide(self, time: float) -> Decision:
         """The decision, which a conductor that read the journal makes as well."""
-        commands = self.conductor.decide(START + round(time * NS))
+        decision = self.conductor.decide(START + round(time * NS))
         replayed = self.new()
         for event in self.events:
             replayed.apply(event)
-        assert replayed.decide(START + round(time * NS)) == commands
-        return commands
+        assert replayed.decide(START + round(time * NS)) == decision
+        return decision
 
     def launch(self, time: float) -> list[Launch]:
-        launches = [each for each in self.decide(time) if isinstance(each, Launch)]
+        launches = self.decide(time).launches
         for each in launches:
             self.note(time, RunSubmitted, each.run_id, each.case, stage=each.stage)
             self.note(time, JobQueued, each.run_id, each.case)
         return launches
 
     def recalled(self, time: float) -> set[str]:
-        return {each.run_id for each in self.decide(time) if isinstance(each, Recall)}
+        return set(self.decide(time).recalls)
 
     def end(self, time: float, run: str, case: int, code: Code) -> bool:
         recalled = code is RECALLED
@@ -102,8 +102,9 @@ def test_a_blackout_takes_back_what_waits_and_it_runs_later(kind: Kind) -> None:
     first, *others = table.launch(0)
     table.note(1, JobStarted, first.run_id, first.case, nodes="n1")
     assert not table.recalled(9.9)
-    (wake,) = [each for each in table.decide(9.9) if isinstance(each, Wake)]
-    assert wake.time <= START + 10 * NS or not others
+    wake = table.decide(9.9).wake
+    assert wake is not None
+    assert wake <= START + 10 * NS or not others
     assert table.recalled(10) == table.recalled(11) == {each.run_id for each in others}
     for each in others:
         assert table.end(12, each.run_id, each.case, RECALLED)
@@ -240,12 +241,12 @@ def test_what_is_held_back_for_long_is_told_with_what_holds_it() -> None:
     throttle = ThrottleRule(gauge="load", high=5, low=3, stale_after=5000)
     table = Table(1, nodes=1, watch=watch, blackouts=[window], throttles=[throttle])
     table.note(0, GaugeRead, gauge="load", value=9.0)
-    assert not [each for each in table.decide(59) if isinstance(each, Alert)]
-    (alert,) = [each for each in table.decide(60) if isinstance(each, Alert)]
+    assert not table.decide(59).alerts
+    (alert,) = table.decide(60).alerts
     assert alert.kind == "silent"
     assert "runs are wanted: gauge load is closed; a blackout (maintenance) ends in" in alert.text
     table.note(60, TrialPaused, reason="a person said so")
-    assert not [each for each in table.decide(70) if isinstance(each, Alert)]
+    assert not table.decide(70).alerts
 
 
 def test_a_run_that_nobody_saw_start_has_had_what_it_tells_itself() -> None:

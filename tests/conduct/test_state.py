@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import Alert, Launch, StopTest
+from seatrial.conduct.commands import Decision
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Entry, Policy
 from seatrial.conduct.retry_policy import MAX_REFUSED
@@ -53,14 +53,14 @@ def begun(kind: Any = "once", **more: Any) -> World:
     return world
 
 
-def decided(world: World, kind: type[Any]) -> list[Any]:
+def decided(world: World) -> Decision:
     world.now += NS
-    return [each for each in world.conductor.decide(world.now) if isinstance(each, kind)]
+    return world.conductor.decide(world.now)
 
 
 def refuse(world: World) -> None:
     """The scheduler does not take the next run."""
-    (launch, *_) = decided(world, Launch)
+    (launch, *_) = decided(world).launches
     world.note(RunSubmitted, launch.run_id, launch.case)
     why = "no such account"
     world.note(RunJudged, launch.run_id, launch.case, code=LAUNCH_FAILED.number, reason=why)
@@ -70,14 +70,15 @@ def refuse(world: World) -> None:
 def test_where_time_decides_launches_that_fail_in_a_row_stop_a_test(kind: str) -> None:
     world = begun(kind)
     for _ in range(MAX_REFUSED):
-        assert not decided(world, StopTest)
+        assert not decided(world).stops
         refuse(world)
-    stops = [(stop.test, "no such account" in stop.reason) for stop in decided(world, StopTest)]
-    assert stops == ([("t0", True)] if kind == "sustained" else [])
+    stops = [stop for stop in decided(world).stops if isinstance(stop, TestStopped)]
+    found = [(stop.test, "no such account" in stop.reason) for stop in stops]
+    assert found == ([("t0", True)] if kind == "sustained" else [])
 
 
 def alerts(world: World) -> list[tuple[str, str]]:
-    return [(alert.kind, alert.subject) for alert in decided(world, Alert)]
+    return [(alert.kind, alert.subject) for alert in decided(world).alerts]
 
 
 @pytest.mark.parametrize("text", ["a person said so", ""])
@@ -85,7 +86,7 @@ def test_people_are_told_of_what_was_stopped_or_excluded_and_why(text: str) -> N
     world = begun()
     world.note(TestStopped, test="t0", reason=text)
     world.note(NodeExcluded, nodes="n001", reason=text)
-    found = {(alert.kind, alert.subject): alert.text for alert in decided(world, Alert)}
+    found = {(alert.kind, alert.subject): alert.text for alert in decided(world).alerts}
     assert found.keys() == {("stopped", "t0"), ("excluded", "n001")}
     for (_, subject), words in found.items():
         assert words.startswith(subject)
@@ -96,11 +97,11 @@ def test_people_are_told_of_what_was_stopped_or_excluded_and_why(text: str) -> N
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_hung_run_is_told_once(ends: bool) -> None:
     world = begun(quiet_after=60.0, end_quiet=ends)
-    (launch, *_) = decided(world, Launch)
+    (launch, *_) = decided(world).launches
     for event in (RunSubmitted, JobQueued, JobStarted):
         world.note(event, launch.run_id, launch.case)
     world.note(OutputQuiet, launch.run_id, launch.case, seconds=60.0)
-    (alert,) = decided(world, Alert)
+    (alert,) = decided(world).alerts
     assert (alert.kind, alert.subject) == ("hung", launch.run_id)
     assert ("is ended" in alert.text) == ends
     world.note(AlertRaised, kind=alert.kind, subject=alert.subject, text=alert.text)

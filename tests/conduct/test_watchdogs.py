@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.conduct.commands import Alert, Cancel, Finish, Launch, Wake
+from seatrial.conduct.commands import Decision, Finish
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, WatchLimits, Window
 from seatrial.journal.codes import CANCELLED, HUNG
@@ -56,14 +56,14 @@ class Told:
 
     def alerts(self, time: float) -> list[tuple[str, str, str]]:
         found = self.conductor.decide(round(time * NS))
-        alerts = [(each.kind, each.subject, each.text) for each in found if isinstance(each, Alert)]
+        alerts = [(each.kind, each.subject, each.text) for each in found.alerts]
         for kind, subject, _ in alerts:
             self.note(time, AlertRaised, kind=kind, subject=subject)
         return alerts
 
     def wake(self, time: float) -> float | None:
         found = self.conductor.decide(round(time * NS))
-        return next((each.time / NS for each in found if isinstance(each, Wake)), None)
+        return None if found.wake is None else found.wake / NS
 
 
 def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None:
@@ -124,14 +124,13 @@ def test_a_hung_run_is_told_once_and_ended_if_so_wanted() -> None:
         told = Told(copies=1, entry={"end_quiet": ends})
         told.note(2, RunSubmitted, "r1")
         told.note(3, OutputQuiet, "r1", seconds=100.0)
-        cancels = [c for c in told.conductor.decide(4 * NS) if isinstance(c, Cancel)]
-        assert cancels == [Cancel("r1")] * ends
+        assert told.conductor.decide(4 * NS).cancels == ["r1"] * ends
         assert told.conductor.state.ended_for("r1") == (HUNG.number if ends else None)
         assert [kind for kind, _, _ in told.alerts(4)] == ["hung"]
         told.note(5, OutputQuiet, "r1", seconds=200.0)
         assert not ends or told.alerts(6) == []
         told.note(7, RunJudged, "r1", code=CANCELLED.number)
-        assert not any(isinstance(c, Cancel) for c in told.conductor.decide(8 * NS))
+        assert not told.conductor.decide(8 * NS).cancels
 
 
 def test_stops_and_exclusions_are_told_once_and_again_after_they_were_taken_back() -> None:
@@ -175,11 +174,11 @@ def test_where_no_build_is_good_that_is_told_and_the_trial_ends() -> None:
     assert (kind, subject) == ("idle", "")
     assert "the build of a, b failed: no such file: mpi.h; the trial ends" in text
     assert "--name" in text
-    (finish,) = told.conductor.decide(7 * NS)
-    assert finish == Finish(True, "the build of a, b failed: no such file: mpi.h")
+    why = "the build of a, b failed: no such file: mpi.h"
+    assert told.conductor.decide(7 * NS) == Decision(finish=Finish(True, why))
     told.note(8, TrialAbandoned)
-    (given_up,) = told.conductor.decide(9 * NS)
-    assert isinstance(given_up, Finish)
+    given_up = told.conductor.decide(9 * NS).finish
+    assert given_up is not None
     assert not given_up.complete
 
 
@@ -195,7 +194,7 @@ def test_where_all_that_is_left_is_stopped_that_is_told_at_once_and_waits_for_pe
     assert told.wake(7) == 6 + 3600, "it does not end: a person may let the test back in"
     assert [kind for kind, _, _ in told.alerts(6 + 3600)] == ["idle"]
     told.note(4000, TestAdmitted, test="a")
-    launches = [each for each in told.conductor.decide(4001 * NS) if isinstance(each, Launch)]
+    launches = told.conductor.decide(4001 * NS).launches
     assert {launch.case for launch in launches} == {0}
 
 
@@ -206,4 +205,4 @@ def test_a_build_that_may_come_yet_ends_nothing() -> None:
     told.note(1, TrialStarted)
     told.note(2, BuildEnded, key="a", code=1, log="log")
     assert not told.conductor.unbuildable
-    assert not any(isinstance(each, Finish) for each in told.conductor.decide(3 * NS))
+    assert told.conductor.decide(3 * NS).finish is None

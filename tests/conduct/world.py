@@ -15,19 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Decision, Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal import codes
@@ -142,14 +130,14 @@ class World:
         self.heavy_starts: list[int] = []
         self.recalls = 0
         self.told: dict[tuple[str, str], int] = {}
-        self.alerts: list[tuple[int, Alert]] = []
+        self.alerts: list[tuple[int, AlertRaised]] = []
         self.launches: list[tuple[int, Launch]] = []
         self.closed: dict[str, bool | None] = {t.gauge: None for t in self.policy.throttles}
         self.read: dict[str, int] = {}
         self.since = START
         self.delivered: Counter[int] = Counter()  # node-seconds, by entry
         self.verdicts: list[tuple[int, int]] = []  # case, code
-        self.decided: list[tuple[int, int, list[Command]]] = []
+        self.decided: list[tuple[int, int, Decision]] = []
         self.ran = 0  # ns of the trial's clock before it was last taken up
 
     def _new(self) -> Conductor:
@@ -183,16 +171,16 @@ class World:
         due = self.everywhen or (self.wake is not None and self.now >= self.wake)
         while self.finish is None and (self.conductor.state.changed or due):
             due = self.conductor.state.changed = False
-            commands = self.conductor.decide(self.now)
-            assert self.conductor.decide(self.now) == commands, "deciding changes something"
-            self.decided.append((len(self.events), self.now, commands))
-            for command in commands:
-                self._carry_out(command)
-            self.wake = next((c.time for c in commands if isinstance(c, Wake)), None)
+            decision = self.conductor.decide(self.now)
+            assert self.conductor.decide(self.now) == decision, "deciding changes something"
+            self.decided.append((len(self.events), self.now, decision))
+            self._carry_out(decision)
+            self.wake = decision.wake
             assert self.wake is None or self.wake > self.now
         if self.finish is None:
             again = self.conductor.decide(self.now)
-            assert not any(map(_acts, again)), "it could have decided that before"
+            repeated = replace(again, cancels=[], recalls=[])
+            assert repeated.idle, "it could have decided that before"
 
     def _probe(self, until: int) -> None:
         """Between events there is nothing to decide before the time of the wake."""
@@ -216,53 +204,59 @@ class World:
         self.events.append(event)
         self.conductor.apply(event)
 
-    def _carry_out(self, command: Command) -> None:
-        match command:
-            case Launch():
-                self._launch(command)
-            case StartBuild(key):
-                assert not self.held and key not in self.building
-                self.building.add(key)
-                self.note(BuildStarted, key=key)
-                self.at(self.random.uniform(1, 100), self._build_ends, key)
-            case Reject(case, run_id, code, _):
-                assert run_id not in self.ids and not self.held
-                self.ids.add(run_id)
-                self.verdicts.append((case, code))
-                self.note(RunJudged, run_id, case, code=code)
-            case Cancel(run_id):
-                run = self.runs.get(run_id)
-                if run is not None and not run.cancelled:
-                    run.cancelled = True
-                    self.at(1, self._ends, run_id, codes.CANCELLED.number)
-            case Recall(run_id):
-                assert run_id in self.conductor.state.queued
-                run = self.runs.get(run_id)
-                if run is not None and not run.recalled:
-                    run.recalled = True
-                    self.recalls += 1
-                    self.at(1, self._recalled, run_id)
-            case StopTest(test, why):
-                assert test not in self.stopped
-                self.stopped[test] = self.now
-                self.note(TestStopped, test=test, reason=why)
-            case ExcludeNodes(nodes, why):
-                self.excluded |= dict.fromkeys(unfold(nodes), self.now)
-                most = max(1, int(self.policy.nodes * self.policy.exclusion.most))
-                assert len(self.excluded) <= min(most, self.policy.nodes - 1)
-                self.note(NodeExcluded, nodes=nodes, reason=why)
-            case Alert(kind, subject, text):
-                assert text
-                told = self.told.get((kind, subject))
-                if told is not None:
-                    assert kind not in ONCE
-                    assert self.now - told >= self.policy.watch.again * NS
-                self.told[kind, subject] = self.now
-                self.alerts.append((self.now, command))
-                self.note(AlertRaised, kind=kind, subject=subject, text=text)
-            case Finish():
-                assert not self.runs and not self.unjudged and not self.building
-                self.finish = command
+    def _carry_out(self, decision: Decision) -> None:
+        for run_id in decision.recalls:
+            assert run_id in self.conductor.state.queued
+            run = self.runs.get(run_id)
+            if run is not None and not run.recalled:
+                run.recalled = True
+                self.recalls += 1
+                self.at(1, self._recalled, run_id)
+        for run_id in decision.cancels:
+            run = self.runs.get(run_id)
+            if run is not None and not run.cancelled:
+                run.cancelled = True
+                self.at(1, self._ends, run_id, codes.CANCELLED.number)
+        for command in decision.rejects:
+            assert command.run_id not in self.ids and not self.held
+            self.ids.add(command.run_id)
+            self.verdicts.append((command.case, command.code))
+            self.note(RunJudged, command.run_id, command.case, code=command.code)
+        for stop in decision.stops:
+            self._take_out(stop)
+        for key in decision.builds:
+            assert not self.held and key not in self.building
+            self.building.add(key)
+            self.note(BuildStarted, key=key)
+            self.at(self.random.uniform(1, 100), self._build_ends, key)
+        for launch in decision.launches:
+            self._launch(launch)
+        for alert in decision.alerts:
+            self._alert(alert)
+        if decision.finish is not None:
+            assert not self.runs and not self.unjudged and not self.building
+            self.finish = decision.finish
+
+    def _take_out(self, stop: TestStopped | NodeExcluded) -> None:
+        if isinstance(stop, TestStopped):
+            assert stop.test not in self.stopped
+            self.stopped[stop.test] = self.now
+            self.note(TestStopped, test=stop.test, reason=stop.reason)
+        else:
+            self.excluded |= dict.fromkeys(unfold(stop.nodes), self.now)
+            most = max(1, int(self.policy.nodes * self.policy.exclusion.most))
+            assert len(self.excluded) <= min(most, self.policy.nodes - 1)
+            self.note(NodeExcluded, nodes=stop.nodes, reason=stop.reason)
+
+    def _alert(self, alert: AlertRaised) -> None:
+        assert alert.text
+        told = self.told.get((alert.kind, alert.subject))
+        if told is not None:
+            assert alert.kind not in ONCE
+            assert self.now - told >= self.policy.watch.again * NS
+        self.told[alert.kind, alert.subject] = self.now
+        self.alerts.append((self.now, alert))
+        self.note(AlertRaised, kind=alert.kind, subject=alert.subject, text=alert.text)
 
     def _launch(self, launch: Launch) -> None:
         entry = self.policy.entry_of[launch.case]
@@ -572,8 +566,3 @@ class World:
             del self.excluded[node]
             self.told.pop(("excluded", node), None)
             self.note(NodeAdmitted, nodes=node)
-
-
-def _acts(command: Command) -> bool:
-    """Whether a command does something that it did not do before."""
-    return not isinstance(command, Wake | Cancel | Recall | Finish)

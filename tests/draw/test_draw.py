@@ -40,6 +40,12 @@ T0 = 1_790_000_000.0
 TIME = Axis("start (UTC)", kind="time")
 
 
+def row(
+    name: str, value: float, low: float | None = None, high: float | None = None, label: str = ""
+) -> Interval:
+    return Interval(name, value, low, high, label, 1, 3)
+
+
 def ugly() -> dict[str, Markup]:
     """Each kind of figure, all its words hostile."""
     axis = Axis(UGLY, UGLY)
@@ -60,11 +66,20 @@ def ugly() -> dict[str, Markup]:
             levels=[ReferenceLine(2.0, UGLY)],
         ),
         "bars": bars(
-            [Bar(UGLY, [1, 2], UGLY)], parts=[UGLY, "b"], axis=axis, title=UGLY, about=UGLY
+            [Bar(UGLY, [1, 2], UGLY)],
+            parts=[UGLY, "b"],
+            colours=[1, 2],
+            axis=axis,
+            title=UGLY,
+            about=UGLY,
         ),
         "boxes": boxes([BoxGroup(UGLY, [1, 2, 3])], axis=axis, title=UGLY, about=UGLY),
         "forest": forest(
-            [Interval(UGLY, 1, 0, 2, UGLY)], ends=(UGLY, UGLY), axis=axis, title=UGLY, about=UGLY
+            [row(UGLY, 1, 0, 2, UGLY)],
+            ends=(UGLY, UGLY),
+            axis=axis,
+            title=UGLY,
+            about=UGLY,
         ),
         "scaling": scaling(
             [Curve(UGLY, [(1, 1, None, None), (2, 2, 1.5, 2.5)])], y=axis, title=UGLY, about=UGLY
@@ -198,10 +213,14 @@ def test_who_has_no_numbers_is_told_so() -> None:
     assert "1 point cannot be shown on these axes" in texts(
         chart([ChartSeries("a", [(1, 0.0), (2, 5.0)])], title="t", y=Axis(kind="log"))
     )
-    for empty in (bars([], title="t"), boxes([], title="t"), forest([], title="t")):
+    for empty in (
+        bars([], parts=[], colours=[], title="t"),
+        boxes([], title="t"),
+        forest([], title="t"),
+    ):
         ET.fromstring(empty)
     ET.fromstring(scaling([], title="t"))
-    assert "1 points cannot be shown on logarithmic axes" in texts(
+    assert "1 point cannot be shown on these axes" in texts(
         scaling([Curve("a", [(1, 1, None, None), (2, 0, None, None)])], title="t")
     )
 
@@ -251,9 +270,17 @@ def test_dots_that_are_few_are_all_drawn() -> None:
 @pytest.mark.parametrize(
     ("draw", "most"),
     [
-        (lambda n: bars([Bar(f"b{i}", [i]) for i in range(n)], title="t"), 60),
+        (
+            lambda n: bars(
+                [Bar(f"b{i}", [i], "") for i in range(n)], parts=["a"], colours=[1], title="t"
+            ),
+            60,
+        ),
         (lambda n: boxes([BoxGroup(f"b{i}", [i, i + 1]) for i in range(n)], title="t"), 60),
-        (lambda n: forest([Interval(f"b{i}", i) for i in range(n)], title="t"), 80),
+        (
+            lambda n: forest([row(f"b{i}", i) for i in range(n)], title="t"),
+            80,
+        ),
     ],
 )
 def test_rows_are_bounded_and_it_is_told(draw: Callable[[int], Markup], most: int) -> None:
@@ -334,7 +361,7 @@ def test_long_names_are_cut_in_their_middle_and_kept_as_a_hint() -> None:
     assert width_of(short) <= 150
     assert short.startswith("coll")
     assert short.endswith("2026.1")
-    svg = bars([Bar(name, [1])], title="t", width=320)
+    svg = bars([Bar(name, [1], "")], parts=["a"], colours=[1], title="t")
     assert name not in texts(svg).splitlines()
     assert name in [e.text for e in ET.fromstring(svg).iter("title")]
 
@@ -369,7 +396,7 @@ def test_a_box_holds_the_middle_half_and_marks_what_is_beyond() -> None:
 
 def test_a_forest_has_its_centre_bounds_and_intervals() -> None:
     svg = forest(
-        [Interval("cm4", -1.2, -2, -0.4, "-1.2 %"), Interval("ufs", 3)],
+        [row("cm4", -1.2, -2, -0.4, "-1.2 %"), row("ufs", 3)],
         title="t", centre=0, bounds=[-5], ends=("worse", "better"),
     )  # fmt: skip
     said = texts(svg)
@@ -380,7 +407,10 @@ def test_a_forest_has_its_centre_bounds_and_intervals() -> None:
 
 
 def test_stacked_rows_have_their_names_above_them() -> None:
-    rows = [Interval("a long name of a case " * 2, 2, 1, 3, "+2.0 % same"), Interval("b", 4)]
+    rows = [
+        Interval("a long name of a case " * 2, 2, 1, 3, "+2.0 % same", 1, 3),
+        Interval("b", 4, None, None, "4", 1, 3),
+    ]
     svg = forest(rows, title="t", centre=0, width=400, stacked=True)
     root = ET.fromstring(svg)
     named = [e for e in root.iter("text") if (e.text or "").startswith(("a long", "b"))]
@@ -399,4 +429,3 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     ends = re.findall(r"[\d.]+", lines[-1].get("d") or "")
     own = [e.get("d") or "" for e in ET.fromstring(svg).iter("path") if "L" in (e.get("d") or "")]
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
-    assert "ideal" not in texts(scaling([Curve("a", [(1, 1, None, None)])], title="t", ideal=None))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 from seatrial.errors import JournalError, Owned
 from seatrial.journal import journal as module
-from seatrial.journal.encoding import decode, encode
-from seatrial.journal.events import AlertRaised, Event, ScriptEnded
+from seatrial.journal.encoding import decode, decode_block, encode
+from seatrial.journal.events import AlertRaised, CheckStarted, Event, ScriptEnded
 from seatrial.journal.journal import Journal, fingerprint, read, read_blocks
 from seatrial.units import SECOND_NS
 
@@ -477,3 +478,35 @@ def test_a_folder_in_the_place_of_the_journal_leaves_no_lock_behind(tmp_path: Pa
         Journal.own(path)
     path.rmdir()
     Journal.own(path).close()
+
+
+def test_lines_that_a_failed_flush_wrote_whole_stay_and_none_is_written_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    events = [CheckStarted(time=number, run_id="r" * number) for number in (1, 2, 3)]
+    lines = [encode(event) + b"\n" for event in events]
+    whole, room = os.pwrite, [len(lines[0]) + 5]
+
+    def write(descriptor: int, data: bytes, offset: int) -> int:
+        if not room:
+            del data  # which the frame of the error would keep
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data[: room.pop()], offset)
+
+    with Journal.own(path) as journal:
+        for event in events:
+            journal.append(event)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", write)
+            with pytest.raises(JournalError):
+                journal.flush()
+        assert path.read_bytes() == lines[0], "a reader may have seen it"
+        journal.flush()
+        assert path.read_bytes() == b"".join(lines)
+
+
+def test_a_block_has_no_event_of_a_line_without_a_time() -> None:
+    line = b'{"event":"check_start","run_id":"r"}\n'
+    assert decode_block(line) == ([], 1)
+    assert decode_block(line.replace(b"{", b'{"time":0,')) == ([CheckStarted(run_id="r")], 0)

@@ -12,7 +12,7 @@ import yaml
 
 from seatrial.errors import UsageError
 from seatrial.machine import detect_slurm as slurm
-from seatrial.machine.detect import detect_slurm
+from seatrial.machine.detect_slurm import detect_slurm
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import load_machine
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm

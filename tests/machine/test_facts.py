@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.NodeSet import NodeSet, NodeSetException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.facts import fold, unfold, unfold_or_empty
 
 NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True)
 
@@ -13,3 +13,17 @@ NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True
 def test_names_are_folded_as_the_library_folds_them_one_by_one(names: set[str]) -> None:
     assert fold(names) == str(NodeSet.fromlist(sorted(names), resolver=None))
     assert not names or set(unfold(fold(names))) == names
+
+
+@given(
+    st.sampled_from(["n", "c5n", "r01-n", "n0"]),
+    st.lists(st.from_regex(r"[0-9]{1,3}(-[0-9]{1,3})?", fullmatch=True), min_size=1, max_size=4),
+)
+def test_a_row_is_unfolded_as_the_library_unfolds_it(stem: str, spans: list[str]) -> None:
+    text = f"{stem}[{','.join(spans)}]"
+    try:
+        names = tuple(NodeSet(text, resolver=None))
+    except NodeSetException:
+        assert unfold_or_empty(text) == ()
+    else:
+        assert unfold(text) == names

@@ -86,8 +86,8 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     "an answer to a cause that is none": (
         "- {component: c, tests: [small], retry: {answers: {hangs: never}}}\n",
         [
-            "8: components[0].retry.answers.hangs: is not one of node failure, timeout, hung, "
-            "wrong answer, performance, failed, out of memory, lost, cancelled"
+            "8: components[0].retry.answers.hangs: is not one of cancelled, failed, hung, "
+            "lost, node failure, out of memory, performance, timeout, wrong answer"
         ],
     ),
     # ---- sizes, copies, shares, caps
@@ -268,9 +268,9 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "    - {criterion: pass_rate, at_least: 98%, tests: small}\n"
         "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [correct_answers]}]\n",
         [
-            "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of pass_rate, "
-            "correct_answers, variability, utilisation, availability, mtbf, slowdown, "
-            "jobs_in_flight, figure_of_merit, accepted_runs",
+            "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
+            "accepted_runs, availability, correct_answers, figure_of_merit, jobs_in_flight, mtbf, "
+            "pass_rate, slowdown, utilisation, variability",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
     ),
@@ -278,7 +278,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "- component: c\n  kind: sustaned\n  phases: [two]\n  duration: 1d\n"
         "  tests: {small: {share: 50%}}\n"
         "  criteria: [{criterion: jobs_in_flight, at_least: 2}]\n",
-        ["9: components[0].kind: 'sustaned' is not one of once, isolated_then_full, sustained"],
+        ["9: components[0].kind: 'sustaned' is not one of isolated_then_full, once, sustained"],
     ),
     "what tests beside documents that could not be read bring about": (
         "- component: c\n  tests: [3]\n  evidence: [{document: m.yaml, sha256: DIGEST, "

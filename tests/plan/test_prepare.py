@@ -80,7 +80,7 @@ def test_the_filters_are_those_of_a_run(place: PlanPlace) -> None:
         "- {component: d, tests: [built], toolchains: ['*']}\n"
     )
     first, second, third = place.prepare(phases=["two"]).parts
-    assert [(case.bindings, case.repeat) for case in first.cases] == [("size=8", 5)]
+    assert [(case.parameters, case.repeat) for case in first.cases] == [({"size": 8}, 5)]
     assert [case.toolchain for case in second.cases] == ["gcc"]
     assert [case.toolchain for case in third.cases] == ["gcc", "clang"]
     assert all(case.build for case in third.cases)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seatrial.backends.protocol import Queued
-from seatrial.conduct.commands import Finish
+from seatrial.conduct.commands import Decision, Finish
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.journal.codes import PASS, RECALLED
 from seatrial.journal.events import (
@@ -221,8 +221,8 @@ def test_replaying_the_journal_leaves_nothing_to_do(stage: Stage) -> None:
     conductor = Conductor(unique, folder.cases(), limits, record.policy)
     for event in played.events:
         conductor.apply(event)
-    (last,) = conductor.decide(played.events[-1].time)
-    assert last == Finish(True, "")
+    decision = conductor.decide(played.events[-1].time)
+    assert decision == Decision(finish=Finish(True, ""))
 
 
 def test_every_launch_has_its_intent_and_its_verdict(stage: Stage) -> None:

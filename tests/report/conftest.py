@@ -33,9 +33,7 @@ def rehearsed(planned: Path) -> Report:
     plan = planned / "plan.yaml"
     found = find(planned / "trials", plan, rehearsed=True)
     with synced(planned / "store.sqlite", planned / "trials") as store:
-        return gather(
-            found.trials, store, found.others, found.remarks, found.skipped, plan, found.about
-        )
+        return gather(found, store)
 
 
 @pytest.fixture(scope="package")

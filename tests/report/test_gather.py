@@ -29,7 +29,7 @@ def verdict(folder: Path, waits: bool, **component: Any) -> tuple[str, bool]:
         stage.write()
     found = find(stage.trials, stage.plan_file, rehearsed=True)
     with synced(folder / "store.sqlite", stage.trials) as store:
-        report = gather(found.trials, store, found.others, plan_file=stage.plan_file)
+        report = gather(found, store)
     return report.verdict, report.complete
 
 

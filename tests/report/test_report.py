@@ -227,7 +227,7 @@ def test_a_span_without_nodes_is_a_gap(rehearsed: Report) -> None:
     (figure,) = [f for f in stability.figures if f.title.startswith("Node-hours in accepted")]
     ends = [row[0] for row in figure.table.rows]
     assert len(ends) < 48, "the planned outage has no span"
-    line = re.findall(r'<path d="(M[^"]*)" fill="none"', figure.drawing)[-1]
+    line = re.findall(r'<path d="(M[^"]*)"[^>]* stroke-linejoin="round"', figure.drawing)[-1]
     assert line.count("M") == 2
 
 

@@ -84,7 +84,7 @@ def test_one_that_cannot_be_killed_is_not_started_again(
         await asyncio.wait_for(shell._stuck.wait(), LONG_S)
 
     async def use() -> list[str]:
-        monkeypatch.setattr("seatrial.runs.shell._kill", lambda group: None)
+        monkeypatch.setattr("seatrial.runs.shell.kill_group", lambda group: None)
         monkeypatch.setattr("seatrial.runs.shell.GRACE_SECONDS", 0.1)
         first = (await shell.run()).failure
         second = (await shell.run()).failure

@@ -365,7 +365,8 @@ def dripping(data: bytes) -> tuple[str, threading.Event]:
 def test_a_request_takes_its_time_at_most(scheme: str, data: bytes) -> None:
     """Whatever the server drips, and its connection is closed then."""
     where, was_cut = dripping(data)
-    server = Server(f"{scheme}://{where}", {}, timeout=0.3)
+    sink = Sink(name="site", kind="webhook", url=f"{scheme}://{where}", timeout=0.3)
+    server = Server(sink, "text/plain", "Bearer")
     begun = time.monotonic()
     with pytest.raises(Unreachable, match=r"no answer in 0\.3 s"):
         server.post("", b"x")
@@ -374,8 +375,10 @@ def test_a_request_takes_its_time_at_most(scheme: str, data: bytes) -> None:
 
 
 def test_a_file_of_certificates_that_is_none(folder: TrialFolder, tmp_path: Path) -> None:
+    ca = str(tmp_path / "none")
+    sink = Sink(name="site", kind="webhook", url="https://127.0.0.1", ca=ca)
     with pytest.raises(UsageError, match="cannot be read as certificates"):
-        Server("https://127.0.0.1", {}, 1, ca=str(tmp_path / "none"))
+        Server(sink, "text/plain", "Bearer")
 
 
 def test_the_proxy_of_the_environment_is_used(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
@@ -78,17 +77,6 @@ def test_the_interval_of_a_ratio_is_the_percentile_bootstraps() -> None:
     assert (low, high) == pytest.approx((told.low, told.high), rel=0.01)
 
 
-def test_holms_correction_is_the_closed_test_of_bonferronis() -> None:
-    """By its definition: the largest corrected p of all sets of rows that hold the row."""
-    rng = np.random.default_rng(5)
-    for size in range(1, 8):
-        ps = (rng.random(size) ** 2).tolist()
-        sets = [some for n in range(1, size + 1) for some in combinations(range(size), n)]
-        whole = {some: min(1.0, len(some) * min(ps[i] for i in some)) for some in sets}
-        expected = [max(p for some, p in whole.items() if i in some) for i in range(size)]
-        assert two_sample.corrected(ps) == pytest.approx(expected)
-
-
 def test_differences_stand_as_by_benjamini_and_hochberg() -> None:
     rng = np.random.default_rng(6)
     for size in (1, 2, 20, 200):
@@ -101,11 +89,6 @@ def test_differences_stand_as_by_benjamini_and_hochberg() -> None:
             assert multiple_testing.confirmed(ps.tolist(), size + more) == set(
                 np.flatnonzero(expected)
             )
-
-
-def test_the_geometric_mean_is_the_same() -> None:
-    figures = np.random.default_rng(7).lognormal(0, 2, 30).tolist()
-    assert two_sample.geometric_mean(figures) == pytest.approx(stats.gmean(figures))
 
 
 def test_fishers_exact_test_is_one_sided() -> None:

@@ -11,16 +11,15 @@ from bench.quality.detectors import THRESHOLDS, confirmed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.changes import LevelChange, analyse, find, latest, neighbour_correlation
+from seatrial.statistics.changes import LevelChange, analyse, find, neighbour_correlation
 
 
-def test_a_step_is_told_with_its_levels_and_its_time() -> None:
+def test_a_step_is_told_with_its_levels() -> None:
     rng = np.random.default_rng(1)
     values = np.r_[rng.normal(100, 1, 40), rng.normal(93, 1, 30)].tolist()
-    (change,) = find(values, times=[3600.0 * i for i in range(70)])
+    (change,) = find(values)
     assert change.tier == "confirmed"
     assert change.index == 40
-    assert change.time == 3600.0 * 40
     assert change.before == pytest.approx(100, abs=0.5)
     assert change.after == pytest.approx(93, abs=0.5)
     assert change.ratio == pytest.approx(0.93, abs=0.01)
@@ -28,15 +27,8 @@ def test_a_step_is_told_with_its_levels_and_its_time() -> None:
 
 def test_without_noise_a_step_is_exact() -> None:
     assert find([100.0] * 20 + [110.0] * 20) == [
-        LevelChange(20, 100.0, 110.0, "confirmed", None, math.inf)
+        LevelChange(20, 100.0, 110.0, "confirmed", math.inf)
     ]
-
-
-def test_the_order_is_that_of_the_times() -> None:
-    values = [100.0] * 20 + [110.0] * 20
-    (change,) = find(values[::-1], times=list(range(40))[::-1])
-    assert (change.before, change.after, change.time) == (100.0, 110.0, 20)
-    assert change.index == 19  # of the values as they were given
 
 
 def test_a_new_level_is_suspect_before_it_is_confirmed() -> None:
@@ -69,14 +61,15 @@ def test_what_is_too_small_is_not_told() -> None:
     rng = np.random.default_rng(4)
     values = np.r_[rng.normal(100, 0.02, 60), rng.normal(99.5, 0.02, 60)].tolist()
     assert find(values) == []
-    assert [c.index for c in analyse(values, least=0.002).changes] == [60]
+    values[60:] = [value - 1 for value in values[60:]]
+    assert [c.index for c in find(values)] == [60]
 
 
 def test_figures_that_are_none_are_left_out() -> None:
     values = [100.0] * 20 + [math.nan, math.inf] + [110.0] * 20
     found = analyse(values)
     assert [c.index for c in found.changes] == [22]
-    assert (found.left_out, found.count) == ([20, 21], 40)
+    assert found.count == 40
 
 
 @pytest.mark.parametrize(
@@ -105,18 +98,6 @@ def test_zeros_and_negatives_have_levels_but_no_ratio() -> None:
     assert across.ratio is None
 
 
-def test_times_must_fit() -> None:
-    with pytest.raises(ValueError, match="3 figures have 2 times"):
-        find([1.0, 2.0, 3.0], [0, 1])
-    with pytest.raises(ValueError, match="a time is not"):
-        find([1.0, 2.0], [0, math.nan])
-
-
-def test_references_are_learned_since_the_last_change() -> None:
-    values = [100.0] * 20 + [110.0] * 19 + [math.nan]
-    assert latest(analyse(values), values) == [110.0] * 19
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(width=64), max_size=60))
 def test_any_series_is_survived(values: list[float]) -> None:
@@ -124,7 +105,7 @@ def test_any_series_is_survived(values: list[float]) -> None:
     indices = [change.index for change in found.changes]
     assert indices == sorted(set(indices))
     assert all(0 < index < len(values) for index in indices)
-    assert found.count + len(found.left_out) == len(values)
+    assert found.count == sum(map(math.isfinite, values))
     for change in found.changes:
         assert math.isfinite(change.before)
         assert math.isfinite(change.after)

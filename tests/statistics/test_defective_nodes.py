@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bench.quality import nodes as quality
 
-from seatrial.statistics.defective_nodes import defective, survey
+from seatrial.statistics.defective_nodes import survey
 
 PLANTED = {f"n{i:04d}" for i in range(6)}
 
@@ -58,14 +58,14 @@ def test_several_figures_of_a_node_are_surer() -> None:
     values = {f"n{i:04d}": (100 * (1 + 0.04 * rng.normal(0, 1, 25))).tolist() for i in range(200)}
     for node in PLANTED:
         values[node] = [0.92 * value for value in values[node]]
-    found = set(defective(values, "higher"))
+    found = set(survey(values, "higher").defective)
     assert found >= PLANTED
     assert len(found) <= 7
 
 
 def test_lower_may_be_better() -> None:
     values = {f"n{i}": 10.0 + 0.01 * (i % 5) for i in range(50)} | {"slow": 11.0, "quick": 9.0}
-    (name, defect), *others = defective(values, "lower").items()
+    (name, defect), *others = survey(values, "lower").defective.items()
     assert (name, others) == ("slow", [])
     assert defect.effect == pytest.approx(-0.098, abs=0.002)
     assert defect.deviations is not None and defect.deviations < -5
@@ -73,7 +73,7 @@ def test_lower_may_be_better() -> None:
 
 def test_equal_nodes_have_no_noise_to_judge_by() -> None:
     values = dict.fromkeys(map(str, range(20)), 100.0) | {"bad": 97.0, "fine": 99.0}
-    found = defective(values, "higher")
+    found = survey(values, "higher").defective
     assert list(found) == ["bad"]
     assert found["bad"].deviations is None
 
@@ -127,6 +127,7 @@ def test_rounded_figures_are_not_taken_for_defects(
     ],
 )
 def test_among_equal_nodes_the_bad_are_found(values: list[float]) -> None:
-    found = defective(dict(zip(map(str, range(len(values))), values, strict=True)), "higher")
+    named = dict(zip(map(str, range(len(values))), values, strict=True))
+    found = survey(named, "higher").defective
     norm = values[0]
     assert {one.value for one in found.values()} == {v for v in values if v < 0.98 * norm} - {14.0}

@@ -4,24 +4,15 @@ import random
 
 import pytest
 
-from seatrial.statistics.outliers import RunSample, classify, shared
+from seatrial.statistics.outliers import RunSample, classify
 from seatrial.statistics.scan_statistic import spans
 
 
-def runs() -> list[RunSample]:
-    source = random.Random(1)
-    names = [f"n{i:02d}" for i in range(20)]
-    found = []
-    for i in range(100):
-        nodes = source.sample(names, 4)
-        seconds = source.gauss(600, 5) * (1.3 if "n07" in nodes else 1)
-        found.append(RunSample(str(i), seconds, limit=900.0, nodes=nodes, start=float(i)))
-    return found
-
-
 def test_the_classes() -> None:
+    source = random.Random(1)
+    times = [source.gauss(600, 5) * (1.3 if i % 5 == 0 else 1) for i in range(100)]
     some = [
-        *runs(),
+        *(RunSample(str(i), time, limit=900.0) for i, time in enumerate(times)),
         RunSample("late", 899.0, limit=900.0),
         RunSample("early", 20.0, limit=900.0),
         RunSample("broken", 310.0, cause="binary_failed", limit=900.0),
@@ -32,14 +23,7 @@ def test_the_classes() -> None:
     assert kinds["late"] == "walltime"
     assert kinds["early"] == "short"
     assert kinds["broken"] == kinds["lost"] == "failed"
-    assert {run.name for run in runs() if "n07" in run.nodes} == {o.run for o in told.of("slow")}
-
-
-def test_a_shared_node_is_named() -> None:
-    some = runs()
-    told = shared(some, classify(some))
-    assert [suspect.names for suspect in told.nodes.suspects] == [["n07"]]
-    assert told.spans == []
+    assert [run for run, kind in kinds.items() if kind == "slow"] == [str(5 * i) for i in range(20)]
 
 
 def test_few_runs_are_told() -> None:

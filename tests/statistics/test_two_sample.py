@@ -13,9 +13,7 @@ from seatrial.statistics.two_sample import (
     _side,
     _ways,
     compare,
-    corrected,
     enough,
-    geometric_mean,
     interval,
     least_p,
     mann_whitney,
@@ -133,18 +131,6 @@ def test_how_many_figures_it_takes_is_told() -> None:
 
 def test_ties_do_not_make_few_figures_sure() -> None:
     assert mann_whitney([0.0] * 3, [1.0] * 3) == pytest.approx(0.1)
-
-
-def test_holms_correction() -> None:
-    assert corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert corrected([]) == []
-
-
-def test_the_geometric_mean_does_not_mind_the_side() -> None:
-    assert geometric_mean([2.0, 0.5]) == pytest.approx(1)
-    for ratios in ([], [0.0], [-1.0], [math.inf], [math.nan]):
-        with pytest.raises(ValueError):
-            geometric_mean(ratios)
 
 
 figures = st.lists(st.floats(width=64), max_size=12)

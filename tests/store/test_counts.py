@@ -16,7 +16,7 @@ from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import CODES
 from seatrial.journal.events import RunCreated, RunJudged, ScriptStarted
-from seatrial.store import elapsed_series, queries
+from seatrial.store import queries, series
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
@@ -135,14 +135,6 @@ def test_every_state_can_be_asked_for(store: Store) -> None:
         queries.counts(store, Filters(states=("broken",)))
 
 
-def test_a_list_goes_on_where_it_was_cut(store: Store) -> None:
-    whole = queries.runs(store, Filters(machine="frost"))
-    pages = [
-        queries.runs(store, Filters(machine="frost", limit=7, skip=n)) for n in range(0, 140, 7)
-    ]
-    assert [run for page in pages for run in page] == whole
-
-
 def test_the_counts_of_trials_follow_their_journals(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "live", [a_case(1, repeat=9)])
     of: dict[str, Any] = {"case": trial.cases[0].id, "test": "stream"}
@@ -176,7 +168,7 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     ]
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]
-        found = elapsed_series.elapsed_points(store, trial.row, names)
+        found = series.elapsed_points(store, trial.row, names)
         started = [run for run in runs if run.script_started is not None]
         assert found.never == len(runs) - len(started)
         assert found.odd == {run.run_id: run.code for run in runs if run.code != codes.PASS.number}

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.journal import codes
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.store import pagination
+from seatrial.store import pagination, queries
 from seatrial.store.ingest import synced
 from seatrial.store.location import Location
 from seatrial.store.pagination import BY_VERDICT, ORDERS, Order, page, place_of
@@ -86,10 +86,8 @@ def test_the_event_that_tells_of_a_failure(location: Location, tmp_path: Path) -
 def test_a_run_is_found_by_its_very_id(location: Location, tmp_path: Path) -> None:
     made(tmp_path / "trials")
     with synced(location, tmp_path / "trials") as store:
-        found = pagination.exact_run(store, "ties", "ties4")
-        assert found is not None
+        found = queries.run(store, "ties/ties4")
         assert found.run_id == "ties4"
-        assert pagination.exact_run(store, "ties", "ties") is None
 
 
 def test_what_there_is_to_choose_from(location: Location, tmp_path: Path) -> None:
@@ -128,8 +126,7 @@ def test_siblings_are_of_the_case_on_the_machine(location: Location, tmp_path: P
     made(trials, "elsewhere", machine="ember")
     made(trials, "dream", rehearsed=True)
     with synced(location, trials) as store:
-        run = pagination.exact_run(store, "later", "later0")
-        assert run is not None
+        run = queries.run(store, "later/later0")
         found = siblings(store, run)
         assert {one.trial for one in found.runs} == {"ties", "later"}
         assert found.found == len(found.runs) == 10
@@ -141,6 +138,5 @@ def test_siblings_are_of_the_case_on_the_machine(location: Location, tmp_path: P
         assert created == sorted(created, reverse=True)
         figures = earlier(store, found.runs, run)[("triad", "MB/s")]
         assert [value for _, value in figures] == [100.0, 104.0, 106.0, 100.0]  # two had failed
-        dream = pagination.exact_run(store, "dream", "dream1")
-        assert dream is not None
+        dream = queries.run(store, "dream/dream1")
         assert {one.trial for one in siblings(store, dream).runs} == {"dream"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.codes import FAILED, RECALLED
-from seatrial.store import elapsed_series, export, pagination, queries, series
+from seatrial.store import export, pagination, queries, series
 from seatrial.store.by_case import by_case
 from seatrial.store.ingest import synced
 from seatrial.store.location import Location
@@ -66,7 +66,7 @@ def test_a_case_whose_only_run_was_recalled_has_no_verdict(store: Store) -> None
 
 
 def test_what_is_compared_does_not_count_them(store: Store) -> None:
-    groups = {group.case.test: group for group in by_case(store, queries.trials(store))}
+    groups = {group.test: group for group in by_case(store, queries.trials(store))}
     assert groups["stream"].excluded == {"failed": 1}
     assert groups["hpl"].excluded == {}
 
@@ -76,7 +76,7 @@ def test_they_are_in_no_series(store: Store) -> None:
     outcomes = series.outcomes(store, Filters())
     assert [outcome.run_id for outcome in outcomes] == ["passed", "failed"]
     (trial,) = queries.trials(store)
-    found = elapsed_series.elapsed_points(store, trial.row)
+    found = series.elapsed_points(store, trial.row)
     assert found.odd == {"failed": FAILED.number}
     assert found.never == 0
 

@@ -3,20 +3,21 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.store.by_case import CaseRuns, excluded_of, figures_of
 from seatrial.studies.pairing import pair
-from seatrial.studies.selection import Member, Side
+from seatrial.studies.selection import Side
 
 RATE = ("rate", "MB/s", "higher")
 
 
-def member(trial: str, size: int, toolchain: str = "gcc", node: str = "", n: int = 2) -> Member:
-    return Member(
+def member(trial: str, size: int, toolchain: str = "gcc", node: str = "", n: int = 2) -> CaseRuns:
+    return CaseRuns(
         *("stream", {"size": str(size)}, "frost", toolchain, "", node, trial),
         *(1, 4, 1, "b1", list(range(n)), {RATE: [1.0] * n}, {"failed": 1}),
     )
 
 
-def side(trial: str, *members: Member) -> Side:
+def side(trial: str, *members: CaseRuns) -> Side:
     return Side(trial, [], list(members))
 
 
@@ -31,8 +32,8 @@ def test_what_sides_were_chosen_by_is_left_out_of_a_case() -> None:
 def test_nodes_are_one_row_unless_each_is_asked_for() -> None:
     first = side("a", member("a", 1, node="n1"), member("a", 1, node="n2", n=3))
     (one,) = pair(first, first).pairs
-    assert one.first and one.first.figures == {RATE: [1.0] * 5}
-    assert one.first.excluded == {"failed": 2}
+    assert figures_of(one.first, [RATE]) == [1.0] * 5
+    assert excluded_of(one.first) == {"failed": 2}
     assert [p.name for p in pair(first, first, each_node=True).pairs] == [
         "stream{size=1}%n1",
         "stream{size=1}%n2",
@@ -41,7 +42,7 @@ def test_nodes_are_one_row_unless_each_is_asked_for() -> None:
 
 def test_what_one_side_has_stays_without_the_other() -> None:
     first, second = side("a", member("a", 1), member("a", 2)), side("b", member("b", 1))
-    names = {p.name: (p.first is None, p.second is None) for p in pair(first, second).pairs}
+    names = {p.name: (not p.first, not p.second) for p in pair(first, second).pairs}
     assert names == {"stream{size=1}": (False, False), "stream{size=2}": (False, True)}
 
 

@@ -283,7 +283,7 @@ phases: [{phase: p, duration: soon}, {phase: p, duration: 1d}]
         "'p' is there twice",
     ):
         assert any(part in fault for fault in said), part
-    with pytest.raises(InvalidFiles, match="'spp' is not one of ssp, ssi"):
+    with pytest.raises(InvalidFiles, match="'spp' is not one of graph500, hpcg"):
         written(tmp_path, "score: spp\nparts: {a: {test: x}}\n")
     with pytest.raises(InvalidFiles, match="hpl has one part, not 2"):
         written(tmp_path, "score: hpl\nparts: {a: {test: x}, b: {test: y}}\n")

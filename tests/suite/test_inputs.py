@@ -62,7 +62,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 def test_what_is_large_behind_a_link_counts_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_key, "MAX_LINKED_FILES", 2)
+    monkeypatch.setattr(build_key, "MAX_FILES", 2)
     for name in ("deck", "much"):
         (tmp_path / name).mkdir()
     for number in range(3):
@@ -75,11 +75,11 @@ def test_what_is_large_behind_a_link_counts_by_its_name(
 
 def test_what_is_large_or_no_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "large").write_text("12345")
-    monkeypatch.setattr(inputs, "MAX_BYTES", 4)
+    monkeypatch.setattr(build_key, "MAX_BYTES", 4)
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "many").mkdir()
     for number in range(3):
         (tmp_path / "many" / str(number)).touch()
-    monkeypatch.setattr(inputs, "MAX_FILES", 2)
+    monkeypatch.setattr(build_key, "MAX_FILES", 2)
     for name in ("large", "fifo", "many", "absent"):
         assert inputs.digest(str(tmp_path / name)) == ""

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.schema import shapes
+from seatrial.cli.schema import SHAPES
 from seatrial.documents import Faults, decode, json_schema, parse
 
-SHAPES = {name: shape for name, shape in shapes().items() if name != "references"}
+SHAPES = {name: shape for name, shape in SHAPES.items() if name != "references"}
 SCHEMAS = {name: json_schema(shape, name) for name, shape in SHAPES.items()}
 
 

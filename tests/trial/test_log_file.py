@@ -35,7 +35,7 @@ def test_the_driver_says_what_it_does_and_what_it_was_told(place: Workplace, lev
     assert place.run("--name", "t").code == 0
     said = messages(place, "driver")
     done = [text for kind, text in said if kind == "INFO"]
-    assert any("carrying out Launch(" in text for text in done)
+    assert any("launches: Launch(" in text for text in done)
     waited = [text for kind, text in said if kind == "DEBUG"]
     if level == "debug":
         assert any("waiting" in text for text in waited)

@@ -46,7 +46,7 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
     ({"absent": "residual"}, WRONG_ANSWER, "stdout contains 'residual' in line 2"),
     ({"matches": "^Validates"}, WRONG_ANSWER, "stdout does not match '^Validates'"),
     ({"file": "no"}, WRONG_ANSWER, "no is missing"),
-    ({"file": "."}, WRONG_ANSWER, ". is a directory; only a regular file is read"),
+    ({"file": "."}, WRONG_ANSWER, ". cannot be read: it is a folder"),
     ({"contains": "x", "in": "no"}, WRONG_ANSWER, "no is missing"),
     ({"absent": "x", "in": "no"}, WRONG_ANSWER, "no is missing"),
     (
@@ -61,7 +61,11 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
         "stdout: 'end' is not a number, found by '(end)'",
     ),
     ({"identical": "stderr", "sha256": SUM}, WRONG_ANSWER, "stderr has sha256 e3b0c44298fc"),
-    ({"contains": "x", "in": "."}, CHECK_ERROR, ". is a directory; only a regular file is read"),
+    (
+        {"contains": "x", "in": "."},
+        CHECK_ERROR,
+        ". cannot be read: it is a folder",
+    ),
     ({"contains": "x", "size_limit": 9}, TOO_LARGE, "stdout has 46 B; the limit is"),
     ({"contains": "x", "matches": "x"}, CHECK_ERROR, "a check is not valid: a check has exactly"),
     ({}, CHECK_ERROR, "a check is not valid: a check has exactly one of exit_code, contains"),
@@ -123,7 +127,7 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "stdout")
     finding = find_fault(a_check(contains="x"), tmp_path, 0)
     assert finding is not None
-    assert (finding.code, finding.text[:16]) == (CHECK_ERROR, "stdout is a FIFO")
+    assert (finding.code, "it is a FIFO" in finding.text) == (CHECK_ERROR, True)
 
 
 def test_gigabytes_are_too_large_to_search_but_not_to_hold_and_compare(tmp_path: Path) -> None:
@@ -166,7 +170,6 @@ def test_no_bytes_of_a_job_raise(tmp_path: Path, data: bytes, check: dict[str, A
         ({"value": "a", "equals": 1.0}, "has 0 groups and must have 1"),
         ({"value": "(a)(b)", "equals": 1.0}, "has 2 groups and must have 1"),
         ({"value": "(a)"}, "value: needs equals:"),
-        ({"value": "(a)", "equals": 1.0, "relative": -0.1}, "relative: -0.1 is less than 0"),
         ({"contains": "a", "equals": 1.0}, "equals: belongs to value:"),
         ({"contains": "a", "tolerance": 1.0}, "tolerance: belongs to value:"),
         ({"file": "a", "sha256": SUM}, "sha256: belongs to identical:"),

@@ -142,7 +142,7 @@ def test_an_output_that_is_not_the_formats(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("hello\n")
     figures, (finding,) = measure(a_test(metrics={"from": "stream"}), tmp_path)
     assert (figures, finding.code) == ([], NO_FIGURE)
-    assert finding.text.startswith("stdout is not a whole stream output: its line for Copy:")
+    assert finding.text.startswith("stdout is not a whole stream output: its closing line")
     (tmp_path / "stdout").unlink()
     assert measure(a_test(metrics={"from": "stream"}), tmp_path)[1][0].code is NO_FIGURE
     assert measure(a_test(metrics={"from": "os"}), tmp_path)[1][0].code is CHECK_ERROR
@@ -216,4 +216,4 @@ def test_kept_names(tmp_path: Path) -> None:
 def test_the_names_of_figures_before_a_test_has_run(
     metrics: dict[str, Any], names: set[str] | None
 ) -> None:
-    assert figure_names(a_test(metrics=metrics)) == names
+    assert figure_names([a_test(metrics=metrics)]) == names

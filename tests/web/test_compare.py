@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.studies.compare import MIN_RELATIVE_CHANGE
-from seatrial.web.pages.compare import forest
+from seatrial.web.pages.compare import ComparePage
 
 from ..studies.figures import Measuring, bound
 from . import frost
@@ -105,12 +105,12 @@ def test_a_rehearsed_side_is_marked(served: Served) -> None:
     assert 'class="notice rehearsal"' in html
     for query in ({"after": "rehearsed:odd=1"}, {"after": "rehearsed", "test": "nope"}):
         refused = judged(served, **query)
-        assert refused["state"] == "refused" and refused["rehearsed"], refused["why"]
+        assert refused["state"] == "refused" and refused["rehearsed"], refused["reason"]
     assert not judged(served, after="nope")["rehearsed"]
 
 
 def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) -> None:
-    assert "no trial fits" in judged(served, after="rehear*")["why"]
+    assert "no trial fits" in judged(served, after="rehear*")["reason"]
     found = judged(served, after="rehear*", rehearsed="1")
     assert (found["state"], found["rehearsed"]) == ("judged", True)
     assert not judged(served, rehearsed="1")["rehearsed"]  # of trials that are named
@@ -126,7 +126,7 @@ def test_what_cannot_be_compared_is_said_beside_the_form(served: Served) -> None
         ({"across": "nothing"}, "“Across” nothing: no case has this parameter"),
     ):
         found = judged(served, **sides)
-        assert found["state"] == "refused" and said in found["why"]
+        assert found["state"] == "refused" and said in found["reason"]
     status, html = served.get("/compare?before=%3Cscript%3E&after=x")
     assert status == 200 and "<script>" not in html.partition("<body>")[2]
     status, html = served.get(f"{PAGE}&least=lots")
@@ -147,5 +147,7 @@ def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from seatrial.studies.compare import ComparisonRow
 
     rows = convert(judged(served)["rows"], list[ComparisonRow])
-    drawn = str(forest([row for row in rows if row.metric == "time"], MIN_RELATIVE_CHANGE))
+    rows = [row for row in rows if row.metric == "time"]
+    page = ComparePage(state="judged", least=MIN_RELATIVE_CHANGE, tags=[], latest=[], rows=rows)
+    drawn = str(page.forest(wide=True))
     assert "-5.7 % better" in drawn and "+6.1 %" not in drawn

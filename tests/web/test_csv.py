@@ -33,7 +33,7 @@ def test_a_list_as_csv_has_the_rows_of_its_page(harbour: Served, page: str) -> N
 
 def test_failures_tell_the_event_in_columns_of_its_own(harbour: Served) -> None:
     (one, *_) = rows_of(harbour.get("/failures.csv?trial=weekly&column=time")[1])
-    assert {"event_event", "event_value", "event_text", "time", "why"} <= set(one)
+    assert {"event_event", "event_value", "event_text", "time", "reason"} <= set(one)
     assert one["time"].endswith("Z")
 
 

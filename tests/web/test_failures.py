@@ -48,7 +48,7 @@ def test_each_failure_is_told_in_full(served: Served) -> None:
     wrong = known["aaaa2222nightly"]
     assert wrong["event"]["event"] == "binary_execute_end"
     assert known["bbbb3333nightly"]["event"]["event"] == "check_end"
-    assert known["bbbb3333nightly"]["why"] == "no compiler"
+    assert known["bbbb3333nightly"]["reason"] == "no compiler"
     assert known["slow1"]["output"].startswith("stderr is gone with its directory")
 
 

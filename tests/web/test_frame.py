@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.web.formatting import counted, told, zone
+from seatrial.web.formatting import counted, message, zone
 from seatrial.web.page import AREAS
 from tests.programs import until
 
@@ -94,7 +94,7 @@ def test_a_page_of_what_failed_says_it_once(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_typed_is_code_and_nothing_else_is_markup() -> None:
-    assert told("see `seatrial trials`") == "see <code>seatrial trials</code>"
-    assert told("no `<b>` & no ` end") == "no <code>&lt;b&gt;</code> &amp; no ` end"
+    assert message("see `seatrial trials`") == "see <code>seatrial trials</code>"
+    assert message("no `<b>` & no ` end") == "no <code>&lt;b&gt;</code> &amp; no ` end"
     assert counted(1, "run") == "1 run"
     assert counted(2000, "run") == "2,000 runs"

@@ -101,7 +101,8 @@ def test_changes_levels_notes_and_the_reference(served: Served) -> None:
     assert (change["note"], change["near"]) == ("fabric <i>reset", "in between")
     assert [round(level[2], -4) for level in line["levels"]] == [310_000, 290_000]
     assert [note["text"] for note in line["notes"]] == ["kernel 6.1", "fabric <i>reset"]
-    assert (line["reference"], line["low"], line["high"]) == (310_000, 310_000 * 0.97, None)
+    bounds = [line["reference"][key] for key in ("value", "low", "high")]
+    assert bounds == [310_000, 310_000 * 0.97, None]
     assert line["n"] == 2 * DAYS + 2 and found["alarms"] == 1
     assert found["points"][0]["trial"] == "latest"
 
@@ -112,7 +113,7 @@ def test_rehearsed_figures_are_asked_for(served: Served) -> None:
     assert both["found"] == 3 and both["any_rehearsed"]
     assert sorted(line["rehearsed"] for line in both["lines"]) == [0, 2, 2]
     named = judged(served, trial="made-up")
-    assert [line["values"] for line in named["lines"]] == [[1.0, 2.0]]
+    assert [value for line in named["lines"] for _, value in line["made_up"]] == [1.0, 2.0]
     assert 'class="notice rehearsal"' in served.get("/history?metric=triad&trial=made-up")[1]
     refused = judged(served, trial="made-up", case="nope")
     assert refused["state"] == "refused" and refused["any_rehearsed"]
@@ -128,7 +129,7 @@ def test_what_was_rehearsed_bears_its_own_mark(served: Served) -> None:
     assert marks(trial="made-up") == 1 + 2  # the series, and each row
     mixed = judged(served, rehearsed=1, case="threads=2")
     (line,) = mixed["lines"]
-    assert (line["rehearsed"], sum(line["made_up"])) == (2, 2)
+    assert (line["rehearsed"], len(line["made_up"])) == (2, 2)
     assert sum(point["rehearsed"] for point in mixed["points"]) == 2
     _, html = served.get("/history?metric=triad&rehearsed=1&case=threads%3D2")
     assert f"2 of {line['n']}</span>" in html
@@ -157,7 +158,7 @@ def test_what_cannot_be_shown_is_said_beside_the_form(served: Served) -> None:
         ({"trial": "nope"}, "no trial"),
     ):
         found = judged(served, **query)
-        assert found["state"] == "refused" and said in found["why"]
+        assert found["state"] == "refused" and said in found["reason"]
     _, html = served.get("/history?metric=triad&case=threads%3D1")
     assert "fabric &lt;i&gt;reset" in html and "<i>reset" not in html
     assert served.json("/history")["state"] == "asked"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from seatrial.journal.events import (
@@ -22,14 +21,12 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.store import node_runs
-from seatrial.store.ingest import synced
-from seatrial.store.queries import trials
-from seatrial.web import journal_watch
+from seatrial.store.ingest import sync
+from seatrial.store.opening import reopen_empty
 from seatrial.web.nodes import node_figures
 from seatrial.web.nodes.layout import blocks_of
-from seatrial.web.nodes.node_figures import prepare
-from seatrial.web.nodes.run_index import NodeRunIndex
+from seatrial.web.nodes.node_figures import RunFigures, judged
+from seatrial.web.nodes.view import View, view_of
 from seatrial.web.pages import machine, node
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -230,73 +227,99 @@ def test_a_metric_that_no_run_has_is_told_on_the_page(served: Served) -> None:
 # ---- details ------------------------------------------------------------------------------
 
 
+def view_over(state: ServerState, **query: str) -> View:
+    """The view of frost's page, after a look at the journals."""
+    state.refresh()
+    return view_of(state, PageQuery({"machine": "frost"}, list(query.items())))
+
+
 def test_the_counts_are_those_of_every_set_written_out(tmp_path: Path) -> None:
-    folder = tmp_path / "trials"
-    folder.mkdir()
-    trial = frost.Fleet(folder, "t", [a_case(1, test="lsms", nodes=3)])
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms", nodes=3)])
     sets = ["n[001-003]", "n[002,005-006]", "n004,n006", "n001", "odd[1-2]x,n001", "]n[", ""]
     for nodes in sets:
         trial.ran(trial.cases[0], nodes, seconds=10 + len(nodes))
     trial.end()
-    with synced(tmp_path / "s.sqlite", folder) as store:
-        held = NodeRunIndex(node_names(frost.FROST)).held(store, trials(store))
-    import numpy as np
-
-    counts = held.counts(np.ones(len(sets), dtype=bool)).tolist()
+    view = view_over(ServerState(tmp_path, tmp_path / "s.sqlite"))
+    counts = view.counts(view.over()).tolist()
     assert counts[:7] == [3, 2, 1, 1, 1, 2, 0]
-    assert held.names[64:] == ["odd1x", "odd2x"] and counts[64:] == [1, 1]
-    assert held.sizes().tolist() == [3, 3, 2, 1, 3, 0, 0]
-    assert held.on(held.place_of["n006"]).tolist() == [False, True, True] + 4 * [False]
+    assert view.names[view.described :] == ["odd1x", "odd2x"] and counts[64:] == [1, 1]
+    assert view.on(view.names.index("n006")).tolist() == [False, True, True] + 4 * [False]
     values = np.array([5.0, 1.0, 9.0, 3.0, np.nan, 7.0, 8.0])
-    medians, n, runs = held.medians(values, 1000)
-    assert medians[:6].tolist() == [4.0, 3.0, 5.0, 9.0, 1.0, 5.0] and runs == 6
-    assert n[:6].tolist() == [2, 2, 1, 1, 1, 2]
-    assert held.medians(values, 3)[2] < runs  # of the latest alone
+    found = judged(view, RunFigures("m", values, {}, better="lower"))
+    assert found.values[:6].tolist() == [4.0, 3.0, 5.0, 9.0, 1.0, 5.0]
+    assert found.counts[:6].tolist() == [2, 2, 1, 1, 1, 2]
+    assert found.latest_only == 0
 
 
-def test_a_fleet_follows_runs_to_their_ends(tmp_path: Path) -> None:
-    import numpy as np
+def test_of_too_many_runs_the_latest_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_figures, "MAX_PAIRS", 5)
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms", nodes=2)])
+    for seconds, nodes in enumerate(["n[001-002]", "n[001-002]", "n[002-003]"], 1):
+        trial.ran(trial.cases[0], nodes, seconds)
+    trial.end()
+    found = of_machine(tmp_path, sort="name")
+    assert found.latest_only == 2
+    assert [row.figure for row in found.rows[:4]] == [2.0, 2.5, 3.0, None]
 
-    folder = tmp_path / "trials"
-    folder.mkdir()
-    trial = frost.Fleet(folder, "t", [a_case(1, test="lsms")])
-    fleet = NodeRunIndex(node_names(frost.FROST))
+
+def test_a_view_follows_runs_to_their_ends(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    state = ServerState(tmp_path, tmp_path / "s.sqlite")
     trial.ran(trial.cases[0], "n001")
     trial.ran(trial.cases[0], "n002", code=None)
     run = trial.events[-1]
     assert isinstance(run, ScriptStarted)
     trial.write()
-    for ended in (False, True):
-        if ended:
-            of = {"test": "lsms", "case": run.case, "run_id": run.run_id}
-            trial.event(ScriptEnded, exit_code=0, **of)
-            trial.event(RunJudged, code=0, verdict="pass", **of)
-            trial.write()
-        with synced(tmp_path / "s.sqlite", folder) as store:
-            held = fleet.held(store, trials(store))
-        assert sorted(held.columns.code.tolist()) == ([0, 0] if ended else [0, 17])
-        assert held.counts(np.asarray(held.columns.judged > 0))[:2].tolist() == [1, int(ended)]
+    view = view_over(state)
+    assert sorted(view.runs.code.tolist()) == [0, 17]
+    assert view.counts(view.over())[:2].tolist() == [1, 0]
+    of = {"test": "lsms", "case": run.case, "run_id": run.run_id}
+    trial.event(ScriptEnded, exit_code=0, **of)
+    trial.event(RunJudged, code=0, verdict="pass", **of)
+    trial.write()
+    assert view_over(state).runs is not view.runs
+    view = view_over(state)
+    assert view.counts(view.over())[:2].tolist() == [1, 1]
+    assert view_over(state).runs is view.runs  # nothing is read again without news
 
 
 def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> None:
-    folder = tmp_path / "trials"
-    folder.mkdir()
-    parts = [frost.Fleet(folder, tag, [a_case(1, test="lsms")]) for tag in ("a", "b")]
+    parts = [frost.Fleet(tmp_path, tag, [a_case(1, test="lsms")]) for tag in ("a", "b")]
+    place = tmp_path / "store.sqlite"
+    state = ServerState(tmp_path, place)
     for _ in range(2):  # read by turns, so that the rows of one trial are among the other's
         for trial in parts:
             trial.ran(trial.cases[0], "n001")
             trial.write()
-            synced(tmp_path / "s.sqlite", folder).close()
-    fleet = NodeRunIndex(node_names(frost.FROST))
-    rows = []
-    for name in ("s.sqlite", "s.sqlite", "again.sqlite"):
-        with synced(tmp_path / name, folder) as store:
-            held = fleet.held(store, trials(store))
-            known = node_runs.run_ids_of(store, held.columns.row.tolist())
-        rows.append(held.columns.row.tolist())
-        assert held.rebuilt == (2 if name == "again.sqlite" else 0)
-        assert len(known) == 4
-    assert rows[0] == rows[1] != rows[2]
+            state.refresh()
+
+    def listed() -> dict[str, int]:
+        query = PageQuery({"machine": "frost", "node": "n001"}, [("trial", "a")])
+        return {run.run_id: run.row for run in node.data(state, query).listed}
+
+    before = listed()
+    with reopen_empty(place) as store:
+        sync(store, tmp_path)
+    after = listed()
+    assert before.keys() == after.keys() == {"f00001a", "f00002a"}
+    assert before != after
+
+
+def test_a_node_without_runs_has_no_figures_and_takes_none_from_the_map(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    for number in range(1, 7):
+        trial.ran(trial.cases[0], f"n{number:03}", seconds=100 + number)
+    trial.end()
+    state = ServerState(tmp_path, tmp_path / "store.sqlite")
+    state.refresh()
+    of = {"machine": "frost"}
+    for _ in range(2):
+        found = node.data(state, PageQuery(of | {"node": "n064"}, []))
+        assert (found.over, found.unit, found.runs) == (None, "", 0)
+        rows = machine.data(state, PageQuery(of, [("sort", "name")])).rows
+        assert [row.figure for row in rows[:7]] == [101, 102, 103, 104, 105, 106, None]
 
 
 @pytest.mark.parametrize(
@@ -415,43 +438,3 @@ def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
         "many-4": 9999,
     }
     assert len(picture) < 250_000
-
-
-def test_runs_that_were_read_before_anybody_asked_are_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frost.tell_nodes(tmp_path, "t")
-    site = ServerState(tmp_path, tmp_path / "store.sqlite")
-    site.refresh()
-    prepare(site)
-    read: list[int] = []
-    runs_after = node_runs.runs_after
-
-    def reading(*given: Any) -> node_runs.NodeRuns:
-        found = runs_after(*given)
-        read.extend(found.row)
-        return found
-
-    monkeypatch.setattr(node_runs, "runs_after", reading)
-    assert machine.data(site, PageQuery({"machine": "frost"}, [])).runs == 184
-    assert not read
-    prepare(ServerState(tmp_path, tmp_path / "none.sqlite"))  # with nothing to prepare
-
-
-def test_a_server_prepares_the_machine_that_was_heard_of_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepared = threading.Event()
-    monkeypatch.setattr(node_figures, "prepare", lambda site: prepared.set())
-    monkeypatch.setattr(journal_watch, "PREPARE_AFTER_S", 0.0)
-
-    async def serve() -> None:
-        watching = journal_watch.JournalWatch(ServerState(tmp_path, tmp_path / "store.sqlite"))
-        watching.start()
-        await asyncio.to_thread(prepared.wait, 60)
-        watching.stop()
-
-    serving = threading.Thread(target=lambda: asyncio.run(serve()))  # a browser has a loop here
-    serving.start()
-    serving.join()
-    assert prepared.is_set()

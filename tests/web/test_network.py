@@ -227,13 +227,13 @@ def test_the_median_of_a_cell_and_ragged_edges() -> None:
 
 def test_orders_put_groups_together_and_the_slowest_first() -> None:
     chart = charted()
-    groups = [chart.groups[rank] for rank in chart.order("group", 0)]
+    groups = [chart.groups[rank] for rank in chart.orders["group", 0]]
     assert groups == sorted(groups)
-    middles = np.median(chart.rates, axis=1)[chart.order("speed", 0)]
+    middles = np.median(chart.rates, axis=1)[chart.orders["speed", 0]]
     assert (np.diff(middles) >= 0).all()
     cells = levels_of(chart.cells(MatrixPanel(0, 0, 16), 16, ("speed", "group"), "worst", "rate"))
     plain = levels_of(chart.cells(MatrixPanel(0, 0, 16), 16, ("rank", "rank"), "worst", "rate"))
-    rows, columns = chart.order("speed", 0), chart.order("group", 1)
+    rows, columns = chart.orders["speed", 0], chart.orders["group", 1]
     assert (cells == plain[rows][:, columns]).all()
 
 
@@ -241,8 +241,8 @@ def test_what_cannot_talk_has_its_own_level() -> None:
     received, names = frost.matrix(nodes=8, ranks=1)
     matrix = Matrix(names, received.T, "made")
     chart = Charted(matrix, judged(matrix, {}), {})
-    levels = chart.scale("rate").levels
+    levels = chart.scales["rate"].levels
     assert np.argwhere(levels == MUTE).tolist() == [[4, 5]]
     assert (np.diag(levels) == SELF).all()
-    effects = chart.scale("effect")
+    effects = chart.scales["effect"]
     assert effects.low == -effects.high and effects.levels[4, 5] == MUTE

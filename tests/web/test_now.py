@@ -42,7 +42,7 @@ def running(served: Served) -> Any:
 
     def ready() -> bool:
         found[:] = served.json("/")["running"]
-        return len(found) == 1 and found[0]["criteria"] is not None
+        return len(found) == 1 and found[0]["status"] is not None
 
     until(ready, "the trial that runs")
     return found[0]
@@ -85,8 +85,8 @@ def test_a_trial_that_runs_is_shown_with_targets_alerts_and_criteria(tmp_path: P
             "work": 2,
         }
         assert sum(test["in_flight"] for test in tests.values()) > 0
-        assert 0 < found["utilisation"] < 1
-        assert found["criteria"][0]["label"] == "utilisation"
+        assert 0 < found["status"]["utilisation"] < 1
+        assert found["status"]["criteria"][0][0]["label"] == "utilisation"
         assert len(found["latest"]) == 8
         judged = [run["judged"] for run in found["latest"]]
         assert judged == sorted(judged, reverse=True)
@@ -100,7 +100,7 @@ def test_a_running_trial_without_a_plan_is_shown_by_its_tests(tmp_path: Path) ->
     weekly(trials)
     with driven(trials / "weekly"), Served(trials) as served:
         found = running(served)
-        assert found["criteria"] == []
+        assert found["status"]["criteria"] == []
         assert found["trial"]["running"] == 1
         assert {test["test"] for test in found["tests"]} == {"stream", "io/write", "hpl"}
 

@@ -76,7 +76,7 @@ def test_a_run_is_told_in_full(served: Served) -> None:
     names = [event["event"] for event in found["events"]]
     assert names[0] == "logging_start"
     assert names[-1] == "check_end"
-    assert [e["told"] for e in found["events"] if e["event"] == "binary_execute_end"] == [
+    assert [e["text"] for e in found["events"] if e["event"] == "binary_execute_end"] == [
         "exit code 3"
     ]
     assert found["events"][1]["after"] == 1.0
@@ -94,7 +94,7 @@ def test_what_was_loaded_and_on_which_nodes(served: Served) -> None:
     found = told(served, "later", "later2")
     assert found["modules"] == "gcc/13 openmpi/5"
     assert found["nodes"]["names"] == ["n001", "n002", "n003"]
-    assert found["why"] == "first line\nsecond line"
+    assert found["reason"] == "first line\nsecond line"
     _, text = served.get("/runs/later/later2")
     assert '<a href="/machines/frontier/nodes/n002">n002</a>' in text
 
@@ -111,7 +111,7 @@ def test_figures_stand_beside_their_reference_and_their_past(served: Served) -> 
     assert first["expected"]["meets"] is True
     _, text = served.get("/runs/weekly/slow1")
     assert '<circle class="own missed"' in text
-    assert '<rect class="band"' in text
+    assert 'class="band"' in text
 
 
 def test_history_goes_over_trials_and_names_what_had_no_reference(served: Served) -> None:

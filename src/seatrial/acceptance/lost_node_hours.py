@@ -92,8 +92,5 @@ def _whose(history: TrialHistory, use: str, now: int) -> str:
         elif use == "kept" and run.passed:
             script = run.script(held)
             parts[test] += run.size * (held[1] - script[1])
-    if not parts:
-        return ""
-    (name, most), whole = max(parts.items(), key=lambda one: (one[1], one[0])), parts.total()
-    hours = most / SECOND_NS / 3600
-    return f"most by {name}, {hours:.4g} node-hours" if whole and most > 0 else ""
+    name, most = max(parts.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+    return f"most by {name}, {most / SECOND_NS / 3600:.4g} node-hours" if most > 0 else ""

@@ -27,9 +27,7 @@ def outages_of(history: TrialHistory) -> list[PlannedOutage]:
     windows = []
     for window in history.policy.outages:
         start, end = window.span(history.start or 0)
-        names = frozenset(unfold_or_empty(window.nodes))
-        if history.names is not None and window.nodes:
-            names &= history.names
+        names = history.names.intersection(unfold_or_empty(window.nodes))
         if end > start and (names or not window.nodes):
             windows.append((start, end, names))
     edges = sorted({edge for start, end, _ in windows for edge in (start, end)})
@@ -39,7 +37,7 @@ def outages_of(history: TrialHistory) -> list[PlannedOutage]:
         if there:
             whole = not all(there)
             names = frozenset() if whole else frozenset[str]().union(*there)
-            size = history.nodes if whole else min(len(names), history.nodes)
+            size = history.nodes if whole else len(names)
             found.append(PlannedOutage(start, end, names, size))
     return found
 

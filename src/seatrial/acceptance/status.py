@@ -6,6 +6,7 @@ status(record, cases, events)        # of one trial; `seatrial accept status` sh
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -15,8 +16,7 @@ from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
-from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.acceptance.utilisation import Bin
+from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
@@ -106,14 +106,13 @@ def status(
     for event in events:
         history.apply(event)
         holds.apply(event)
-    running = history.state == "running" and not record.rehearsed
+    running = history.state == "running"
     if now is None:
-        now = time.time_ns() if running else history.last
+        now = time.time_ns() if running and not record.rehearsed else history.last
     now = max(now, history.last)
-    found = status_of(record, history, now, references_of(record))
-    held = holds.held(now) if history.state == "running" and driven else []
-    state = found.state if driven or history.state != "running" else INTERRUPTED
-    return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
+    found = status_of(record, history, now, references_of(record), driven)
+    held = holds.held(now) if running and driven else []
+    return replace(found, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
@@ -126,6 +125,7 @@ def status_of(
     history: TrialHistory,
     now: int,
     references: References | None = None,
+    driven: bool = True,
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
@@ -139,7 +139,7 @@ def status_of(
         phase=record.phase,
         kind=component.kind,
         rehearsed=record.rehearsed,
-        state=history.state,
+        state=history.state if driven or history.state != "running" else INTERRUPTED,
         verdict=overall(results),
         now=now,
         clock=history.clock(now),
@@ -147,7 +147,11 @@ def status_of(
         nodes=history.nodes,
         down=fold(sorted(down.node for down in history.downs if down.end is None)),
         utilisation=total.share("accepted") if total.available else None,
-        over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
+        over_time=[
+            (one.end, one.use.share("accepted"))
+            for one in view.timeline.bins(BINS)
+            if one.use.available
+        ],
         sub_phases=sub_phases(history.spans, history.runs, now),
         parts=_parts(history, record.machine),
         alerts=_open_alerts(history, now),
@@ -158,33 +162,25 @@ def status_of(
 
 def _kept_back(found: Status) -> list[Hold]:
     """Return the excluded nodes and stopped tests."""
-    nodes = [
-        Hold(kind="excluded", what=nodes, text=f"{nodes}: {why}") for nodes, why in found.excluded
+    stopped = [(part.test, part.stopped) for part in found.parts if part.stopped]
+    named = [("excluded", found.excluded), ("stopped", stopped)]
+    return [
+        Hold(kind=kind, what=what, text=f"{what}: {why}")
+        for kind, each in named
+        for what, why in each
     ]
-    tests = [
-        Hold(kind="stopped", what=part.test, text=f"{part.test}: {part.stopped}")
-        for part in found.parts
-        if part.stopped
-    ]
-    return [*nodes, *tests]
-
-
-def _point(one: Bin) -> tuple[float, float]:
-    return one.end, one.use.share("accepted")
 
 
 def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
     tallied = verdicts(history)
-    in_flight: dict[str, list[RunHistory]] = {test: [] for test in tallied}
-    for run in history.runs:
-        if run.in_flight:
-            in_flight[history.test_of(run)].append(run)
+    in_flight = Counter(history.test_of(run) for run in history.runs if run.in_flight)
+    running = Counter(history.test_of(run) for run in history.runs if run.state is RunState.RUNNING)
     expected = _expected(history, machine)
     return [
         TestStatus(
             test=test,
-            in_flight=len(in_flight[test]),
-            running=sum(run.state is RunState.RUNNING for run in in_flight[test]),
+            in_flight=in_flight[test],
+            running=running[test],
             expected=0 if test in history.stopped else expected.get(test, 0),
             accepted=found["pass"],
             verdicts=dict(found),
@@ -206,11 +202,10 @@ def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
     """Return the alerts raised within the time after which those that still hold are raised
     again."""
     since = now - round(history.policy.watch.again * SECOND_NS)
-    if history.over:
-        return []
+    found = [] if history.over else open_alerts(history, since)
     return [
         OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)
-        for told, times in reversed(open_alerts(history, since))
+        for told, times in reversed(found)
     ]
 
 

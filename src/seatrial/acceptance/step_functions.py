@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seatrial.acceptance.outages import whole_outages
+from seatrial.acceptance.outages import Span, whole_outages
 from seatrial.acceptance.trial_history import NO_ENTRY, TrialHistory
-
-Span = tuple[int, int]
 
 
 class LevelSpan(NamedTuple):
@@ -28,43 +26,34 @@ def levels(
 ) -> list[LevelSpan]:
     """Return the sum of the weights of the intervals that are open, over the time of the spans
     without that of others. An interval that ends when another begins makes no dip."""
-    changes: Counter[tuple[int, float]] = Counter()
+    changes: Counter[tuple[int, bool, float]] = Counter()  # time, whether of an interval, weight
     for start, end, weight in intervals:
         if end > start:
-            changes[start, weight] += 1
-            changes[end, weight] -= 1
-    clock: Counter[int] = Counter()
+            changes[start, True, weight] += 1
+            changes[end, True, weight] -= 1
     for start, end in spans:
-        clock[start] += 1
-        clock[end] -= 1
+        changes[start, False, 0.0] += 1
+        changes[end, False, 0.0] -= 1
     for start, end in without:
-        clock[start] -= len(spans) + 1
-        clock[end] += len(spans) + 1
-    marks = sorted([*((at, 1, w, n) for (at, w), n in changes.items() if n)])
-    marks += [(at, 0, 0.0, n) for at, n in clock.items() if n]
-    marks.sort()
+        changes[start, False, 0.0] -= len(spans) + 1
+        changes[end, False, 0.0] += len(spans) + 1
     found: list[LevelSpan] = []
     there: Counter[float] = Counter()
     running = since = 0
-    for at, kind, weight, number in marks:
+    for (at, of_interval, weight), number in sorted(changes.items()):
         if at > since:
             if running > 0:
                 value = sum([w * n for w, n in sorted(there.items()) if n], 0.0)
-                _add(found, since, at, value)
+                if found and found[-1].end == since and found[-1].value == value:
+                    found[-1] = found[-1]._replace(end=at)
+                else:
+                    found.append(LevelSpan(since, at, value))
             since = at
-        if kind:
+        if of_interval:
             there[weight] += number
         else:
             running += number
     return found
-
-
-def _add(found: list[LevelSpan], start: int, end: int, value: float) -> None:
-    """Append a span, or extend the last one where the value is the same."""
-    if found and found[-1].end == start and found[-1].value == value:
-        found[-1] = LevelSpan(found[-1].start, end, value)
-    else:
-        found.append(LevelSpan(start, end, value))
 
 
 class Dip(NamedTuple):

@@ -22,7 +22,7 @@ from seatrial.units import SECOND_NS
 _ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason
     TrialPaused: "paused",
     TrialCancelled: "cancelled",
-    TrialAbandoned: "given up",
+    TrialAbandoned: "abandoned",
     TrialEnded: "the trial ended",
 }
 
@@ -52,8 +52,7 @@ def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int)
             number=i + 1,
             start=span.start,
             end=span.end,
-            clock=max(0, (now if span.end is None else min(span.end, now)) - span.start)
-            / SECOND_NS,
+            clock=max(0, span.end_by(now) - span.start) / SECOND_NS,
             ended_by=_ended_by(span),
             accepted=accepted[i],
         )

@@ -1,6 +1,6 @@
 """The history of a trial: the fold of its events, for criteria and for people.
 
-    history = TrialHistory(cases, policy, nodes=1920)
+    history = TrialHistory(cases, policy, node_names(machine))
     for event in journal: history.apply(event)
     history.fold(events)                       # the same for many
     history.runs[0].code, history.clock(now), history.downs
@@ -12,7 +12,7 @@ follows over time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from seatrial.conduct.policy import Policy
@@ -28,17 +28,15 @@ from seatrial.journal.events import (
     RunEvent,
     TestAdmitted,
     TestStopped,
-    TrialEnded,
-    TrialExtended,
     finite,
 )
-from seatrial.journal.lifecycle import ClockSpan, RunLife, RunState, TrialLife, TrialState
+from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
 NO_ENTRY = -1
-RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
+RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
 
 
 class RecordedMetric(NamedTuple):
@@ -121,6 +119,10 @@ class Down(NamedTuple):
     start: int
     end: int | None
 
+    def end_by(self, now: int) -> int:
+        """Return its end, or ``now`` if that is earlier."""
+        return now if self.end is None else min(self.end, now)
+
 
 class RaisedAlert(NamedTuple):
     """An alert; ``over``: the condition of an earlier one has passed."""
@@ -132,31 +134,31 @@ class RaisedAlert(NamedTuple):
     over: bool = False
 
 
-class TrialHistory:
-    """The fold of a trial's events. ``life`` is the trial's; ``nodes`` are the nodes that the trial
-    has, by name or number. Events of other nodes do not count. Runs are in the order of their
+class TrialHistory(TrialLife):
+    """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
+    has. Events of other nodes do not count. Runs are in the order of their
     creation."""
 
-    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: int | Collection[str]) -> None:
+    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: Iterable[str]) -> None:
+        super().__init__(policy.duration)
         self.cases = cases
         self.policy = policy
-        self.names = None if isinstance(nodes, int) else frozenset(nodes)
-        self.nodes = nodes if isinstance(nodes, int) else len(nodes)
-        self.life = TrialLife(policy.duration)
+        self.names = frozenset(nodes)
+        self.nodes = len(self.names)
         self.runs: list[RunHistory] = []
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
-        self.ended_for = ""  # why it ended for good before its time
         self.last = 0  # the time of its latest event (ns)
         self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
         self._down: dict[str, int] = {}
         self._downs: list[Down] = []
 
-    def apply(self, event: Event) -> None:
-        """Fold one event."""
+    def apply(self, event: Event) -> bool:
+        """Fold one event. Return True."""
         self.fold((event,))
+        return True
 
     def fold(self, events: Iterable[Event]) -> None:
         """Fold many events."""
@@ -173,34 +175,8 @@ class TrialHistory:
             elif (handler := _HANDLERS.get(type(event))) is not None:
                 handler(self, event)
             else:
-                self.life.apply(event)
+                TrialLife.apply(self, event)
         self.last = last
-
-    # ---- what it has ----------------------------------------------------------------------
-
-    @property
-    def state(self) -> TrialState:
-        return self.life.state
-
-    @property
-    def spans(self) -> list[ClockSpan]:
-        """When the clock ran."""
-        return self.life.spans
-
-    @property
-    def duration(self) -> float:
-        """The seconds that the trial is to run, with its extensions; 0: no limit."""
-        return self.life.duration
-
-    @property
-    def start(self) -> int | None:
-        """When the trial started first (ns)."""
-        return self.life.start
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes."""
-        return self.life.over
 
     @property
     def downs(self) -> list[Down]:
@@ -209,13 +185,7 @@ class TrialHistory:
 
     def clock(self, now: int) -> float:
         """Return the seconds that the trial has run, pauses not counted."""
-        return self.clock_ns(now) / SECOND_NS
-
-    def clock_ns(self, now: int) -> int:
-        return sum(
-            max(0, (now if span.end is None else min(now, span.end)) - span.start)
-            for span in self.spans
-        )
+        return sum(max(0, span.end_by(now) - span.start) for span in self.spans) / SECOND_NS
 
     def window(self, now: int) -> list[tuple[int, int]]:
         """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
@@ -223,7 +193,7 @@ class TrialHistory:
         left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
         spans = []
         for span in self.spans:
-            end = min(now if span.end is None else min(span.end, now), span.start + left)
+            end = min(span.end_by(now), span.start + left)
             if end > span.start:
                 spans.append((span.start, end))
                 left -= end - span.start
@@ -244,14 +214,6 @@ class TrialHistory:
         self._by_id[event.run_id] = run
         self.runs.append(run)
         return run
-
-    def _on_ended(self, event: TrialEnded) -> None:
-        self.life.apply(event)
-        self.ended_for = event.reason
-
-    def _on_extended(self, event: TrialExtended) -> None:
-        if self.life.apply(event):
-            self.ended_for = ""
 
     def _on_alert(self, event: AlertRaised) -> None:
         over = event.active == 0
@@ -282,8 +244,7 @@ class TrialHistory:
 
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
-        names = unfold_or_empty(folded)
-        return names if self.names is None else [name for name in names if name in self.names]
+        return [name for name in unfold_or_empty(folded) if name in self.names]
 
 
 def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
@@ -294,8 +255,6 @@ def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
 
 
 _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
-    TrialEnded: TrialHistory._on_ended,
-    TrialExtended: TrialHistory._on_extended,
     AlertRaised: TrialHistory._on_alert,
     NodeDown: TrialHistory._on_down,
     NodeUp: TrialHistory._on_up,

@@ -12,7 +12,7 @@ that they depend neither on the order of events nor on where time is cut.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import add, mul, sub
 from typing import NamedTuple
@@ -34,7 +34,6 @@ USES = {
     "drained": "idle after the last start, with nothing queued",
 }
 CHUNK = 64  # pieces that are summed at a time
-_FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # should they overlap
 
 
 class Use(NamedTuple):
@@ -92,10 +91,11 @@ class Timeline(NamedTuple):
 
     def bins(self, number: int) -> list[Bin]:
         """Return the uses in so many equal spans of the trial's clock."""
-        if number < 1 or self.end <= 0 or not self.pieces:
+        if not self.pieces:
             return []
         edges = [self.end * i // number for i in range(number + 1)]
-        starts = list(self._starts())
+        widths = (end - start for start, end, _ in self.pieces)
+        starts = list(accumulate(widths, initial=0))[:-1]  # by the trial's clock
         before = [self._before(edge, starts) for edge in edges]
         return [
             Bin(since / SECOND_NS, until / SECOND_NS, Use._make(map(sub, after, ahead)))
@@ -110,17 +110,6 @@ class Timeline(NamedTuple):
         chunk = place // CHUNK
         return _and(self.sums[chunk], _added([*self.pieces[chunk * CHUNK : place], cut]))
 
-    def _starts(self) -> Iterator[int]:
-        """The starts of the pieces by the trial's clock."""
-        before = 0
-        spans = iter(self.spans)
-        since, until = next(spans, (0, 0))
-        for start, _, _ in self.pieces:
-            while start >= until:
-                before += until - since
-                since, until = next(spans)
-            yield before + start - since
-
 
 # ---- nodes --------------------------------------------------------------------------------
 
@@ -129,23 +118,29 @@ def timeline_of(history: TrialHistory, now: int) -> Timeline:
     """Return the use of the nodes up to ``now``, within the trial's duration."""
     spans = history.window(now)
     outages = outages_of(history)
-    changes = [*_of_runs(history, now, outages), *_of_nodes(history, now, outages)]
-    changes += [(at, _OUT, change) for at, change in _steps_out(history, outages)]
-    changes += [
-        (at, _CLOCK, change) for span in spans for at, change in zip(span, (1, -1), strict=True)
+    downs = [
+        span
+        for down in history.downs
+        for span in outside(down.node, down.start, down.end_by(now), outages)
     ]
+    changes = _of_runs(history, now, [outage for outage in outages if outage.names])
+    for which, intervals in (
+        (_DOWN, [(*span, 1) for span in downs]),
+        (_OUT, [(outage.start, outage.end, outage.size) for outage in outages]),
+        (_CLOCK, [(*span, 1) for span in spans]),
+    ):
+        for start, end, number in intervals:
+            changes += ((start, which, number), (end, which, -number))
     if (last := _last_start(history, now, spans)) is not None:
         changes.append((last, _CLOSED, 1))
     changes.sort()
     pieces = list(_swept(changes, history.nodes))
-    down = _down_time(history, now, spans, outages)
-    return Timeline(pieces, _sums(pieces), down, sum(b - a for a, b in spans), spans)
-
-
-def _sums(pieces: Sequence[UtilisationSpan]) -> list[Use]:
-    """Return the node-ns by use before each chunk of pieces, and after the last."""
     chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
-    return list(accumulate(map(_added, chunks), _and, initial=Use()))
+    sums = list(accumulate(map(_added, chunks), _and, initial=Use()))
+    down = sum(
+        max(0, min(end, stop) - max(start, begin)) for start, end in downs for begin, stop in spans
+    )
+    return Timeline(pieces, sums, down, sum(b - a for a, b in spans), spans)
 
 
 def _and(one: Use, other: Use) -> Use:
@@ -161,8 +156,8 @@ def _added(pieces: Sequence[UtilisationSpan]) -> Use:
 
 
 Change = tuple[int, int, int]  # time, which count, by how much
-_QUEUED, _OUT, _CLOCK, _CLOSED = range(len(_FIRST_COME), len(_FIRST_COME) + 4)
-_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
+# What is counted: first the uses, of which the earlier ones count if they overlap.
+_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN, _QUEUED, _OUT, _CLOCK, _CLOSED = range(10)
 
 
 def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
@@ -183,7 +178,7 @@ def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
 
 def _use(counts: list[int], nodes: int) -> Use:
     """Return the nodes by use. More nodes may be in use than there are, as jobs share a node or the
-    end of one is seen late. Then the uses that come first in ``_FIRST_COME`` count."""
+    end of one is seen late. Then the uses that come first count."""
     parts = counts[:_QUEUED]
     available = nodes - counts[_OUT]
     left = available - sum(parts)
@@ -198,8 +193,8 @@ def _use(counts: list[int], nodes: int) -> Use:
     return Use._make((available, *parts, *rest))
 
 
-def _of_runs(history: TrialHistory, now: int, outages: Sequence[PlannedOutage]) -> list[Change]:
-    partial = [outage for outage in outages if outage.names]
+def _of_runs(history: TrialHistory, now: int, partial: Sequence[PlannedOutage]) -> list[Change]:
+    """Return the changes by runs; ``partial`` are the planned outages of some of the nodes."""
     changes: list[Change] = []
     add = changes.append
     for run in history.runs:
@@ -242,15 +237,6 @@ def _out_of(
             yield stop, use, out
 
 
-def _of_nodes(
-    history: TrialHistory, now: int, outages: Sequence[PlannedOutage]
-) -> Iterator[Change]:
-    for down in history.downs:
-        for start, end in outside(down.node, down.start, _until(down.end, now), outages):
-            yield start, _DOWN, 1
-            yield end, _DOWN, -1
-
-
 def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
     """Return when the last job started, if no more are started; else None."""
     closed = history.over or (bool(history.duration) and history.clock(now) >= history.duration)
@@ -259,30 +245,6 @@ def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int |
     held = (run.held_nodes(now) for run in history.runs)
     starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
     return max(starts, default=None)
-
-
-def _down_time(
-    history: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[PlannedOutage]
-) -> int:
-    """Return the node-ns down while the clock ran, without planned outages."""
-    return sum(
-        max(0, min(end, stop) - max(start, begin))
-        for down in history.downs
-        for start, end in outside(down.node, down.start, _until(down.end, now), outages)
-        for begin, stop in spans
-    )
-
-
-def _until(end: int | None, now: int) -> int:
-    return now if end is None else min(end, now)
-
-
-def _steps_out(
-    history: TrialHistory, outages: Iterable[PlannedOutage]
-) -> Iterator[tuple[int, int]]:
-    for outage in outages:
-        yield outage.start, outage.size
-        yield outage.end, -outage.size
 
 
 def available_in_all(history: TrialHistory, now: int) -> int | None:

@@ -16,6 +16,7 @@ import os
 import signal
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.backends.protocol import (
@@ -41,20 +42,20 @@ LOOK_SECONDS = 0.05
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
 
 
+@dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
     by the loop's clock, and the verdict code for which it is being ended."""
 
-    def __init__(self, job: Job, pid: int, handle: int | None, began: float) -> None:
-        self.job = job
-        self.pid = pid
-        self.handle = handle
-        self.began = began
-        self.walltime: asyncio.TimerHandle
-        self.look: asyncio.Handle | None = None
-        self.ending: int | None = None
-        self.end: asyncio.Task[None] | None = None
-        self.exited = asyncio.Event()
+    job: Job
+    pid: int
+    handle: int | None
+    began: float
+    walltime: asyncio.TimerHandle = field(init=False)
+    look: asyncio.Handle | None = None
+    ending: int | None = None
+    end: asyncio.Task[None] | None = None
+    exited: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LocalBackend:
@@ -191,12 +192,12 @@ class LocalBackend:
         time is for all of them, also when the shell exits at once: mpirun may have to clean up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE_SECONDS
-        _signal_session(process.pid, signal.SIGTERM)
+        _signal(process.pid, signal.SIGTERM)
         pause = SHORTEST_PAUSE
         while _session(process.pid, _pids()) and loop.time() < deadline:
             await asyncio.sleep(max(0.0, min(pause, deadline - loop.time())))
             pause *= 2
-        _signal_session(process.pid, signal.SIGKILL)
+        _signal(process.pid, signal.SIGKILL)
         await process.exited.wait()
         self._conclude(process)
 
@@ -208,10 +209,8 @@ class LocalBackend:
                 pid = alive.get(os.path.realpath(job.path / "job.sh"))
                 if pid is not None:
                     self._adopt(job, pid)
-                elif events.end is not None:
-                    self._updates.report(Ended(job.run_id, None, "exited", events.exit_code))
                 elif events.claimed:
-                    self._updates.report(Ended(job.run_id, LOST.number, "vanished", None))
+                    self._updates.report(_ended(job, None, events.exit_code))
                 else:
                     self._updates.report(NeverStarted(job.run_id))
 
@@ -307,15 +306,12 @@ def _end_rest(leader: int, age: float) -> None:
         os.killpg(leader, signal.SIGKILL)
     latest = int(Path("/proc/loadavg").read_text().split()[-1])
     quick = age < QUICK_SECONDS and leader <= latest
-    _signal(_session(leader, range(leader, latest + 1) if quick else _pids()), signal.SIGKILL)
+    _signal(leader, signal.SIGKILL, range(leader, latest + 1) if quick else None)
 
 
-def _signal_session(leader: int, number: int) -> None:
-    _signal(_session(leader, _pids()), number)
-
-
-def _signal(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
+def _signal(leader: int, number: int, among: Iterable[int] | None = None) -> None:
+    """Send a signal to the processes of a session, of these or of all on the host."""
+    for pid in _session(leader, _pids() if among is None else among):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 

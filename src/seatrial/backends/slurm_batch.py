@@ -29,28 +29,15 @@ cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr 
 def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
     """Group jobs by shape into arrays of at most ``largest`` tasks. A submission has the name of
     its first run, which is unique, and known before the submission."""
-    shapes: dict[tuple[object, ...], list[Job]] = {}
+    shapes: dict[object, list[Job]] = {}
     for job in jobs:
-        shapes.setdefault(_shape(job), []).append(job)
+        shape = job._replace(run_id="", path=Path())
+        shapes.setdefault(shape, []).append(job)
     return [
         Submission(PREFIX + group[start].run_id, tuple(group[start : start + largest]))
         for group in shapes.values()
         for start in range(0, len(group), largest)
     ]
-
-
-def _shape(job: Job) -> tuple[object, ...]:
-    return (
-        job.nodes,
-        job.tasks,
-        job.tasks_per_node,
-        job.threads,
-        job.walltime,
-        job.node,
-        job.exclusive,
-        job.features,
-        job.avoid,
-    )
 
 
 def write(folder: Path, submission: Submission, machine: Machine) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import re
-import signal
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -17,11 +16,11 @@ from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
 from seatrial.machine.model import Machine
+from seatrial.runs.shell import ends_within, kill_group
 
 QUERY_SECONDS = 60.0
 SUBMIT_SECONDS = 180.0
 IDS_AT_ONCE = 500
-DEFAULT_ARRAY = 1001
 
 _T = TypeVar("_T")
 
@@ -41,21 +40,16 @@ class Unanswered(Exception):
         self.command = command
 
 
-class SubmitResult(NamedTuple):
-    """The result of sbatch: a job id, or the reason for its absence; ``temporary``: repeating may
-    help."""
-
-    job_id: int | None
-    reason: str
-    temporary: bool
+class SubmissionRefused(Exception):
+    """sbatch refused a submission, and would refuse it again."""
 
 
 class Config(NamedTuple):
     """Settings of the cluster: the maximum number of tasks in an array, and whether it has an
-    accounting database."""
+    accounting database. The defaults count until Slurm answers."""
 
-    largest_array: int
-    accounting: bool
+    largest_array: int = 1001
+    accounting: bool = False
 
 
 class SlurmClient:
@@ -63,107 +57,97 @@ class SlurmClient:
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         self.machine = machine
+        self.config = Config()
+        self._config_known = False
         self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
         self._environment = {
             name: value for name, value in os.environ.items() if not _MISLEADING.fullmatch(name)
         }
 
-    async def config(self) -> Config:
-        return await self._ask(_config, "scontrol", *self._cluster, "show", "config")
+    async def learn_config(self) -> None:
+        """Ask for the settings of the cluster, unless they are known."""
+        if not self._config_known:
+            self.config = await self._ask(_config, "scontrol", "show", "config")
+            self._config_known = True
 
     async def queue(self, *only: str) -> list[TaskState]:
         """Return all array tasks of Seatrial that the controller has, ended ones included."""
-        return await self._ask(
-            slurm_parse.parse_squeue,
-            "squeue",
-            *self._cluster,
-            "--noheader",
-            "--array",
-            "--states=all",
-            f"--user={os.geteuid()}",
-            f"--Format={slurm_parse.SQUEUE_FORMAT}",
-            *only,
-        )
+        line = ("squeue", "--noheader", "--array", "--states=all", f"--user={os.geteuid()}")
+        layout = f"--Format={slurm_parse.SQUEUE_FORMAT}"
+        return await self._ask(slurm_parse.parse_squeue, *line, layout, *only)
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
-        """Return the tasks of these arrays, by the accounting."""
+        """Return the tasks of these arrays, by the accounting; none where the cluster has none."""
         tasks: list[TaskState] = []
-        ids = sorted(arrays)
+        ids = sorted(arrays) if self.config.accounting else []
         for start in range(0, len(ids), IDS_AT_ONCE):
             listed = ",".join(map(str, ids[start : start + IDS_AT_ONCE]))
             tasks += await self._accounted(f"--jobs={listed}")
         return tasks
 
     async def _accounted(self, *which: str) -> list[TaskState]:
-        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
+        line = ("sacct", "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
         return await self._ask(slurm_parse.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
         """Return, for each node of the machine, the reason why it takes no jobs, "" where it
         does."""
         names = ",".join(kind.names for kind in self.machine.nodes)
-        line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
-        line = (*line, f"--format={slurm_parse.SINFO_FORMAT}")
-        return await self._ask(slurm_parse.parse_sinfo, *line)
+        line = ("sinfo", "--Node", "--noheader", f"--nodes={names}")
+        layout = f"--format={slurm_parse.SINFO_FORMAT}"
+        return await self._ask(slurm_parse.parse_sinfo, *line, layout)
 
     async def job(self, job_id: str) -> TaskState | None:
         """Return the state of an array task, also where squeue hides it; None where the controller
         does not have it."""
-        line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
+        line = ("scontrol", "--oneliner", "show", "job", job_id)
         try:
             return await self._ask(slurm_parse.parse_job, *line)
         except Unanswered as error:
-            if not slurm_parse.is_no_job(str(error)):
+            if not slurm_parse.NO_JOB.search(str(error)):
                 raise
             self._on_answer(error.command)
             return None
 
-    async def find(self, name: str, since: float, accounting: bool) -> int | None:
+    async def find(self, name: str, since: float) -> int | None:
         """Return the job id of the array with a name; None where the scheduler has none."""
         tasks = await self.queue(f"--name={name}")
-        if not tasks and accounting:
+        if not tasks and self.config.accounting:
             start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
             tasks = await self._accounted(f"--name={name}", f"--starttime={start}")
         return next((task.array for task in tasks if task.name == name), None)
 
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
-        line = ("scancel", *self._cluster, *(["--state=PENDING"] if pending_only else []))
+        line = ("scancel", *(["--state=PENDING"] if pending_only else []))
         for start in range(0, len(tasks), IDS_AT_ONCE):
             await self._ask(str, *line, *tasks[start : start + IDS_AT_ONCE])
 
     # ---- submitting -----------------------------------------------------------------------
 
-    async def submit(self, folder: Path, submission: Submission) -> SubmitResult:
-        """Run sbatch. It writes its answer to a file, so that the answer is kept even if this
-        process is killed. While it runs it holds a lock on that file."""
+    async def submit(self, folder: Path, submission: Submission) -> int:
+        """Run sbatch; return the job id. Raises Unanswered where repeating may help, else
+        SubmissionRefused. sbatch writes its answer to a file, so that the answer is kept even if
+        this process is killed. While it runs it holds a lock on that file."""
         line = slurm_batch.sbatch_line(folder, submission, self.machine)
         with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *line,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=answer,
-                    stderr=errors,
-                    env=self._environment,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return SubmitResult(None, f"sbatch cannot be started: {error.strerror}", True)
-            answered = await _ended(process, SUBMIT_SECONDS)
-        if not answered:
-            return SubmitResult(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
+            process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
+            if not await _ended(process, SUBMIT_SECONDS):
+                raise Unanswered("sbatch", f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s")
         if (job_id := self.answer(folder)) is not None:
-            return SubmitResult(job_id, "", False)
-        errors_text = (folder / "errors").read_text(errors="replace")
-        if process.returncode != 0 and errors_text.strip():
-            reason = slurm_parse.first_words(errors_text)
-            return SubmitResult(None, reason, slurm_parse.is_temporary(errors_text))
+            self._on_answer("sbatch")
+            return job_id
+        said = (folder / "errors").read_text(errors="replace")
+        words = slurm_parse.first_words(said)
+        if process.returncode != 0 and said.strip():
+            if slurm_parse.TEMPORARY.search(said):
+                raise Unanswered("sbatch", words)
+            self._on_answer("sbatch")
+            raise SubmissionRefused(words)
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         reason = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        reason += f": {slurm_parse.first_words(errors_text)}" if errors_text.strip() else ""
-        return SubmitResult(None, reason, True)
+        raise Unanswered("sbatch", reason + (f": {words}" if said.strip() else ""))
 
     def answer(self, folder: Path) -> int | None:
         """Return the job id that sbatch wrote, if it did."""
@@ -190,36 +174,39 @@ class SlurmClient:
 
     # ---- asking ---------------------------------------------------------------------------
 
-    async def _ask(self, parse: Callable[[str], _T], *line: str) -> _T:
+    async def _ask(self, parse: Callable[[str], _T], command: str, *arguments: str) -> _T:
         try:
-            answer = parse(await self._run(*line))
+            answer = parse(await self._run(command, *self._cluster, *arguments))
         except UnexpectedOutput as error:
-            raise Unanswered(line[0], str(error)) from error
-        self._on_answer(line[0])
+            raise Unanswered(command, str(error)) from error
+        self._on_answer(command)
         return answer
 
-    async def _run(self, *line: str) -> str:
+    async def _start(
+        self, *line: str, out: int = PIPE, errors: int = PIPE
+    ) -> asyncio.subprocess.Process:
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *line,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdout=out,
+                stderr=errors,
                 env=self._environment,
                 start_new_session=True,
             )
         except OSError as error:
             raise Unanswered(line[0], f"{line[0]} cannot be started: {error.strerror}") from error
+
+    async def _run(self, *line: str) -> str:
+        process = await self._start(*line)
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 out, errors = await process.communicate()
         except TimeoutError:
-            await _ended(process, 0)
             text = f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s"
             raise Unanswered(line[0], text) from None
-        except asyncio.CancelledError:
+        finally:
             await _ended(process, 0)
-            raise
         if process.returncode != 0:
             message = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
             raise Unanswered(line[0], f"{line[0]} failed: {message}")
@@ -227,26 +214,16 @@ class SlurmClient:
 
 
 def _config(text: str) -> Config:
-    settings = {}
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        if equals:
-            settings[name.strip()] = value.strip()
-    size = settings.get("MaxArraySize", "")
-    if not re.fullmatch(r"[0-9]{1,9}", size):
+    size = re.search(r"(?m)^MaxArraySize\s*=\s*([0-9]{1,9})\s*$", text)
+    if size is None:
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
-    accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
-    return Config(max(1, int(size)), accounting)
+    accounting = re.search(r"(?m)^AccountingStorageType\s*=.*slurmdbd\s*$", text)
+    return Config(max(1, int(size[1])), accounting is not None)
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
     """Return whether a process ended within some seconds; kill it if not."""
-    try:
-        async with asyncio.timeout(seconds):
-            await process.wait()
-        return True
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    if not (ended := await ends_within(process, seconds)):
+        kill_group(process.pid)
         await process.wait()
-        return False
+    return ended

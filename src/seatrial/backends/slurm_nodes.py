@@ -22,12 +22,12 @@ class NodeWatch:
         client: SlurmClient,
         known: Collection[str],
         report: Callable[[NodesDown | NodesUp], None],
-        troubles: SlurmOutages,
+        outages: SlurmOutages,
     ) -> None:
         self._client = client
         self._down = set(known)
         self._report = report
-        self._troubles = troubles
+        self._outages = outages
         self._looking = asyncio.Lock()
 
     async def look_for_ever(self, interval: float) -> None:
@@ -42,7 +42,7 @@ class NodeWatch:
                 nodes = await self._client.nodes()
             except Unanswered as error:
                 text = f"{error}; the nodes are assumed to be unchanged"
-                self._troubles.failed(error.command, text)
+                self._outages.failed(error.command, text)
                 return
             for update in changes(self._down, nodes):
                 self._report(update)
@@ -54,13 +54,9 @@ def changes(down: Collection[str], nodes: dict[str, str]) -> list[NodesDown | No
     """Return the changes since ``down`` were the nodes that are down. ``nodes`` has the reason why
     each node is down, "" where it is up. A node that ``nodes`` lacks is unchanged."""
     back = [node for node in down if nodes.get(node) == ""]
-    ups: list[NodesDown | NodesUp] = [NodesUp(_fold(back))] if back else []
+    ups: list[NodesDown | NodesUp] = [NodesUp(fold(back))] if back else []
     fallen: dict[str, list[str]] = {}
     for node, reason in nodes.items():
         if reason and node not in down:
             fallen.setdefault(reason[:MAX_REASON], []).append(node)
-    return ups + [NodesDown(_fold(names), reason) for reason, names in fallen.items()]
-
-
-def _fold(names: Collection[str]) -> str:
-    return fold(names)
+    return ups + [NodesDown(fold(names), reason) for reason, names in fallen.items()]

@@ -47,18 +47,24 @@ SINFO_FORMAT = "%N|%T|%E"
 # States of a node in which it takes no jobs, without suffixes such as * and ~.
 NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
 
-_TEMPORARY = re.compile(
+# Errors of sbatch that may pass: the controller was down, or a limit on the number of jobs was
+# reached. An error about an option, a partition or an account is permanent.
+TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
     r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
     r"|configuration source|configuration file|backup controller|reset by peer|broken pipe"
     r"|I/O error|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
-_NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
+# Errors of scontrol: the controller does not have the job.
+NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _STATE = re.compile(r"[a-z_]+")
 _TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
+
+
+TaskKey = tuple[str, int, int | None]  # name of the job, job id of the array, task number
 
 
 class UnexpectedOutput(ValueError):
@@ -77,6 +83,10 @@ class TaskState(NamedTuple):
     state: str
     exit_code: int
     nodes: str
+
+    @property
+    def key(self) -> TaskKey:
+        return (self.name, self.array, self.task)
 
     @property
     def active(self) -> bool:
@@ -142,19 +152,13 @@ def parse_sinfo(text: str) -> dict[str, str]:
 
 def parse_job(text: str) -> TaskState:
     """Return the task from ``scontrol --oneliner show job ARRAY_TASK``. Raises UnexpectedOutput."""
-    pairs = (word.partition("=") for word in text.split())
-    fields = {key: value for key, equals, value in pairs if equals}
+    fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
     array, task, state = (fields.get(k, "") for k in ("ArrayJobId", "ArrayTaskId", "JobState"))
     if not (_NUMBER.fullmatch(array) and _NUMBER.fullmatch(task) and _known(state)):
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
     name, code = fields.get("JobName", ""), _exit_code(fields.get("ExitCode", ""))
     nodes = fields.get("NodeList", "").replace("(null)", "")
     return TaskState(int(array), int(task), name, state, code, nodes)
-
-
-def is_no_job(text: str) -> bool:
-    """Return whether an error of scontrol says that the controller does not have the job."""
-    return bool(_NO_JOB.search(text))
 
 
 def parse_job_id(text: str) -> int | None:
@@ -168,18 +172,12 @@ def parse_job_id(text: str) -> int | None:
     return int(job_id[1]) if job_id else None
 
 
-def is_temporary(text: str) -> bool:
-    """Return whether sbatch may succeed later: the controller was down, or a limit on the number of
-    jobs was reached. An error about an option, a partition or an account is permanent."""
-    return bool(_TEMPORARY.search(text))
-
-
-def first_words(text: str, most: int = 300) -> str:
+def first_words(text: str) -> str:
     """Return the error message of a command on one line."""
     words = " ".join(
         text.replace("sbatch: error:", "").replace("slurm_load_jobs error:", "").split()
     )
-    return words[:most] or "no message"
+    return words[:300] or "no message"
 
 
 def _known(state: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +9,21 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import (
+    components_option,
+    format_option,
+    name_option,
+    phases_option,
+    together,
+)
 from seatrial.errors import InvalidFiles
+from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli.plan_acceptance import Acceptance
-    from seatrial.cli.plan_control import Steering
-
-Decorator = Callable[..., Any]
+    from seatrial.cli import plan_acceptance, plan_control
+else:  # most of Seatrial
+    plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
+    plan_control = LazyModule("seatrial.cli.plan_control")
 
 
 @click.group(
@@ -39,57 +45,28 @@ def command() -> None:
     """
 
 
-def _plan_options(command: Decorator) -> Decorator:
-    """Add PLAN and the options that choose among its trials."""
-    decorators: list[Callable[[Decorator], Decorator]] = [
-        click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
-        click.option(
-            "--component",
-            "components",
-            multiple=True,
-            metavar="NAME",
-            help="Only this component; may be repeated.",
-        ),
-        click.option(
-            "--phase",
-            "phases",
-            multiple=True,
-            metavar="NAME",
-            help="Only this phase; may be repeated.",
-        ),
-        click.option("--name", default="", help="Name in the trials' tags instead of the plan's."),
-        click.pass_obj,
-    ]
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
-
-
+# PLAN and the options that choose among its trials
+_plan_options = together(
+    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
+    components_option,
+    phases_option,
+    name_option,
+    click.pass_obj,
+)
 _format_option = format_option("table", "json", help="How the status is shown.")
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
+
 
 # The flags of version 0.1 that became commands, with the argument that replaced their value.
 _FORMER = {"status": "", "pause": "", "extend": "time", "abandon": "reason", "admit": "names"}
 
 
-def _former_flags(command: Decorator) -> Decorator:
-    """Accept the flags of version 0.1, which no help shows."""
-    for name, argument in _FORMER.items():
-        kind: dict[str, Any] = {} if argument else {"is_flag": True}
-        command = click.option(f"--{name}", default=None, hidden=True, **kind)(command)
-    return command
-
-
-def _acceptance(folders: Folders, **chosen: Any) -> Acceptance:
-    from seatrial.cli.plan_acceptance import Acceptance
-
-    return Acceptance(folders, **chosen)
-
-
-def _steering(folders: Folders, **chosen: Any) -> Steering:
-    from seatrial.cli.plan_control import Steering
-
-    return Steering(folders, **chosen)
+_former_flags = together(
+    *(
+        click.option(f"--{name}", default=None, hidden=True, is_flag=not argument)
+        for name, argument in _FORMER.items()
+    )
+)
 
 
 @command.command("run")
@@ -127,7 +104,7 @@ def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: An
             chosen["form"] = form
         code: int = click.get_current_context().invoke(command.commands[name], **chosen)
         return code
-    acceptance = _acceptance(folders, **chosen)
+    acceptance = plan_acceptance.Acceptance(folders, **chosen)
     return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
 
 
@@ -145,7 +122,7 @@ def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
 
     Exit codes are those of `run`.
     """
-    acceptance = _acceptance(folders, **chosen)
+    acceptance = plan_acceptance.Acceptance(folders, **chosen)
     acceptance.require_begun()
     return acceptance.run(quiet, form)
 
@@ -166,9 +143,9 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
     Exit codes are those of `run`.
     """
     try:
-        acceptance = _acceptance(folders, **chosen, with_builds=False)
+        acceptance = plan_acceptance.Acceptance(folders, **chosen, with_builds=False)
     except InvalidFiles as error:
-        return _steering(folders, **chosen).print_status(form, error)
+        return plan_control.Steering(folders, **chosen).print_status(form, error)
     return acceptance.print_status(form)
 
 
@@ -186,7 +163,7 @@ def pause(folders: Folders, /, **chosen: Any) -> int:
     Exit codes:  0  the trials are paused, or their drivers were asked to
                  2  no trial of the plan is running, or usage
     """
-    return _steering(folders, **chosen).pause()
+    return plan_control.Steering(folders, **chosen).pause()
 
 
 @command.command("extend")
@@ -205,14 +182,14 @@ def extend(folders: Folders, /, time: str, **chosen: Any) -> int:
     Exit codes:  0  the trial is extended, or its driver was asked to
                  2  no trial can be extended, several can, or usage
     """
-    return _steering(folders, **chosen).extend(time)
+    return plan_control.Steering(folders, **chosen).extend(time)
 
 
 @command.command("abandon")
 @_plan_options
 @click.argument("reason")
 def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
-    """Give up a trial for ever, with a reason.
+    """Abandon a trial for ever, with a reason.
 
     Its jobs are cancelled. The next `seatrial accept PLAN` begins a new trial: TAG-2.
 
@@ -225,7 +202,7 @@ def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
     """
     if not reason.strip():
         raise click.BadParameter("say why the trial is abandoned", param_hint="REASON")
-    return _steering(folders, **chosen).abandon(reason)
+    return plan_control.Steering(folders, **chosen).abandon(reason)
 
 
 @command.command("admit")
@@ -245,4 +222,4 @@ def admit(folders: Folders, /, names: str, **chosen: Any) -> int:
     Exit codes:  0  admitted, or the driver was asked to, or none was shut out
                  2  no trial is running, several are, a name is unknown, or usage
     """
-    return _steering(folders, **chosen).admit(names)
+    return plan_control.Steering(folders, **chosen).admit(names)

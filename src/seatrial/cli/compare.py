@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from seatrial.cli import Folders
 from seatrial.cli.comparison_page import as_record, page
-from seatrial.cli.param_types import format_option
-from seatrial.cli.query_common import opened, share
+from seatrial.cli.options import SHARE, format_option, tests_filter
+from seatrial.cli.query_common import opened
 from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
@@ -17,9 +19,10 @@ from seatrial.studies.selection import gather, is_named, parse_side
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A B...")
 @click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
-@click.option("-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests.")
+@tests_filter
 @click.option(
     "--threshold",
+    type=SHARE,
     default="2%",
     show_default=True,
     metavar="SHARE",
@@ -37,10 +40,9 @@ def command(
     sides: tuple[str, ...],
     metrics: tuple[str, ...],
     tests: tuple[str, ...],
-    threshold: str,
-    across: tuple[str, ...],
-    each_node: bool,
+    threshold: float,
     form: str,
+    **how: Any,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
@@ -55,17 +57,15 @@ def command(
     """
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
-    least = share(threshold, "--threshold")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests) for side in sides]
     compared = [
         compare_sides(
             found[0],
             other,
-            least,
+            threshold,
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            across=across,
-            each_node=each_node,
+            **how,
         )
         for other in found[1:]
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.tables import columns_of, folded, table
+from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
 from seatrial.units import count, show_number, show_unit
@@ -48,36 +48,23 @@ def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[s
 
 
 def _origin(found: Sequence[Difference], letter: str) -> str:
-    if not found:
-        return ""
-    titles = f"they differ in | what | A | {letter}"
-    columns = columns_of(titles, folds=titles)
-    return table(columns, [[one.subject, one.what, one.first, one.second] for one in found])
+    rows = ((one.subject, one.what, one.first, one.second) for one in found)
+    return str(TextTable(f"they differ in~ | what~ | A~ | {letter}~", rows))
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
-    columns = columns_of(
-        f"verdict | case | metric | A | {letter} | unit | change | 95 % | n",
-        right=f"A | {letter} | change | 95 %",
-        folds="verdict | case | metric | unit",
-    )
-    return table(columns, [_cells(row) for row in rows])
-
-
-def _cells(row: ComparisonRow) -> list[str]:
-    left_out = (sum(sample.excluded.values()) for sample in (row.first, row.second))
-    excluded = ",".join(map(str, left_out))
-    return [
-        row.verdict,
-        row.case,
-        row.metric,
-        show_number(row.first.median),
-        show_number(row.second.median),
-        show_unit(row.unit, "{}"),
-        "" if row.ratio is None else f"{_change(row.ratio)} %",
-        "" if row.low is None or row.high is None else f"{_change(row.low)}..{_change(row.high)}",
-        f"{row.first.n},{row.second.n}" + ("" if excluded == "0,0" else f" ({excluded})"),
-    ]
+    columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | change> | 95 %> | n"
+    found = TextTable(columns)
+    for row in rows:
+        first, second, low, high = row.first, row.second, row.low, row.high
+        unit = show_unit(row.unit, "{}")
+        change = "" if row.ratio is None else f"{_change(row.ratio)} %"
+        interval = "" if low is None or high is None else f"{_change(low)}..{_change(high)}"
+        excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
+        n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
+        medians = (first.median, second.median)
+        found.add(row.verdict, row.case, row.metric, *medians, unit, change, interval, n)
+    return str(found)
 
 
 def _change(ratio: float) -> str:
@@ -123,12 +110,12 @@ def _summary(one: Comparison, letter: str) -> str:
     for mean in one.means:
         without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
         said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
-        said += f"mean of {mean.ratios} ratios{unclear_of(mean)}{without}"
+        said += f"mean of {mean.ratios} ratios{_unclear(mean)}{without}"
         lines.append(folded(plain_line(said)))
     return "\n".join(lines)
 
 
-def unclear_of(mean: Mean) -> str:
+def _unclear(mean: Mean) -> str:
     """Return how many rows of a mean are unclear, and what that means for it."""
     if not mean.unclear:
         return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.store import export, queries

@@ -22,18 +22,15 @@ class DefaultGroup(click.Group):
         self.default = default
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Insert the default command where none is named."""
-        if args and args[0] not in (*self.commands, "-h", "--help"):
-            self._require_file(context, args[0])
+        """Insert the default command where none is named. Refuse a word that is like a command's if
+        the default command takes a file and there is none of that name."""
+        if args and (word := args[0]) not in (*self.commands, "-h", "--help"):
+            takes_files = isinstance(self._argument.type, click.Path)
+            near = "" if word.startswith("-") else suggest(word, self.commands)
+            if takes_files and near and not os.path.lexists(word):
+                context.fail(f"no command and no file {word!r}; {near}")
             args = [self.default, *args]
         return super().parse_args(context, args)
-
-    def _require_file(self, context: click.Context, word: str) -> None:
-        """Refuse a misspelt command if the default command takes a file, and there is none."""
-        takes_files = isinstance(self._argument.type, click.Path)
-        near = "" if word.startswith("-") else suggest(word, self.commands)
-        if takes_files and near and not os.path.lexists(word):
-            context.fail(f"no command and no file {word!r}; {near}")
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names in the order in which the commands are defined."""

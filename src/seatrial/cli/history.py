@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import string
 from collections.abc import Sequence
-from datetime import datetime
 from statistics import median
 from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.note import diary, show_minute
+from seatrial.cli.options import format_option, run_filters
 from seatrial.cli.plots import TextMark, time_line
-from seatrial.cli.query_common import moment, opened, show_figure
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.query_common import opened, print_csv
+from seatrial.cli.tables import TextTable
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
-from seatrial.studies import note_file
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, show_seconds, show_unit
+from seatrial.units import count, show_figure, show_seconds, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -33,39 +31,24 @@ MAX_NOTES = 26
 
 @click.command("history")
 @click.argument("metric")
-@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
 @click.option(
     "--case", "case", default="", metavar="PATTERN", help="Cases: a part of the name, or the id."
 )
-@click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
-@click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
-@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
-@click.option("--trial", default="", metavar="TAG", help="Only of this trial.")
-@click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
+@run_filters
 @click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")
 @format_option("table", "json", "csv")
 @click.pass_obj
 def command(
-    folders: Folders,
-    /,
-    metric: str,
-    case: str,
-    since: str | None,
-    check: bool,
-    form: str,
-    **wanted: Any,
+    folders: Folders, /, metric: str, case: str, check: bool, form: str, **wanted: Any
 ) -> int:
     """Show METRIC over time, a series for each case, with the changes of its level.
 
     METRIC is a figure of merit, or `elapsed`: the time of the script. A change is *suspect* or
     *confirmed*; only confirmed ones for the worse make --check end with 1.
     """
-    notes = note_file.read(folders.trials / note_file.FILE)
-    if notes.damaged:
-        click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are not notes", err=True)
-    filters = Filters(since=moment(since) if since else 0, **wanted)
+    notes = diary(folders).notes
     with opened(folders) as store:
-        found = histories(store, metric, filters, case, notes.notes)
+        found = histories(store, metric, Filters(**wanted), case, notes)
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0
 
@@ -107,31 +90,21 @@ def _badness(history: History) -> float:
 
 def _print_overview(found: list[History]) -> None:
     several = len({history.series.machine for history in found}) > 1
-    columns = columns_of(
-        "case | machine | n | left out | median | noise | changes",
-        right="n | left out | median | noise",
-        folds="case | changes",
-    )
+    rows = TextTable("case~ | machine | n> | left out> | median> | noise> | changes~")
     changed = _changed(found)
     shown = {id(history) for history in changed}
     ordered = changed + [history for history in found if id(history) not in shown]
-    rows = []
     for history in ordered[:MAX_ROWS]:
         series = history.series
         middle = median(series.values) if series.values else None
-        noise = f"{100 * history.analysis.noise / abs(middle):.2g} %" if middle else ""
-        rows.append(
-            [
-                series.case_name,
-                series.machine if several else "",
-                str(len(series.points)),
-                str(sum(series.excluded.values()) or ""),
-                "" if middle is None else show_figure(middle, series.unit),
-                noise if history.analysis.noise else "",
-                _short(history),
-            ]
-        )
-    click.echo(table(columns, rows))
+        median_text = None if middle is None else show_figure(middle, series.unit)
+        share = history.analysis.noise / abs(middle) if middle else 0
+        noise = f"{100 * share:.2g} %" if share else ""
+        machine = series.machine if several else ""
+        left_out = sum(series.excluded.values()) or None
+        numbers = (len(series.points), left_out, median_text, noise)
+        rows.add(series.case_name, machine, *numbers, _short(history))
+    click.echo(rows)
     if len(found) > MAX_ROWS:
         click.echo(f"and {len(found) - MAX_ROWS} more without a change; --format json shows all")
 
@@ -171,7 +144,7 @@ def _print_history(history: History) -> None:
     if analysis.limit:
         click.echo(analysis.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
-        click.echo(f"{letter}  {_day(note.time)}  {plain_line(note.text)}")
+        click.echo(f"{letter}  {show_minute(note.time)}  {plain_line(note.text)}")
 
 
 def _plot(history: History, notes: Sequence[Note]) -> list[str]:
@@ -185,30 +158,19 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
         for letter, note in zip(string.ascii_lowercase, notes, strict=False)
     ]
     times = [time for time, _ in points] + [mark.at for mark in letters]
-    ends = (_day(int(min(times)) * 10**9), _day(int(max(times)) * 10**9))
+    ends = (show_minute(int(min(times)) * 10**9), show_minute(int(max(times)) * 10**9))
     return time_line(points, [changes, letters], ends if ends[0] != ends[1] else (ends[0], ""))
 
 
-def _changes_table(history: History) -> str:
-    columns = columns_of(
-        "change | since | before | after | by |  | nearest note",
-        right="before | after | by",
-        folds="nearest note",
-    )
-    unit = history.series.unit
-    rows = [
-        [
-            told.change.tier,
-            _day(told.first),
-            show_figure(told.change.before, unit),
-            show_figure(told.change.after, unit),
-            _percent(told) or "no ratio",
-            "worse" if told.worse else "better",
-            _near(told),
-        ]
-        for told in history.told
-    ]
-    return table(columns, rows)
+def _changes_table(history: History) -> TextTable:
+    found = TextTable("change | since | before> | after> | by> |  | nearest note~")
+    for told in history.told:
+        levels = (told.change.before, told.change.after)
+        shown = (show_figure(level, history.series.unit) for level in levels)
+        word = "worse" if told.worse else "better"
+        by = _percent(told) or "no ratio"
+        found.add(told.change.tier, show_minute(told.first), *shown, by, word, _near(told))
+    return found
 
 
 def _near(told: ReportedChange) -> str:
@@ -221,10 +183,6 @@ def _near(told: ReportedChange) -> str:
     return f"{told.near.note.text} ({when})"
 
 
-def _day(time_ns: int) -> str:
-    return f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M}"
-
-
 # ---- for programs -------------------------------------------------------------------------
 
 
@@ -234,16 +192,8 @@ def _print_json(found: list[History]) -> None:
         series = history.series
         records.append(
             {
-                "metric": series.metric,
-                "machine": series.machine,
-                "case": series.case,
-                "case_name": series.case_name,
-                "test": series.test,
-                "toolchain": series.toolchain,
-                "unit": series.unit,
-                "better": series.better,
+                **msgspec.structs.asdict(series),
                 "n": len(series.points),
-                "excluded": series.excluded,
                 "noise": history.analysis.noise,
                 "why": history.analysis.why,
                 "limit": history.analysis.limit,
@@ -283,15 +233,13 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
 
 def _print_csv(found: list[History]) -> None:
     """Print a line for each figure; ``change`` is set on the first one of a new level."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     titles = ("machine", "case", "case_name", "metric", "unit", "time", "value", "run", "trial")
-    writer.writerow([*titles, "change"])
+    rows: list[Sequence[object]] = [[*titles, "change"]]
     for history in found:
         series = history.series
         tiers = {told.change.index: told.change.tier for told in history.told}
         for index, point in enumerate(series.points):
-            cells = [series.machine, series.case, series.case_name, series.metric, series.unit]
-            cells += [iso(point.time) or "", repr(point.value), point.run_id, point.trial]
-            writer.writerow([plain_line(cell) for cell in [*cells, tiers.get(index, "")]])
-    click.echo(out.getvalue(), nl=False)
+            of = (series.machine, series.case, series.case_name, series.metric, series.unit)
+            figure = (iso(point.time), point.value, point.run_id, point.trial)
+            rows.append([*of, *figure, tiers.get(index, "")])
+    print_csv(rows)

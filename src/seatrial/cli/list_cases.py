@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 
-from seatrial.cli.options import asked_of, require_selected, selection_options
-from seatrial.cli.param_types import format_option
-from seatrial.runs.launchers import launch_line
-from seatrial.trial.prepare import prepare_trial
+from seatrial.cli.options import asked_of, format_option, selection_options
 from seatrial.units import count
 
 
@@ -23,8 +19,13 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
+    import msgspec
+
+    from seatrial.runs.launchers import launch_line
+    from seatrial.trial.prepare import prepare_trial, require_cases
+
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
-    require_selected(prepared)
+    require_cases(prepared)
     if form == "json":
         click.echo(msgspec.json.encode(prepared.cases).decode())
         return 0

@@ -7,7 +7,8 @@ import msgspec
 
 from seatrial.lazy import yaml
 from seatrial.machine.detect import detect as detect_host
-from seatrial.machine.detect import detect_slurm, this_host
+from seatrial.machine.detect import this_host
+from seatrial.machine.detect_slurm import detect_slurm
 from seatrial.machine.load import find_machine
 
 

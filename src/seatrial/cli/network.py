@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
+from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened
+from seatrial.cli.suspects import known_groups
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.machine.load import find_machine
@@ -19,7 +23,6 @@ from seatrial.store.export import to_json
 from seatrial.store.rows import Filters, RunRow
 from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
-from seatrial.trial.folder import TrialFolder
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import LESS, find_format
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
@@ -27,13 +30,12 @@ from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_te
 HEAD = 64
 
 
-class _Found:
-    """A source of figures: a matrix or impacts of congestion, with its origin."""
+class _Found(NamedTuple):
+    """A matrix or impacts of congestion, with their origin."""
 
-    def __init__(self, source: str, matrix: Matrix | None, figures: list[MetricValue]) -> None:
-        self.source = source
-        self.matrix = matrix
-        self.figures = figures
+    source: str
+    matrix: Matrix | None = None
+    figures: Sequence[MetricValue] = ()
 
 
 @click.command("network")
@@ -43,7 +45,7 @@ class _Found:
 )
 @click.option("--run", "run_id", default="", metavar="RUN", help="Only this run of the trial.")
 @click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option
 @click.pass_obj
 def command(
     folders: Folders, source: str, machine: str | None, run_id: str, ranks: bool, as_json: bool
@@ -85,7 +87,7 @@ def command(
 def _of_file(file: Path) -> _Found:
     beginning = head(file, HEAD)
     if beginning is not None and matrices.is_matrix(beginning.text):
-        return _Found(str(file), matrices.read(file), [])
+        return _Found(str(file), matrices.read(file))
     reasons = []
     for name in ("congestion", "gpcnet"):
         form = find_format(name)
@@ -96,7 +98,7 @@ def _of_file(file: Path) -> _Found:
         except ValueError as error:
             reasons.append(f"as {name}'s: {plain(str(error))[:200]}")
             continue
-        return _Found(str(file), None, figures)
+        return _Found(str(file), figures=figures)
     raise UsageError(
         f"{file}: is neither a matrix (mpiGraph's output, or {matrices.FILE} of the probe pairs) "
         f"nor a whole output of congestion or GPCNeT ({'; '.join(reasons)})"
@@ -115,10 +117,10 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
             wanted = queries.run(store, f"{trial.tag}/{run_id}")
             found = [run for run in found if run.run_id == wanted.run_id]
     sources: dict[str, _Found] = {}
-    more: dict[str, int] = {}
+    more: Counter[str] = Counter()
     for run in found:  # newest first
         if run.case in sources:
-            more[run.case] = more.get(run.case, 0) + 1
+            more[run.case] += 1
         elif (one := _of_run(run)) is not None:
             sources[run.case] = one
     if not sources:
@@ -127,12 +129,9 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
             "run the probes `pairs` and `congestion`, or mpiGraph or GPCNeT"
         )
     for case, number in more.items():
-        sources[case].source += f" (the latest of {number + 1}; --run names another)"
-    try:
-        groups = groups_of(TrialFolder(Path(trial.path)).record().machine)
-    except UsageError:
-        groups = {}
-    return list(sources.values()), groups
+        said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
+        sources[case] = sources[case]._replace(source=said)
+    return list(sources.values()), known_groups(trial) or {}
 
 
 def _of_run(run: RunRow) -> _Found | None:
@@ -145,16 +144,14 @@ def _of_run(run: RunRow) -> _Found | None:
     folder = Path(run.path)
     matrix = head(folder / matrices.FILE, HEAD)
     if matrix is not None:
-        return _Found(source, matrices.read(folder / matrices.FILE), [])
+        return _Found(source, matrices.read(folder / matrices.FILE))
     stdout = head(folder / "stdout", 4096)
     if stdout is None:
         return None
     known = matrices.is_matrix(stdout.text) or stdout.text.startswith("congestion of ")
     if not known and "NetworkLoad Tests" not in stdout.text:
         return None
-    found = _of_file(folder / "stdout")
-    found.source = source
-    return found
+    return _of_file(folder / "stdout")._replace(source=source)
 
 
 def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:

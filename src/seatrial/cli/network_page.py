@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from seatrial.cli.query_common import show_figure
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.machine.facts import fold
-from seatrial.statistics.all_pairs import Link, Network, Slow
+from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.studies.matrices import MatrixJudgement
-from seatrial.units import count, listed, show_number
+from seatrial.units import count, listed, show_figure
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
@@ -79,83 +78,52 @@ def _names(names: Sequence[str]) -> str:
     return plain_line(listed(names, MAX_ROWS))
 
 
-def _print_slow(title: str, found: Sequence[Slow]) -> None:
-    if not found:
-        return
-    columns = columns_of(f"{title} | effect | deviations", right="effect | deviations")
-    rows = [
-        [
-            slow.name,
-            f"{100 * slow.effect:+.1f} %",
-            "" if slow.deviations is None else f"{slow.deviations:.1f}",
-        ]
-        for slow in found[:MAX_ROWS]
-    ]
-    click.echo(table(columns, rows))
-    _more(len(found))
-
-
-def _print_links(links: Sequence[Link], number: int) -> None:
-    if not links:
-        return
-    columns = columns_of("slow links: from | to | MiB/s | effect", right="MiB/s | effect")
-    rows = [
-        [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
-        for link in links[:MAX_ROWS]
-    ]
-    click.echo(table(columns, rows))
-    _more(number)
-
-
-def _more(number: int) -> None:
+def _print_table(found: TextTable, number: int) -> None:
+    """Print the first rows of so many."""
+    if text := str(found):
+        click.echo(text)
     if number > MAX_ROWS:
         click.echo(f"and {number - MAX_ROWS} more; --json has them")
 
 
-def _print_groups(net: Network) -> None:
-    columns = columns_of(
-        "group | to group | links | cannot talk | median | least | greatest | effect",
-        right="links | cannot talk | median | least | greatest | effect",
-    )
+def _print_slow(title: str, found: Sequence[Slow]) -> None:
+    rows = TextTable(f"{title} | effect> | deviations>")
+    for slow in found[:MAX_ROWS]:
+        deviations = None if slow.deviations is None else f"{slow.deviations:.1f}"
+        rows.add(slow.name, _effect(slow.effect), deviations)
+    _print_table(rows, len(found))
 
-    def worst(index: int) -> tuple[bool, float]:
-        pair = net.groups[index]
+
+def _effect(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:+.1f} %"
+
+
+def _print_links(links: Sequence[Link], number: int) -> None:
+    rows = ((one.sender, one.receiver, one.value, _effect(one.effect)) for one in links[:MAX_ROWS])
+    _print_table(TextTable("slow links: from | to | MiB/s> | effect>", rows), number)
+
+
+def _print_groups(net: Network) -> None:
+    def worst(pair: GroupPair) -> tuple[bool, float]:
         return not pair.cut, pair.effect if pair.effect is not None else 0.0
 
-    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MAX_ROWS else None
-    pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
-    rows = [
-        [
-            pair.sender,
-            pair.receiver,
-            str(pair.links),
-            str(pair.missing or ""),
-            *map(show_number, (pair.median, pair.low, pair.high)),
-            "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
-        ]
-        for pair in pairs[:MAX_ROWS]
-        if pair.links
-    ]
-    click.echo(table(columns, rows))
-    _more(len(pairs))
+    pairs = net.groups if len(net.groups) <= MAX_ROWS else sorted(net.groups, key=worst)
+    rows = TextTable(
+        "group | to group | links> | cannot talk> | median> | least> | greatest> | effect>"
+    )
+    for one in pairs[:MAX_ROWS]:
+        if one.links:
+            rates = (one.median, one.low, one.high, _effect(one.effect))
+            rows.add(one.sender, one.receiver, one.links, one.missing or None, *rates)
+    _print_table(rows, len(pairs))
 
 
 def _print_nics(net: Network) -> None:
     """Print averages and maxima of the network cards; if there are many, only the slowest."""
-    columns = columns_of(
-        "network card of | sent avg | max | received avg | max",
-        right="sent avg | max | received avg",
-    )
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
-    rows = [
-        [
-            nic.name,
-            *map(show_number, (nic.sent, nic.sent_most, nic.received, nic.received_most)),
-        ]
-        for nic in nics
-    ]
-    click.echo(table(columns, rows))
+    rows = ((nic.name, nic.sent, nic.sent_most, nic.received, nic.received_most) for nic in nics)
+    click.echo(TextTable("network card of | sent avg> | max> | received avg> | max>", rows))
     if len(net.nics) > MAX_ROWS:
         click.echo(f"the slowest {MAX_ROWS} of {len(net.nics)}; --json has all")
 
@@ -166,27 +134,14 @@ def _print_nics(net: Network) -> None:
 def print_impacts(figures: Sequence[MetricValue]) -> None:
     """Print a row for each test and statistic: alone, under load, and the factor with its
     interval."""
-
-    rows = []
+    rows = TextTable("test~ | of | alone> | congested> | impact> | 95 % interval | ")
     for impact in impacts_of(figures):
         low, high = impact["low"], impact["high"]
         interval = "" if low is None else f"{low:.3g} to {high:.3g}"
-        rows.append(
-            [
-                impact["test"],
-                impact["statistic"],
-                *(show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded")),
-                f"{impact['impact']:.3g}",
-                interval,
-                _word(low, high),
-            ]
-        )
-    columns = columns_of(
-        "test | of | alone | congested | impact | 95 % interval | ",
-        right="alone | congested | impact",
-        folds="test",
-    )
-    click.echo(table(columns, rows))
+        rates = (show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded"))
+        said = (*rates, f"{impact['impact']:.3g}", interval, _word(low, high))
+        rows.add(impact["test"], impact["statistic"], *said)
+    click.echo(rows)
     if not any(figure.name.endswith("_low") for figure in figures):
         click.echo("the output gives no repetitions, so that no interval can be told")
 

@@ -8,19 +8,26 @@ from datetime import datetime
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import moment, opened
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.options import MOMENT
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import machine_file
 from seatrial.store import queries
 from seatrial.studies import note_file
+from seatrial.studies.note_file import Diary
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.verify.reading import plain_line
 
 
 @click.command("note")
 @click.argument("text", required=False)
-@click.option("--at", metavar="TIME", help="When it was: 2h (ago), 2026-11-20T14:03; default: now.")
+@click.option(
+    "--at",
+    type=MOMENT,
+    metavar="TIME",
+    help="When it was: 2h (ago), 2026-11-20T14:03; default: now.",
+)
 @click.option("-m", "--machine", default="", help="Machine that it is about; default: every one.")
 @click.option("--list", "listed", is_flag=True, help="List the notes.")
 @click.option("--remove", metavar="ID", help="Remove the note of that id, or its beginning.")
@@ -28,7 +35,7 @@ from seatrial.verify.reading import plain_line
 def command(
     folders: Folders,
     text: str | None,
-    at: str | None,
+    at: int | None,
     machine: str,
     listed: bool,
     remove: str | None,
@@ -47,14 +54,13 @@ def command(
         return _list(folders, machine)
     if remove is not None:
         gone = note_file.remove(path, remove)
-        click.echo(f"removed {gone.id}  {_shown(gone.time)}  {plain_line(gone.text)}")
+        click.echo(f"removed {gone.id}  {show_minute(gone.time)}  {plain_line(gone.text)}")
         return 0
     if machine:
         _require_known(folders, machine)
-    when = time.time_ns() if at is None else moment(at, "--at")
-    note = note_file.write(path, text or "", when, machine)
+    note = note_file.write(path, text or "", time.time_ns() if at is None else at, machine)
     about = f" on {plain_line(note.machine)}" if note.machine else ""
-    click.echo(f"noted {note.id}  {_shown(note.time)}{about}  {plain_line(note.text)}")
+    click.echo(f"noted {note.id}  {show_minute(note.time)}{about}  {plain_line(note.text)}")
     if note.time > note.written:
         away = show_seconds((note.time - note.written) / SECOND_NS)
         click.echo(f"that is {away} ahead; if not meant so: seatrial note --remove {note.id}")
@@ -62,21 +68,27 @@ def command(
 
 
 def _list(folders: Folders, machine: str) -> int:
-    found = note_file.read(folders.trials / note_file.FILE)
-    if found.damaged:
-        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
+    found = diary(folders)
     notes = found.of(machine) if machine else found.notes
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
         return 0
-    columns = columns_of("id | time | machine | note | by", folds="note")
-    rows = [[note.id, _shown(note.time), note.machine, note.text, note.user] for note in notes]
-    click.echo(table(columns, rows))
+    rows = ((note.id, show_minute(note.time), note.machine, note.text, note.user) for note in notes)
+    click.echo(TextTable("id | time | machine | note~ | by", rows))
     return 0
 
 
-def _shown(time_ns: int) -> str:
-    return f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M}"
+def diary(folders: Folders) -> Diary:
+    """Return the notes; if lines of their file are damaged, say so."""
+    found = note_file.read(folders.trials / note_file.FILE)
+    if found.damaged:
+        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
+    return found
+
+
+def show_minute(time_ns: int) -> str:
+    """Return a time in the local time zone, to the minute."""
+    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%Y-%m-%d %H:%M}"
 
 
 def _require_known(folders: Folders, machine: str) -> None:

@@ -1,90 +1,171 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the types of their values.
+
+@click.option("--patience", type=Parsed(seconds), metavar="TIME")
+@format_option("table", "json")
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.errors import UsageError
-from seatrial.trial.folder import TrialOptions
+from seatrial.units import moment_of, share_of
 
 if TYPE_CHECKING:
-    from seatrial.trial.prepare import Prepared
+    from seatrial.trial.folder import TrialOptions
 
 Decorator = Callable[..., Any]
 
 
-def selection_options(command: Decorator) -> Decorator:
-    """Add the options that choose cases: SUITE..., -k, --tag, --machine and so on."""
-    decorators: list[Callable[[Decorator], Decorator]] = [
-        click.argument("suites", nargs=-1, metavar="[SUITE]..."),
-        click.option("-k", "keyword", default="", metavar="EXPRESSION", help=_KEYWORD),
-        click.option("-t", "--tag", "tags", multiple=True, help="Only tests with this tag."),
-        click.option("-m", "--machine", help="Machine, by name or file; default: this host."),
-        click.option(
-            "--toolchain",
-            "toolchains",
-            multiple=True,
-            metavar="PATTERN",
-            help="Only these toolchains; `default` is the machine's first.",
-        ),
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="NAME=VALUE[,VALUE]",
-            help="Replace the values of a parameter.",
-        ),
-        click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case."),
-    ]
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+class Parsed(click.ParamType[Any]):
+    """Values that a function makes of their text. Its ValueError is a usage error."""
+
+    name = "text"
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.parse = parse
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-_KEYWORD = (
-    "Only cases that match: words of names, tags and parameters, joined by and, or, not and "
-    "parentheses; NAME=VALUE for a parameter."
+class FiniteRange(click.FloatRange):
+    """click's FloatRange, without ``inf`` and ``nan``, which is inside all of click's bounds."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+def _share(text: str) -> float:
+    """Return a share below 1, written as 2% or 0.02."""
+    try:
+        found = share_of(text if "%" in text else float(text))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share; write e.g. 2% or 0.02") from None
+    if found >= 1:
+        raise ValueError(f"{text} is not less than 100%")
+    return found
+
+
+MOMENT = Parsed(moment_of)
+SHARE = Parsed(_share)
+
+
+def together(*decorators: Callable[[Decorator], Decorator]) -> Callable[[Decorator], Decorator]:
+    """Return a decorator that adds arguments and options, in their order in the help."""
+
+    def decorated(command: Decorator) -> Decorator:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorated
+
+
+def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
+    """Return the option ``--format``; the first form is the default."""
+    kind = click.Choice(forms)
+    return click.option(
+        "--format", "form", type=kind, default=forms[0], show_default=True, help=help
+    )
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+components_option = click.option(
+    "--component", "components", multiple=True, metavar="NAME", help="Only this; may be repeated."
+)
+phases_option = click.option(
+    "--phase", "phases", multiple=True, metavar="NAME", help="Only this; may be repeated."
+)
+name_option = click.option(
+    "--name", default="", help="Name in the trials' tags instead of the plan's."
+)
+machine_option = click.option(
+    "-m", "--machine", help="Machine, by name or file; default: this host."
+)
+
+# which runs, by the names of ``store.rows.Filters``
+test_filter = click.option(
+    "-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*."
+)
+tests_filter = click.option(
+    "-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests."
+)
+machine_filter = click.option(
+    "-m", "--machine", default="", metavar="PATTERN", help="Only on this machine."
+)
+since_filter = click.option(
+    "--since",
+    type=MOMENT,
+    default=0,
+    metavar="TIME",
+    help="Created since: 2h, 3d, 2026-11-20, ...T14:03.",
+)
+run_filters = together(
+    click.option("--trial", default="", metavar="TAG", help="Only of this trial."),
+    test_filter,
+    machine_filter,
+    click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain."),
+    click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too."),
+    since_filter,
+)
+
+# which cases of a suite
+selection_options = together(
+    click.argument("suites", nargs=-1, metavar="[SUITE]..."),
+    click.option(
+        "-k",
+        "keyword",
+        metavar="EXPRESSION",
+        help="Only cases that match: words of names, tags and parameters, joined by and, or, not "
+        "and parentheses; NAME=VALUE for a parameter.",
+    ),
+    click.option("-t", "--tag", "tags", multiple=True, help="Only tests with this tag."),
+    machine_option,
+    click.option(
+        "--toolchain",
+        "toolchains",
+        multiple=True,
+        metavar="PATTERN",
+        help="Only these toolchains; `default` is the machine's first.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE[,VALUE]",
+        help="Replace the values of a parameter.",
+    ),
+    click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case."),
 )
 
 
-def asked_of(
-    suites: tuple[str, ...],
-    keyword: str,
-    tags: tuple[str, ...],
-    toolchains: tuple[str, ...],
-    settings: tuple[str, ...],
-    repeat: int | None,
-    **more: Any,
-) -> TrialOptions:
+def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:
     """Return the options in the form that a trial records. Raises click.UsageError for a malformed
     --set."""
-    pairs: dict[str, str] = {}
+    import msgspec
+
+    from seatrial.trial.folder import TrialOptions
+
+    pairs = {}
     for text in settings:
         name, equals, value = text.partition("=")
         if not (equals and name and value):
             raise click.UsageError(f"--set {text}: write NAME=VALUE or NAME=VALUE,VALUE")
         pairs[name] = value
-    return TrialOptions(
-        suites=list(suites or ["."]),
-        keyword=keyword,
-        tags=list(tags),
-        toolchains=list(toolchains),
-        settings=pairs,
-        repeat=repeat or 0,
-        **more,
-    )
-
-
-def require_selected(prepared: Prepared) -> None:
-    """Raise UsageError if no case was selected; the message names a tag that no test has, or the
-    reason why there are none."""
-    from seatrial.trial.prepare import require_cases
-
-    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
-    for tag in prepared.asked.tags:
-        if tag not in known:
-            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
-    require_cases(prepared)
+    given = {name: value for name, value in chosen.items() if value}
+    return msgspec.convert({"suites": ["."], "settings": pairs, **given}, TrialOptions)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.units import show_bytes
 from seatrial.verify.formats import LESS, find_format, formats
@@ -27,7 +27,9 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     same figures in a test.
     """
     if listed:
-        return _list()
+        rows = ((form.name, form.file, form.about) for form in map(find_format, formats()))
+        click.echo(TextTable("format | file of a run | reads~", rows))
+        return 0
     if form is None or file is None:
         raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
     try:
@@ -42,24 +44,9 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     except ValueError as error:
         reason = plain(str(error))[:400]
         raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
-    shown = [
-        {
-            "name": figure.name,
-            "value": figure.value,
-            "unit": figure.unit,
-            "better": figure.better,
-            "labels": figure.labels,
-        }
-        for figure in figures
-    ]
+    keys = ("name", "value", "unit", "better", "labels")
+    shown = [{key: getattr(figure, key) for key in keys} for figure in figures]
     click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
-    return 0
-
-
-def _list() -> int:
-    known = [find_format(name) for name in formats()]
-    columns = columns_of("format | file of a run | reads", folds="reads")
-    click.echo(table(columns, [[form.name, form.file, form.about] for form in known]))
     return 0
 
 

@@ -7,15 +7,16 @@ acceptance.run(quiet=False, form="table")     # the exit code
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import asdict
 
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
-from seatrial.cli.plan_control import command_of
+from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive
 from seatrial.errors import UsageError
 from seatrial.plan.model import Component
@@ -27,10 +28,10 @@ from seatrial.trial.folder import TrialFolder
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
-_EVIDENCE_KEYS = ("document", "sha256", "signed_by", "signed_on", "about")
+_PartTrial = tuple[PreparedComponent, PlanTrial | None]
 
 
-class Acceptance:
+class Acceptance(OfPlan):
     """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
     for the plan's in the trials' tags. Raises InvalidFiles with every fault, and UsageError."""
 
@@ -44,33 +45,25 @@ class Acceptance:
         *,
         with_builds: bool = True,
     ) -> None:
-        self.folders, self.name = folders, name
+        super().__init__(folders, path, name)
         self.components, self.phases = components, phases
         self.prepared = prepare_plan(path, components, phases, with_builds)
         self.plan = self.prepared.plan.plan
 
-    def _latest(self, part: PreparedComponent) -> PlanTrial | None:
-        return plan_trials.latest(self.folders.trials, self.plan, part, self.name)
+    def _trials(self) -> list[_PartTrial]:
+        """Return each component in a phase with its latest trial."""
+        latest = partial(plan_trials.latest, self.folders.trials, self.plan, name=self.name)
+        return [(part, latest(part)) for part in self.prepared.parts]
 
     def _next_tag(self, part: PreparedComponent) -> str:
         return plan_trials.next_tag(self.folders.trials, self.plan, part, self.name)
-
-    def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
-        """Return the latest trial, after requests that came too late for its driver are noted."""
-        trial = self._latest(part)
-        if trial is not None and trial.state == "complete" and answer_late(trial.folder):
-            return self._latest(part)
-        return trial
-
-    def _command(self, *words: str, act: str = "") -> str:
-        return command_of(self.folders, self.prepared.path, self.name, *words, act=act)
 
     # ---- running it -----------------------------------------------------------------------
 
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
-        if not any(self._latest(part) for part in self.prepared.parts):
-            raise UsageError(f"nothing of {self.plan} has begun; `{self._command()}` begins it")
+        if not any(trial for _, trial in self._trials()):
+            raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
 
     def run(self, quiet: bool, form: str) -> int:
         """Run every trial that is not complete, then print the status; return the exit code."""
@@ -80,38 +73,38 @@ class Acceptance:
 
     def _run_all(self, quiet: bool) -> bool:
         """Run what is not complete. Return False as soon as a trial does not reach its end."""
-        trials = [(part, self._latest_answered(part)) for part in self.prepared.parts]
+        trials = self._trials()
+        complete = (trial for _, trial in trials if trial and trial.state == "complete")
+        answered = [answer_late(trial.folder) for trial in complete]
+        if any(answered):  # requests that came too late for a driver
+            trials = self._trials()
         self._require_unchanged(trials)
         for part, trial in trials:
             if trial is not None and trial.state == "complete":
                 click.echo(f"{trial.folder.tag} is complete.")
                 self._print_changed(part, trial)
                 continue
+            _print_left_out(part)
             if trial is not None and trial.state == "open":
                 self._print_changed(part, trial)
-            _print_left_out(part)
-            if not self._drive(self._folder(part, trial), quiet):
+                folder = trial.folder
+            else:
+                require_scheduler(part.machine)
+                folder = plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+            if not self._drive(folder, quiet):
                 return False
         return True
-
-    def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
-        if trial is not None and trial.state == "open":
-            return trial.folder
-        require_scheduler(part.machine)
-        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
 
     def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
         """Drive a trial. Return True if it is complete."""
         outcome = drive(folder, self.folders, quiet)
         if not outcome.complete:
-            click.echo(f"{folder.tag} is not complete: {outcome.why}")
+            click.echo(f"{folder.tag} is not complete: {outcome.reason}")
             anew = "  (begins it anew)" if plan_trials.state_of(folder) == "abandoned" else ""
-            click.echo(f"next   {self._command()}{anew}")
+            click.echo(f"next   {self.command()}{anew}")
         return outcome.complete
 
-    def _require_unchanged(
-        self, trials: Sequence[tuple[PreparedComponent, PlanTrial | None]]
-    ) -> None:
+    def _require_unchanged(self, trials: Sequence[_PartTrial]) -> None:
         """Raise UsageError if the plan of a trial that would continue has changed. The trial keeps
         what it was made with, so whoever changed the plan must choose."""
         for part, trial in trials:
@@ -123,14 +116,14 @@ class Acceptance:
             tag = trial.folder.tag
             which = ["--component", part.component.component]
             which += ["--phase", part.phase] if part.phase else []
-            give_up = self._command("the plan changed", *which, act="abandon")
+            abandon = self.command("the plan changed", *which, act="abandon")
             raise UsageError(
                 f"{tag}: {', '.join(changed)} changed since it was made, and it keeps what it was "
                 "made with.\n"
                 f"  to continue as it was:  {self.folders.command('resume', tag)}\n"
-                f"  to begin it anew:       {give_up}\n"
-                f"                          {self._command()}\n"
-                f"  to run both:            {self._command('--name', f'{self.plan}-b')}"
+                f"  to begin it anew:       {abandon}\n"
+                f"                          {self.command()}\n"
+                f"  to run both:            {self.command('--name', f'{self.plan}-b')}"
             )
 
     def _print_changed(
@@ -140,7 +133,7 @@ class Acceptance:
         changed = plan_trials.changed_judging(trial, part)
         changed += plan_trials.changes(trial, self.prepared, part, builds)
         if changed and trial.state != "abandoned":
-            anew = self._command("--name", f"{self.name or self.plan}-b")
+            anew = self.command("--name", f"{self.name or self.plan}-b")
             click.echo(
                 f"{trial.folder.tag}: its plan changed since: {', '.join(changed)}; it is judged "
                 f"by what it was made with; `{anew}` runs it anew",
@@ -149,7 +142,7 @@ class Acceptance:
 
     def print_dry_run(self) -> int:
         """Print what would begin, continue, be left alone or be refused; return 0."""
-        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        trials = self._trials()
         for part, trial in trials:
             going = trial if trial is not None and trial.state != "abandoned" else None
             tag = going.folder.tag if going else self._next_tag(part)
@@ -174,7 +167,7 @@ class Acceptance:
 
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
-        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        trials = self._trials()
         made = [(part, trial) for part, trial in trials if trial is not None]
         found = [status_table.status_of(trial) for _, trial in made]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
@@ -183,7 +176,7 @@ class Acceptance:
             status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
         else:
             if found or waiting or not shown:
-                status_table.print_status(found, form)
+                status_table.print_status(found)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
                 self._print_rehearsed(part for part, trial in trials if trial is None)
@@ -191,13 +184,13 @@ class Acceptance:
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
         if form != "json":
-            status_table.print_next(found, self._command())
+            status_table.print_next(found, self.command())
         code = status_table.exit_code(found, [trial for _, trial in made])
         return 3 if waiting and code == 0 else code
 
     def _print_not_met(self) -> int:
         """Name the criteria of incomplete trials that are not met; return the exit code."""
-        trials = [trial for part in self.prepared.parts if (trial := self._latest(part))]
+        trials = [trial for _, trial in self._trials() if trial]
         found = [status_table.status_of(trial) for trial in trials]
         for one in found:
             labels = [each[0].label for each in one.criteria if each[0].state == "not met"]
@@ -257,8 +250,5 @@ def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
         "plan": plan,
         "component": component.component,
         "state": "shown by evidence",
-        "evidence": [
-            {key: msgspec.to_builtins(getattr(each, key)) for key in _EVIDENCE_KEYS}
-            for each in component.evidence
-        ],
+        "evidence": [asdict(each) for each in component.evidence],
     }

@@ -20,7 +20,20 @@ from seatrial.trial.requests import Request
 from seatrial.units import seconds, show_seconds
 
 
-class Steering:
+class OfPlan:
+    """A plan's file; ``name`` stands for the plan's in the trials' tags."""
+
+    def __init__(self, folders: Folders, path: Path, name: str) -> None:
+        self.folders, self.path, self.name = folders, path, name
+
+    def command(self, *words: str, act: str = "") -> str:
+        """Return `seatrial accept [ACT] PLAN ...` as one would type it here."""
+        shortest = min(str(self.path.absolute()), os.path.relpath(self.path), key=len)
+        named = ["--name", self.name] if self.name and "--name" not in words else []
+        return self.folders.command("accept", *filter(None, [act]), shortest, *words, *named)
+
+
+class Steering(OfPlan):
     """The trials of the chosen components and phases of a plan (none: all)."""
 
     def __init__(
@@ -31,7 +44,7 @@ class Steering:
         components: Sequence[str] = (),
         phases: Sequence[str] = (),
     ) -> None:
-        self.folders, self.path, self.name = folders, path, name
+        super().__init__(folders, path, name)
         found = made(folders.trials, path, name)
         if not found and not path.exists():
             raise UsageError(f"{path}: no such file, and no trial of it in {folders.trials}")
@@ -51,17 +64,16 @@ class Steering:
             raise fault
         for text in fault.faults:
             click.echo(f"warning: {text}", err=True)
-        status_table.print_status(found, form)
-        if form != "json":
-            status_table.print_next(found, self._command())
+        if form == "json":
+            status_table.print_json(found)
+        else:
+            status_table.print_status(found)
+            status_table.print_next(found, self.command())
         return status_table.exit_code(found, self.trials) or 3
 
-    def _command(self, *words: str, act: str = "") -> str:
-        return command_of(self.folders, self.path, self.name, *words, act=act)
-
     def pause(self) -> int:
-        resume = self._command(act="resume")
-        for trial in self._of_state("open"):
+        resume = self.command(act="resume")
+        for trial in self._open():
             seen = run_driver.ask(trial.folder, Request(request="pause"))
             tag = trial.folder.tag
             if seen:
@@ -78,26 +90,27 @@ class Steering:
             more = seconds(text)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="TIME") from error
-        trial = self._one("extended", [t for t in self._timed() if t.state != "abandoned"])
+        timed = [trial for trial in self.trials if trial.record.policy.duration]
+        trial = self._one("extended", [trial for trial in timed if trial.state != "abandoned"])
         run_driver.ask(trial.folder, Request(request="extend", value=more))
         click.echo(f"{trial.folder.tag}: it is given {show_seconds(more)} more.")
         if trial.state == "complete":
-            click.echo(f"next   {self._command()}")
+            click.echo(f"next   {self.command()}")
         return 0
 
     def abandon(self, reason: str) -> int:
         trials = [trial for trial in self.trials if trial.state != "abandoned"]
         trial = self._one("abandoned", trials)
         if trial.state == "complete":
-            anew = self._command("--name", f"{self.name or self.plan}-b")
+            anew = self.command("--name", f"{self.name or self.plan}-b")
             raise UsageError(
-                f"{trial.folder.tag}: it has ended and is complete, there is nothing to give up; "
+                f"{trial.folder.tag}: it is complete, and cannot be abandoned; "
                 f"`{anew}` runs it anew"
             )
-        return run_driver.abandon(trial.folder, self.folders, reason, self._command())
+        return run_driver.abandon(trial.folder, self.folders, reason, self.command())
 
     def admit(self, names: str) -> int:
-        trial = self._one("told to admit anything", self._of_state("open"))
+        trial = self._one("told to admit anything", self._open())
         tag = trial.folder.tag
         is_test = names in trial.record.tests
         shut_out = _stopped(trial, names) if is_test else self._excluded(trial, names)
@@ -127,13 +140,10 @@ class Steering:
         }
         return fold([name for name in asked if name in excluded])
 
-    def _timed(self) -> list[PlanTrial]:
-        return [trial for trial in self.trials if trial.record.policy.duration]
-
-    def _of_state(self, *states: str) -> list[PlanTrial]:
-        found = [trial for trial in self.trials if trial.state in states]
+    def _open(self) -> list[PlanTrial]:
+        found = [trial for trial in self.trials if trial.state == "open"]
         if not found:
-            shown = self._command(act="status")
+            shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
         return found
 
@@ -166,10 +176,3 @@ def _stopped(trial: PlanTrial, test: str) -> str:
 
 def _component(trial: PlanTrial) -> str:
     return trial.record.component.component if trial.record.component else ""
-
-
-def command_of(folders: Folders, path: Path, name: str, *words: str, act: str = "") -> str:
-    """Return `seatrial accept [ACT] PLAN ...` as one would type it here."""
-    shortest = min(str(path.absolute()), os.path.relpath(path), key=len)
-    named = ["--name", name] if name and "--name" not in words else []
-    return folders.command("accept", *filter(None, [act]), shortest, *words, *named)

@@ -6,8 +6,6 @@ import os
 import sys
 import time
 from collections import Counter
-from types import TracebackType
-from typing import Self
 
 import click
 from rich.live import Live
@@ -35,10 +33,11 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.suite.model import Case
+from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE
-from seatrial.units import count, show_number, show_seconds
+from seatrial.units import SECOND_NS, count, show_number, show_seconds
 from seatrial.verify.reading import plain
 
 FIGURES_SHOWN = 2
@@ -55,13 +54,13 @@ def fall_silent() -> None:
 _TOLD: dict[type[Event], str] = {
     TrialPaused: "",
     TrialCancelled: "",
-    TrialAbandoned: "given up: ",
+    TrialAbandoned: "abandoned",
     AlertRaised: "",
-    NodeDown: "down: ",
-    NodeUp: "up again: ",
-    NodeAdmitted: "let back in: ",
-    TestAdmitted: "let back in: ",
-    TrialExtended: "time is added: ",
+    NodeDown: "down",
+    NodeUp: "up again",
+    NodeAdmitted: "admitted",
+    TestAdmitted: "admitted",
+    TrialExtended: "time is added",
 }
 _FOLLOWS = {
     INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
@@ -71,25 +70,20 @@ _FOLLOWS = {
 
 def _told(event: Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
-    about = text = ""
-    if isinstance(event, NodeDown | NodeUp | NodeAdmitted):
-        about, text = event.nodes, event.reason
-    elif isinstance(event, TestAdmitted):
-        about, text = event.test, event.reason
-    elif isinstance(event, TrialExtended):
-        about = show_seconds(event.seconds)
-    elif isinstance(event, AlertRaised):
-        text = event.text
-    elif isinstance(event, TrialPaused | TrialCancelled | TrialAbandoned):
-        text = event.reason
-    said = ": ".join(filter(None, (about, text)))
-    return f"{_TOLD[type(event)]}{said}{_FOLLOWS.get(text, '')}"
+    parts = [getattr(event, name, "") for name in ("nodes", "test", "reason", "text")]
+    if isinstance(event, TrialExtended):
+        parts = [show_seconds(event.seconds)]
+    said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))
+    return f"{said}{_FOLLOWS.get(getattr(event, 'reason', ''), '')}"
+
+
+def _left(trial: TrialLife, now: int) -> str:
+    return f"{show_seconds(max(0.0, trial.duration - trial.elapsed(now)))} to go"
 
 
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
     """Return the status of a sustained trial: the time left, and what it keeps running."""
     state = conductor.state
-    left = max(0.0, state.trial.duration - state.trial.elapsed(time.time_ns()))
     flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
     started = [flight for flight in flights if flight.state is RunState.RUNNING]
     room = state.limits.room
@@ -97,14 +91,14 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
     there = room or state.nodes.usable
     share = f" ({100 * busy / there:.0f} %)" if there else ""
     return [
-        f"{show_seconds(left)} to go",
+        _left(state.trial, time.time_ns()),
         f"{busy}/{there} {'cores' if room else 'nodes'}{share}",
         f"{len(flights)} in flight",
         f"{passed} passed",
     ]
 
 
-class Progress:
+class Progress(Observer):
     """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
     def __init__(self, quiet: bool) -> None:
@@ -113,26 +107,15 @@ class Progress:
         self.wanted = 0
         self.began = time.monotonic()
         self.running: dict[str, str] = {}
-        self.building: dict[str, str] = {}
+        self.building: dict[str, BuildStarted] = {}
         self.tally: Counter[str] = Counter()
         self._figures: dict[str, list[str]] = {}
         self._lives: dict[str, RunLife] = {}
-        self._build_starts: dict[str, int] = {}
         self._live: Live | None = None
         self.conductor: Conductor | None = None  # of the trial, for facts that only it knows
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end_live()
-
-    def _end_live(self) -> None:
+    def close(self) -> None:
+        """End the status line."""
         live, self._live = self._live, None
         if live is not None:
             try:
@@ -154,8 +137,7 @@ class Progress:
             if case is not None:
                 self._on_run(event, case)
         elif isinstance(event, BuildStarted):
-            self.building[event.key] = event.test
-            self._build_starts[event.key] = event.time
+            self.building[event.key] = event
         elif isinstance(event, BuildEnded):
             self._on_build_end(event)
         elif type(event) in _TOLD:
@@ -176,9 +158,7 @@ class Progress:
         conductor = self.conductor
         if conductor is None or not conductor.state.trial.duration:
             return count(self.wanted - self.finished, "run")
-        trial = conductor.state.trial
-        left = trial.duration - trial.elapsed(event.time)
-        return f"{show_seconds(max(0.0, left))} to go"
+        return _left(conductor.state.trial, event.time)
 
     def _add_figure(self, event: MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
@@ -202,31 +182,27 @@ class Progress:
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
     def _on_build_end(self, event: BuildEnded) -> None:
-        test = self.building.pop(event.key, event.test)
-        start = self._build_starts.pop(event.key, event.time)
+        begun = self.building.pop(event.key, event)
         if self.quiet:
             return
         if event.code == PASS.number:
-            took = show_seconds((event.time - start) / 1e9)
-            self._print("built", f"{test} ({event.key[:8]})  {took}")
+            took = show_seconds((event.time - begun.time) / SECOND_NS)
+            self._print("built", f"{begun.test} ({event.key[:8]})  {took}")
             return
-        self._print(click.style("build failed", fg="red"), f"{test}: {event.path}/build.log")
+        self._print(click.style("build failed", fg="red"), f"{begun.test}: {event.path}/build.log")
         for line in event.log.splitlines()[-10:]:
             self._print("", f"  | {line}")
 
     def _print(self, word: str, text: str) -> None:
         line = f"{word} {plain(text)}" if word else plain(text)
         try:
-            self._show(line)
+            if self._live is not None:
+                self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+            else:
+                click.echo(line)
         except OSError:
             fall_silent()
-            self._end_live()
-
-    def _show(self, line: str) -> None:
-        if self._live is not None:
-            self._live.console.print(Text.from_ansi(line), soft_wrap=True)
-        else:
-            click.echo(line)
+            self.close()
 
     # ---- the status line ------------------------------------------------------------------
 
@@ -239,7 +215,8 @@ class Progress:
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")
         if self.building:
-            parts.append(f"building {', '.join(list(self.building.values())[:2])}")
+            names = [begun.test for begun in self.building.values()]
+            parts.append(f"building {', '.join(names[:2])}")
         if self.running:
             first = escape(next(iter(self.running.values())))
             more = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""

@@ -1,47 +1,32 @@
-"""Shared by the commands that read the store: bring it up to date, parse times, show times."""
+"""Shared by the commands that read the store: bring it up to date, show times, print CSV."""
 
 from __future__ import annotations
 
-import sys
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.store.ingest import synced
 from seatrial.store.schema import Store
-from seatrial.units import SECOND_NS, moment_of, share_of
-from seatrial.units import show_figure as show_figure
+from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain_line
 
 
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
+    from seatrial.store.ingest import synced  # with SQLite, which no help needs
+
     store = synced(folders.store, folders.trials)
-    for notice in store.notices:
-        print(f"seatrial: {plain_line(notice)}", file=sys.stderr)
+    print_notices(store)
     return store
 
 
-def moment(text: str, option: str = "--since") -> int:
-    """Return the time (ns) of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
-    try:
-        return moment_of(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
-
-
-def share(text: str, option: str) -> float:
-    """Return a share below 1, written as 2% or 0.02."""
-    try:
-        found = share_of(text if "%" in text else float(text))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not a share; write e.g. 2% or 0.02", param_hint=option
-        ) from None
-    if found >= 1:
-        raise click.BadParameter(f"{text} is not less than 100%", param_hint=option)
-    return found
+def print_notices(store: Store) -> None:
+    for notice in store.notices:
+        click.echo(f"seatrial: {plain_line(notice)}", err=True)
 
 
 def show_time(time_ns: int | None) -> str:
@@ -54,3 +39,11 @@ def show_time(time_ns: int | None) -> str:
 def nothing(folders: Folders) -> str:
     """Return the message for a folder without trials."""
     return f"No trials in {folders.trials} yet. Start one: seatrial run SUITE"
+
+
+def print_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as CSV, the titles first."""
+    out = io.StringIO()
+    safe = ([plain_line(c) if isinstance(c, str) else c for c in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(safe)
+    click.echo(out.getvalue(), nl=False)

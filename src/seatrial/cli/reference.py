@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import click
 
 from seatrial.cli import Folders, as_typed
-from seatrial.cli.query_common import moment, opened, show_figure
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.options import MOMENT, machine_option
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.store import queries
@@ -19,7 +19,7 @@ from seatrial.store.schema import Store
 from seatrial.studies.learned import learn_from
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import count
+from seatrial.units import count, show_figure
 from seatrial.verify import reference_file
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import Reference, load
@@ -37,7 +37,13 @@ def command() -> None:
 @command.command("accept", short_help="Write references from measured medians.")
 @click.argument("trials", nargs=-1, metavar="[TRIAL]...")
 @click.option("--metric", default="", help="Only this metric.")
-@click.option("--since", metavar="TIME", help="Only runs created since: 30d or 2026-11-20.")
+@click.option(
+    "--since",
+    type=MOMENT,
+    default=0,
+    metavar="TIME",
+    help="Only runs created since: 30d or 2026-11-20.",
+)
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
@@ -47,7 +53,7 @@ def accept(
     folders: Folders,
     trials: tuple[str, ...],
     metric: str,
-    since: str | None,
+    since: int,
     machine: str,
     two_sided: bool,
     rehearsed: bool,
@@ -59,10 +65,9 @@ def accept(
     tolerance. Of several trials, only figures since the last confirmed change of level count. An
     existing reference for the same case is replaced; others stay as they are.
     """
-    start = moment(since) if since else 0
     with opened(folders) as store:
-        rows = _trials_of(store, trials, start, machine, rehearsed)
-        learning = learn_from(store, rows, metric, start, two_sided)
+        rows = _trials_of(store, trials, since, machine, rehearsed)
+        learning = learn_from(store, rows, metric, since, two_sided)
         no_figure = "" if learning.references else _no_figure(store, rows, metric)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
@@ -82,7 +87,7 @@ def accept(
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
-    known = {sample.metric for row in rows for sample in queries.samples(store, row)}
+    known = {sample.metric for row in rows for sample in queries.summary(store, row)}
     if metric and metric not in known:
         there = ", ".join(sorted(known)) or "none"
         return f"{tags}: no metric {metric!r}; there are {there}"
@@ -118,7 +123,7 @@ def _trials_of(
 
 
 @command.command("list")
-@click.option("-m", "--machine", help="Machine, by name or file; default: this host.")
+@machine_option
 def list_references(machine: str | None) -> int:
     """List the references of a machine."""
     site = find_machine(machine)
@@ -132,14 +137,9 @@ def list_references(machine: str | None) -> int:
     return 0
 
 
-def _table(references: object) -> str:
-    columns = columns_of(
-        "test | where | toolchain | metric | expected | allowed",
-        right="expected | allowed",
-        folds="test | where | toolchain",
-    )
-    rows = []
-    for one in cast(Sequence[Reference], references):
+def _table(references: Sequence[Reference]) -> TextTable:
+    found = TextTable("test~ | where~ | toolchain~ | metric | expected> | allowed>")
+    for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
         if one.value is None:
             expected = ""
@@ -149,5 +149,5 @@ def _table(references: object) -> str:
             expected = show_figure(one.value, one.unit)
             bounds = [f"{100 * b:+.1f} %" for b in (one.lower, one.upper) if b is not None]
         allowed = " ".join(filter(None, bounds)) or "5 % worse"
-        rows.append([one.test, where, one.toolchain or "", one.metric, expected, allowed])
-    return table(columns, rows)
+        found.add(one.test, where, one.toolchain, one.metric, expected, allowed)
+    return found

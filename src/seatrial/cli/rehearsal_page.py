@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from statistics import median
 from textwrap import wrap
 
 import click
 
 from seatrial.acceptance.criteria import STATES, Result, show_value
-from seatrial.acceptance.utilisation import USES, Bin
+from seatrial.acceptance.utilisation import USES
 from seatrial.cli.plots import bars
-from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import RehearsalReport
@@ -34,7 +35,7 @@ def page(report: RehearsalReport) -> str:
         parts += [_head(trial), _over_time(trial), _tests(trial.tests), _criteria(trial.criteria)]
         parts.append(_loads([trial]))
     if report.odds:
-        parts += [_odds(report.odds), _loads(_all(report), with_seed=True)]
+        parts += [_odds(report.odds), _loads(chain(*report.by_seed), with_seed=True)]
     if report.assumed:
         parts.append(_listed("assumed", report.assumed))
     return "\n\n".join(filter(None, parts))
@@ -61,7 +62,7 @@ def _over_time(trial: Rehearsed) -> str:
     if not trial.use.available:
         return ""
     share = _percent(trial.utilisation)
-    row = bars([_accepted(one) for one in trial.bins])
+    row = bars(one.use.share("accepted") for one in trial.bins)
     end = show_seconds(trial.bins[-1].end) if trial.bins else ""
     rule = f"0{end.rjust(len(row) - 1)}"
     lost = sorted(((trial.use.share(use), use) for use in USES if use != "accepted"), reverse=True)
@@ -70,75 +71,47 @@ def _over_time(trial: Rehearsed) -> str:
     return "\n".join([*lines, *(wrap(f"lost: {rest}", WIDTH) if rest else [])])
 
 
-def _accepted(one: Bin) -> float:
-    return one.use.share("accepted")
-
-
 def _tests(tests: Iterable[TestTally]) -> str:
-    columns = columns_of(
-        "test | nodes | accepted | others | node-h | elapsed | wait | 95 %",
-        right="nodes | accepted | others | node-h | elapsed | wait | 95 %",
-        folds="test",
-    )
-    rows = [
-        [
-            one.test,
-            str(one.nodes),
-            str(one.accepted),
-            str(one.others),
-            show_number(one.node_hours) if one.accepted else "",
-            _span(one.elapsed),
-            _span(one.wait),
-            _span(one.long_wait),
-        ]
-        for one in tests
-    ]
-    return table(columns, rows) if rows else ""
+    rows = TextTable("test~ | nodes> | accepted> | others> | node-h> | elapsed> | wait> | 95 %>")
+    for one in tests:
+        node_hours = one.node_hours if one.accepted else None
+        times = map(_span, (one.elapsed, one.wait, one.long_wait))
+        rows.add(one.test, one.nodes, one.accepted, one.others, node_hours, *times)
+    return str(rows)
 
 
 def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
-    columns = columns_of("criterion | value | asked | result", right="value", folds="criterion")
-    results = [(each.label, each.result) for each in verdicts]
-    rows = [
-        [label, show_value(result.criterion, result.value), result.bound, result.state]
-        for label, result in results
-    ]
-    if not rows:
-        return ""
-    reasons = [
-        f"{label}: {result.why}"
-        for label, result in results
-        if result.state != "met" and result.why
-    ]
-    return "\n".join(filter(None, [table(columns, rows), _listed("", reasons)]))
+    rows = TextTable("criterion~ | value> | asked | result")
+    reasons = []
+    for label, result in ((each.label, each.result) for each in verdicts):
+        rows.add(label, show_value(result.criterion, result.value), result.bound, result.state)
+        if result.state != "met" and result.why:
+            reasons.append(f"{label}: {result.why}")
+    return "\n".join(filter(None, [str(rows), _listed("", reasons)]))
 
 
 # ---- many seeds ---------------------------------------------------------------------------
 
 
 def _odds(odds: Sequence[Odds]) -> str:
-    several = len({one.trial for one in odds}) > 1
-    columns = [
-        TableColumn("criterion", folds=True),
-        *(TableColumn(state, right=True) for state in STATES),
-        TableColumn("met, 95 % interval"),
-        TableColumn("least", right=True),
-        TableColumn("most", right=True),
-    ]
-    rows = []
-    for one in odds:
-        label = f"{one.trial}: {one.label}" if several else one.label
-        least, most = (show_value(r.criterion, r.value) for r in (one.least, one.most))
+    states = "".join(f" | {state}>" for state in STATES)
+    rows = TextTable(f"criterion~{states} | met, 95 % interval | least> | most>")
+    for label, one in _labelled(odds):
+        ends = (show_value(r.criterion, r.value) for r in (one.least, one.most))
         sure = f"{_percent(one.low)} to {_percent(one.high)}" if one.waived < one.of else ""
-        numbers = [str(number or "") for number in (one.not_met, one.undecided, one.waived)]
-        rows.append([label, f"{one.met} of {one.of}", *numbers, sure, least, most])
-    return "\n".join(filter(None, [table(columns, rows), _listed("", _causes(odds))]))
+        numbers = (number or None for number in (one.not_met, one.undecided, one.waived))
+        rows.add(label, f"{one.met} of {one.of}", *numbers, sure, *ends)
+    return "\n".join(filter(None, [str(rows), _listed("", _causes(odds))]))
+
+
+def _labelled(odds: Sequence[Odds]) -> Iterator[tuple[str, Odds]]:
+    several = len({one.trial for one in odds}) > 1
+    for one in odds:
+        yield f"{one.trial}: {one.label}" if several else one.label, one
 
 
 def _causes(odds: Sequence[Odds]) -> Iterator[str]:
-    several = len({one.trial for one in odds}) > 1
-    for one in odds:
-        label = f"{one.trial}: {one.label}" if several else one.label
+    for label, one in _labelled(odds):
         for each in one.causes:
             seeds = count(each.seeds, "seed")
             yield f"{label}: {each.state} with {seeds}, first with {each.first}: {each.why}"
@@ -147,10 +120,6 @@ def _causes(odds: Sequence[Odds]) -> Iterator[str]:
 def _loads(trials: Iterable[Rehearsed], with_seed: bool = False) -> str:
     """Return the load of the metadata targets, a sentence for each file system."""
     return _listed("", (sentence(worst, with_seed) for worst in worst_loads(trials)))
-
-
-def _all(report: RehearsalReport) -> list[Rehearsed]:
-    return [trial for trials in report.by_seed for trial in trials]
 
 
 # ---- side by side -------------------------------------------------------------------------
@@ -163,11 +132,10 @@ def side_by_side(reports: Sequence[RehearsalReport]) -> str:
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
     seeds = len(reports[0].by_seed)
     title = f"medians of {count(seeds, 'seed')}" if seeds > 1 else ""
-    columns = [TableColumn(title), *(TableColumn(name, right=True) for name in names)]
     by_plan = [dict(_measures(report)) for report in reports]
     labels = dict.fromkeys(label for measures in by_plan for label in measures)
-    rows = [[label, *(measures.get(label, "-") for measures in by_plan)] for label in labels]
-    parts = [table(columns, rows)]
+    rows = ((label, *(measures.get(label, "-") for measures in by_plan)) for label in labels)
+    parts = [str(TextTable(" | ".join([title, *(f"{name}>" for name in names)]), rows))]
     for name, report in zip(names, reports, strict=True):
         for trial in report.first:
             seed = f", seed {trial.seed}" if seeds > 1 else ""

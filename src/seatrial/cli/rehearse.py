@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import FiniteRange
-from seatrial.store.export import to_json
+from seatrial.cli.options import FiniteRange, components_option, json_option, phases_option
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed
@@ -26,6 +25,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
+    default=1,
     help="Rehearse with so many seeds, from --seed on: how likely is each criterion met?",
 )
 @click.option(
@@ -33,11 +33,11 @@ _PATH = click.Path(path_type=Path)
     type=FiniteRange(min=0, min_open=True, max=3650),
     help="Duration of sustained components, instead of the plan's.",
 )
-@click.option("--component", "components", multiple=True, help="Only this one; may be repeated.")
-@click.option("--phase", "phases", multiple=True, help="Only this one; may be repeated.")
+@components_option
+@phases_option
 @click.option("--compare", is_flag=True, help="Several plans, side by side.")
 @click.option("--name", default="", metavar="TAG", help="Tag of the trial that is written.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option
 @click.pass_obj
 def command(
     folders: Folders,
@@ -45,12 +45,9 @@ def command(
     plans: tuple[Path, ...],
     compare: bool,
     as_json: bool,
-    seed: int,
-    seeds: int | None,
     days: float | None,
-    components: tuple[str, ...],
-    phases: tuple[str, ...],
     name: str,
+    **asked: Any,
 ) -> int:
     """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
 
@@ -77,12 +74,9 @@ def command(
             path,
             trials=folders.trials,
             store=folders.store,
-            seed=seed,
-            seeds=seeds or 1,
             days=days,
-            components=components,
-            phases=phases,
             name=name,
+            **asked,
             progress=_show_progress if sys.stderr.isatty() else None,
         )
         for path in plans
@@ -93,16 +87,16 @@ def command(
         text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
         click.echo(f"{text}; give more days", err=True)
     if as_json:
+        from seatrial.store.export import to_json  # takes 20 ms
+
         records = [as_record(report) for report in reports]
         click.echo(to_json(records if compare else records[0]), nl=False)
     elif compare:
         click.echo(rehearsal_page.side_by_side(reports))
     else:
         click.echo(rehearsal_page.page(reports[0]))
-        tags = [one.tag for one in reports[0].first]
-        click.echo()
-        for tag, title in zip(tags, ["Its runs: ", *[" " * 10] * len(tags)], strict=False):
-            click.echo(title + folders.command("runs", "--trial", tag))
+        runs = (folders.command("runs", "--trial", one.tag) for one in reports[0].first)
+        click.echo("\nIts runs: " + f"\n{'':10}".join(runs))
     if any(one.why for report in reports for one in report.first):
         return 3
     return 1 if any(report.missed for report in reports) else 0

@@ -10,6 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
+from seatrial.cli.options import name_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.report.sign import require_key, sign, signature_of
@@ -58,7 +59,7 @@ def command() -> None:
     metavar="KEY",
     help="Sign it with this OpenSSH key: makes FILE.sig.",
 )
-@click.option("--name", default="", help="Name in the trials' tags instead of the plan's.")
+@name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
 @click.pass_obj
 def write(
@@ -108,7 +109,7 @@ def _report(
     folders: Folders, store: Store, asked: tuple[str, ...], name: str, rehearsed: bool
 ) -> Report:
     from seatrial.report.gather import gather
-    from seatrial.report.planned import find
+    from seatrial.report.planned import Planned, find
     from seatrial.trial.folder import find as find_trial
 
     plans = [one for one in asked if Path(one).suffix in (".yaml", ".yml")]
@@ -116,11 +117,11 @@ def _report(
         raise click.UsageError(f"{plans[0]}: one plan at a time, or trials by their tags")
     if plans:
         path = Path(plans[0])
-        plan = find(folders.trials, path, name, rehearsed)
-        return gather(plan.trials, store, plan.others, plan.remarks, plan.skipped, path, plan.about)
+        return gather(find(folders.trials, path, name, rehearsed), store)
     if name or rehearsed:
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
-    return gather([find_trial(folders.trials, one) for one in dict.fromkeys(asked)], store)
+    found = [find_trial(folders.trials, one) for one in dict.fromkeys(asked)]
+    return gather(Planned(found), store)
 
 
 def _form(output: Path | None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.options import quiet_option
 
 
 @click.command("resume")
 @click.argument("trial")
-@click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+@quiet_option
 @click.option(
     "--host-is-gone",
     is_flag=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import asked_of, require_selected, selection_options
+from seatrial.cli.options import asked_of, quiet_option, selection_options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")
-@click.option("--failed-from", metavar="TRIAL", help="Only cases that did not pass in that trial.")
+@click.option(
+    "--failed-from",
+    default="",
+    metavar="TRIAL",
+    help="Only cases that did not pass in that trial.",
+)
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+@quiet_option
 @click.pass_obj
 def command(
     folders: Folders,
     /,
     machine: str | None,
     tag: str | None,
-    jobs: int | None,
-    max_failures: int | None,
-    failed_from: str | None,
+    failed_from: str,
     dry_run: bool,
     quiet: bool,
     **selection: Any,
@@ -48,16 +51,11 @@ def command(
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import new_tag, prepare_trial
+    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
 
-    asked = asked_of(
-        **selection,
-        jobs=jobs or 0,
-        max_failures=max_failures or 0,
-        failed_from=failed_from or "",
-    )
+    asked = asked_of(**selection, failed_from=failed_from)
     prepared = prepare_trial(asked, machine)
-    require_selected(prepared)
+    require_cases(prepared)
     if failed_from:
         prepared = _only_failed(prepared, folders, failed_from)
     if not dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from contextlib import closing
 
 import click
 
@@ -17,7 +18,7 @@ from seatrial.sinks.process import Starting
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.observer import Observer
 from seatrial.trial.requests import Request
 
 
@@ -43,7 +44,7 @@ def drive(
     progress = Progress(quiet)
     driver = Driver(folder, _with_sinks(folder, folders, progress))
     progress.conductor = driver.conductor
-    with progress:
+    with closing(progress):
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
     if driver.was_complete:
         try:
@@ -51,7 +52,7 @@ def drive(
         except BrokenPipeError:
             fall_silent()
     elif outcome.complete and driver.conductor.unbuildable:
-        click.echo(f"{folder.tag} has ended early: {outcome.why}")
+        click.echo(f"{folder.tag} has ended early: {outcome.reason}")
     return outcome
 
 
@@ -98,7 +99,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
-    driver = Driver(folder, _with_sinks(folder, folders, Silent()))
+    driver = Driver(folder, _with_sinks(folder, folders, Observer()))
     try:
         outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
@@ -141,10 +142,10 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     command that begins anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(Driver(folder, _with_sinks(folder, folders, Silent())), folders, abandon=why)
+        _drive(Driver(folder, _with_sinks(folder, folders, Observer())), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
-        click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")
+        click.echo(f"{folder.tag}: its driver was asked to abandon it; it will say when it has.")
         return 0
-    click.echo(f"{folder.tag}: given up; `{again}` begins anew.")
+    click.echo(f"{folder.tag}: abandoned; `{again}` begins anew.")
     return 0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
-from seatrial.cli.query_common import moment, nothing, opened, show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.options import format_option, run_filters
+from seatrial.cli.query_common import nothing, opened, print_csv, show_time
+from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import run_record, to_json
 from seatrial.store.rows import Filters, MetricRow, RunRow
@@ -23,32 +22,25 @@ SHOWN = 50
 
 
 @click.command("runs")
-@click.option("--trial", default="", metavar="TAG", help="Only of this trial.")
-@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
+@run_filters
 @click.option("-t", "--tag", default="", help="Only tests with this tag.")
 @click.option("--failed", is_flag=True, help="Neither passed nor lost and run again.")
 @click.option("--verdict", "verdicts", multiple=True, help="Only this verdict; may be repeated.")
-@click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
-@click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
-@click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
-@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )
 @format_option("table", "json", "csv")
 @click.pass_obj
-def command(
-    folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
-) -> int:
+def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) -> int:
     """List runs, newest first: test, nodes, verdict, time."""
     most = (SHOWN if form == "table" else 0) if limit is None else limit
-    filters = Filters(since=moment(since) if since else 0, limit=most, **wanted)
+    filters = Filters(limit=most, **wanted)
     with opened(folders) as store:
         found = queries.runs(store, filters)
         if form == "table":
             _print_table(folders, store, filters, found)
             return 0
-        figures = queries.figures(store, found)
+        figures = queries.figures(store, [run.row for run in found])
     print_as = _print_json if form == "json" else _print_csv
     print_as(found, figures)
     return 0
@@ -61,24 +53,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         return
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
-    columns = columns_of(
-        "run | case | verdict | created | elapsed | nodes | trial",
-        right="elapsed",
-        folds="case | nodes | trial",
-    )
-    rows = [
-        [
-            short[run.run_id],
-            run.case_name,
-            run.verdict,
-            show_time(run.created),
-            "" if run.elapsed is None else show_seconds(run.elapsed),
-            run.nodes,
-            run.trial if several else "",
-        ]
-        for run in found
-    ]
-    click.echo(table(columns, rows))
+    rows = TextTable("run | case~ | verdict | created | elapsed> | nodes~ | trial~")
+    for run in found:
+        elapsed = None if run.elapsed is None else show_seconds(run.elapsed)
+        where = (run.nodes, run.trial if several else None)
+        created = show_time(run.created)
+        rows.add(short[run.run_id], run.case_name, run.verdict, created, elapsed, *where)
+    click.echo(rows)
     if not several:
         rehearsal = ", a rehearsal" if found[0].rehearsed else ""
         click.echo(f"all of trial {plain_line(found[0].trial)}{rehearsal}")
@@ -99,13 +80,10 @@ def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None
     """Print a line for each run; after its fields, a column for each metric and unit."""
     fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    titles = [name + show_unit(unit, " [{}]") for name, unit in metrics]
-    writer.writerow([plain_line(title) for title in [*fields, *titles]])
+    rows: list[Sequence[object]] = []
+    rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])
     for run in found:
         values = run_record(run)
         measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
-        cells = [*(values[name] for name in fields), *(measured.get(key) for key in metrics)]
-        writer.writerow([plain_line(cell) if isinstance(cell, str) else cell for cell in cells])
-    click.echo(out.getvalue(), nl=False)
+        rows.append([*map(values.get, fields), *map(measured.get, metrics)])
+    print_csv(rows)

@@ -8,12 +8,12 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
-from seatrial.cli.query_common import opened, share
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.options import SHARE, format_option, tests_filter
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
-from seatrial.studies.scaling import Cell, ScalingLine, ScalingQuery, ScalingTable, scaling
+from seatrial.studies.scaling import ScalingLine, ScalingQuery, ScalingTable, scaling
 from seatrial.studies.selection import gather, parse_side
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -24,10 +24,11 @@ from seatrial.verify.reading import plain_line
 @click.option("--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, a parameter.")
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
 @click.option("--by", multiple=True, metavar="NAME", help="A line for each toolchain, or trial.")
-@click.option("-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests.")
+@tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(
     "--pays",
+    type=SHARE,
     default="50%",
     show_default=True,
     metavar="SHARE",
@@ -36,16 +37,7 @@ from seatrial.verify.reading import plain_line
 @format_option("table", "json")
 @click.pass_obj
 def command(
-    folders: Folders,
-    /,
-    trials: tuple[str, ...],
-    x: str,
-    metric: str,
-    by: tuple[str, ...],
-    tests: tuple[str, ...],
-    weak: bool,
-    pays: str,
-    form: str,
+    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
 ) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
@@ -57,14 +49,14 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    asked = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
+    query = ScalingQuery(**asked)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
-    found = scaling(sides, asked)
+    found = scaling(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)
         return 0
-    click.echo("\n\n".join(_page(each, asked.by, asked.pays) for each in found))
+    click.echo("\n\n".join(_page(each, query) for each in found))
     return 0
 
 
@@ -76,7 +68,7 @@ def _record(table: ScalingTable) -> dict[str, Any]:
     return record
 
 
-def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
+def _page(one: ScalingTable, query: ScalingQuery) -> str:
     kind = "weak" if one.weak else "strong"
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
@@ -85,43 +77,29 @@ def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
         lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
     if one.why:
         return "\n".join([*lines, plain_line(one.why)])
-    lines += ["", _table(one, ", ".join(by)), ""]
-    lines += [plain_line(_knee(line, one.x, pays)) for line in one.lines]
+    lines += ["", _table(one, ", ".join(query.by)), ""]
+    lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
     if one.best is not None:
         lines.append(plain_line(_best(one)))
     return "\n".join(lines)
 
 
 def _table(one: ScalingTable, by: str) -> str:
-    columns = columns_of(
-        f"{by} | {one.x} | median | runs | speed-up | 95 % | ideal | efficiency | gain | excluded",
-        right=f"{one.x} | median | runs | speed-up | 95 % | ideal | efficiency | gain",
-        folds=f"{by} | excluded",
-    )
-    rows = [
-        [line.by if i == 0 else "", *_cells(cell)]
-        for line in one.lines
-        for i, cell in enumerate(line.cells)
-    ]
-    return table(columns, rows)
-
-
-def _cells(cell: Cell) -> list[str]:
     def share(value: float | None) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
-    interval = "" if cell.low is None else f"{show_number(cell.low)}..{show_number(cell.high)}"
-    return [
-        f"{cell.x:g}",
-        show_number(cell.median),
-        str(cell.n),
-        show_number(cell.speedup),
-        interval,
-        show_number(cell.ideal),
-        share(cell.efficiency),
-        share(cell.gain),
-        cell.why or causes(cell.excluded),
-    ]
+    found = TextTable(
+        f"{by}~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
+        " | excluded~"
+    )
+    for line in one.lines:
+        for cell in line.cells:
+            name = line.by if cell is line.cells[0] else ""
+            low, high = show_number(cell.low), show_number(cell.high)
+            numbers = (cell.median, cell.n, cell.speedup, f"{low}..{high}" if low else "")
+            shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
+            found.add(name, f"{cell.x:g}", *numbers, *shares, cell.why or causes(cell.excluded))
+    return str(found)
 
 
 def _knee(line: ScalingLine, x: str, pays: float) -> str:

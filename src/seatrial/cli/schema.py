@@ -14,28 +14,24 @@ from seatrial.studies.score_file import ScoreFile
 from seatrial.suite.model import TestFile
 from seatrial.verify.references import ReferencesFile
 
+# the Struct by which the loader decodes each kind of file
+SHAPES: dict[str, type[Struct]] = {
+    "test": TestFile,
+    "machine": Machine,
+    "references": ReferencesFile,
+    "plan": Plan,
+    "score": ScoreFile,
+}
+
 
 @click.command("schema")
-@click.argument(
-    "file", type=click.Choice(["test", "machine", "references", "plan", "score"]), default="test"
-)
+@click.argument("file", type=click.Choice(list(SHAPES)), default="test")
 def command(file: str) -> int:
     """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
     """
-    schema = json_schema(shapes()[file], f"Seatrial: {file}")
+    schema = json_schema(SHAPES[file], f"Seatrial: {file}")
     click.echo(json.dumps(schema, indent=2))
     return 0
-
-
-def shapes() -> dict[str, type[Struct]]:
-    """Return the Struct by which the loader decodes each kind of file."""
-    return {
-        "test": TestFile,
-        "machine": Machine,
-        "references": ReferencesFile,
-        "plan": Plan,
-        "score": ScoreFile,
-    }

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
 from seatrial.store.export import to_json
@@ -64,9 +64,8 @@ def _size(wanted: ScoreFile, side: Side) -> int | None:
             machine = TrialFolder(Path(trial.path)).record().machine
         except TrialError:
             return None
-        each = (1 if wanted.per == "node" else kind.cores for kind in machine.nodes)
-        counts = (len(unfold(kind.names)) for kind in machine.nodes)
-        sizes.add(sum(a * b for a, b in zip(each, counts, strict=True)))
+        whole = wanted.per == "node"
+        sizes.add(sum(len(unfold(k.names)) * (1 if whole else k.cores) for k in machine.nodes))
     return sizes.pop() if len(sizes) == 1 else None
 
 
@@ -109,27 +108,16 @@ def _total(wanted: ScoreFile, score: Score) -> str:
 
 
 def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
-    columns = columns_of(
-        f"part | metric | figure | unit | n | {wanted.per}s | rate | of | excluded",
-        right=f"figure | n | {wanted.per}s | rate",
-        folds="part | metric | of | excluded",
-    )
+    columns = f"part~ | metric~ | figure> | unit | n> | {wanted.per}s> | rate> | of~ | excluded~"
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
-    rows = [
-        [
-            part.part,
-            part.metric if part.metric != part.part else "",
-            show_number(part.figure),
-            show_unit(part.unit, "{}"),
-            str(part.n),
-            "" if part.count is None else str(part.count),
-            show_number(part.rate) if rated else "",
-            part.rate_unit if rated else "",
-            causes(part.excluded) or ("" if part.n else "no figure"),
-        ]
-        for part in parts
-    ]
-    return table(columns, rows)
+    found = TextTable(columns)
+    for part in parts:
+        metric = part.metric if part.metric != part.part else ""
+        unit = show_unit(part.unit, "{}")
+        rate = (part.rate, part.rate_unit) if rated else ("", "")
+        excluded = causes(part.excluded) or ("" if part.n else "no figure")
+        found.add(part.part, metric, part.figure, unit, part.n, part.count, *rate, excluded)
+    return str(found)
 
 
 def _phases(phased: Phased) -> str:

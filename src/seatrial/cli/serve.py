@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.web.serve import serve
 
 PORT = 8420
 
@@ -31,6 +30,8 @@ def command(
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
+    from seatrial.web.serve import serve
+
     return serve(
         folders.trials, folders.store, host, port, token_file, browse, log, folders.log_level
     )

@@ -7,19 +7,17 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.runs.builds import LOG
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected, references_for, told
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, show_bytes, show_figure, show_seconds
+from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
 from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
@@ -46,18 +44,25 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     """
     with opened(folders) as store:
         found = queries.run(store, run)
-        if form == "json":
-            click.echo(_json(store, found), nl=False)
-            return 0
-        case = queries.case_of(store, found)
-        trial = queries.trial_of(store, found)
-        parts = [
-            _head(trial, found, case),
-            _why(found),
-            _time_line(found, queries.events_of(store, found)),
-            _figures(queries.metrics_of(store, found), trial, case),
-            _section_of_files(trial, found, case),
-        ]
+        trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+    if form == "json":
+        record = {
+            "run": export.run_record(found),
+            "case": export.record(case),
+            "events": [export.record(event) for event in events],
+            "metrics": [export.record(figure) for figure in metrics],
+            "files": {path.name: str(path) for path in _files(trial, found, case)},
+        }
+        click.echo(export.to_json(record), nl=False)
+        return 0
+    parts = [
+        _head(trial, found, case),
+        _why(found),
+        _time_line(found, events),
+        _figures(metrics, trial, case),
+        _section_of_files(trial, found, case),
+    ]
     if scripts:
         parts.append(_scripts(trial, found))
     if lines:
@@ -66,29 +71,13 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     return 0
 
 
-def _json(store: Store, run: RunRow) -> str:
-    trial, case = queries.trial_of(store, run), queries.case_of(store, run)
-    return export.to_json(
-        {
-            "run": export.run_record(run),
-            "case": export.record(case),
-            "events": [export.record(event) for event in queries.events_of(store, run)],
-            "metrics": [export.record(figure) for figure in queries.metrics_of(store, run)],
-            "files": {path.name: str(path) for path in _files(trial, run, case)},
-        }
-    )
-
-
 # ---- the parts of the page ----------------------------------------------------------------
 
 
 def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     brief = bool(run.why) and "\n" not in run.why
-    resources = [
-        f"{number} {word if number == 1 else word + 's'}"
-        for number, word in ((case.nodes, "node"), (case.tasks, "task"))
-        if number is not None
-    ]
+    sizes = ((case.nodes, "node"), (case.tasks, "task"))
+    resources = [count(number, word) for number, word in sizes if number is not None]
     if case.threads is not None:
         resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
     if case.walltime is not None:
@@ -142,34 +131,27 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    columns = columns_of("time | event | what", right="time", folds="what")
-    rows = [
-        [f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event)]
-        for event in events
-    ]
-    return table(columns, rows) if rows else "No events."
+    rows = TextTable("time> | event | what~")
+    for event in events:
+        rows.add(f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event))
+    return str(rows) or "No events."
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    if not metrics:
-        return ""
     references = references_for(trial)
-    columns = columns_of(
-        "figure | value | better | reference | off", right="value | reference | off", folds="figure"
-    )
-    rows = []
+    rows = TextTable("figure~ | value> | better | reference> | off>")
     for m in metrics:
         wanted = expected(m, case, references)
         off = "" if wanted is None or wanted.off is None else f"{wanted.off:+.1f} %"
-        words = (m.name, show_figure(m.value, m.unit), m.better)
-        rows.append([*words, wanted.text if wanted else "", off])
-    return table(columns, rows)
+        value = show_figure(m.value, m.unit)
+        rows.add(m.name, value, m.better, wanted.text if wanted else "", off)
+    return str(rows)
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. A run whose build failed has only the log of the build."""
     if run.verdict == BUILD_FAILED.name and case.build:
-        return [TrialFolder(Path(trial.path)).builds / case.build / LOG]
+        return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
     return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
 
 

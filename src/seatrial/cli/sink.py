@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import Parsed, format_option
 from seatrial.cli.query_common import show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.log import log_to
 from seatrial.machine.load import find_machine
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.lines_file import records
 from seatrial.sinks.lock import DeliveryLocked, stop
 from seatrial.sinks.process import deliver, wanted
-from seatrial.sinks.trial_info import about_of
+from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.store.export import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, seconds, show_seconds
 from seatrial.verify.reading import plain_line
 
-FOREGROUND_PATIENCE = "1m"
+FOREGROUND_PATIENCE = 60.0  # seconds
 
 
 @click.command("sink")
@@ -35,7 +37,12 @@ FOREGROUND_PATIENCE = "1m"
 @click.option("--sink", "names", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
 @click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
-@click.option("--patience", metavar="TIME", help="How long a sink that fails is tried: 10m, 2d.")
+@click.option(
+    "--patience",
+    type=Parsed(seconds),
+    metavar="TIME",
+    help="How long a sink that fails is tried: 10m, 2d.",
+)
 @click.option("--again", is_flag=True, help="Send all again, from the journal's beginning.")
 @click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")
 @click.option("--status", is_flag=True, help="Show how far behind each sink is, and why.")
@@ -50,7 +57,7 @@ def command(
     names: tuple[str, ...],
     machine: str | None,
     follow: bool,
-    patience: str | None,
+    patience: float | None,
     again: bool,
     stop: bool,
     status: bool,
@@ -92,9 +99,10 @@ def command(
         return _stop(found)
     if every:
         _require_any(found, names, machine)
-    most = _patience(patience, follow)
+    if patience is None and not follow:  # with --follow, each sink's own
+        patience = FOREGROUND_PATIENCE
     sent = [
-        _send(folders, folder, names, machine, SinkLifetime(folder, follow, most), every, again)
+        _send(folders, folder, names, machine, SinkLifetime(folder, follow, patience), every, again)
         for folder in found
     ]
     return 0 if all(sent) else 3
@@ -102,10 +110,10 @@ def command(
 
 def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
     """Raise UsageError if there is nothing to do for a request: that is no success."""
-    if machine is not None:
-        known = {sink.name for sink in find_machine(machine).machine.sinks}
-    else:
-        known = {name for folder in found for name in _names_of(folder)}
+    known: set[str] = set()
+    for folder in found:
+        with suppress(TrialError):  # reported when its turn comes
+            known |= {sink.name for sink in _about(folder, machine).machine.sinks}
     if not known:
         raise UsageError(
             "no trial here was made on a machine that names sinks; see `sinks:` in "
@@ -115,21 +123,12 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
         raise UsageError(f"there is no sink {unknown[0]!r}; there are {', '.join(sorted(known))}")
 
 
-def _names_of(folder: TrialFolder) -> list[str]:
-    try:
-        return [sink.name for sink in about_of(folder).machine.sinks]
-    except TrialError:  # reported when its turn comes
-        return []
-
-
-def _patience(text: str | None, follow: bool) -> float | None:
-    """Return seconds; None for each sink's own."""
-    if text is None and follow:
-        return None
-    try:
-        return seconds(FOREGROUND_PATIENCE if text is None else text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--patience") from None
+def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
+    """Return a trial's tag and machine, with the sinks of another machine if that is named."""
+    about = about_of(folder)
+    if machine is not None:
+        about.machine.sinks = find_machine(machine).machine.sinks
+    return about
 
 
 def _send(
@@ -172,14 +171,12 @@ def _sinks(
     folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
 ) -> list[Sink]:
     """Return the sinks of a trial. Raises UsageError if there are none."""
-    about = about_of(folder)
-    whose = f"{folder.tag}: its machine {about.machine.machine}"
-    if machine is not None:
-        about.machine.sinks = find_machine(machine).machine.sinks
-        whose = f"the machine {machine}"
-    known = [sink.name for sink in about.machine.sinks]
+    about = _about(folder, machine)
     if every:
         return [] if about.rehearsed else wanted(about, names)
+    own = f"{folder.tag}: its machine {about.machine.machine}"
+    whose = own if machine is None else f"the machine {machine}"
+    known = [sink.name for sink in about.machine.sinks]
     if unknown := sorted(set(names) - set(known)):
         raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if not known:
@@ -231,8 +228,6 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
     """Print the events on stdout, from the beginning of the journals."""
-    from seatrial.sinks.webhook import records  # with urllib3
-
     for folder in found:
         for lines in records(folder, SinkLifetime(folder, follow)):
             sys.stdout.buffer.write(lines)
@@ -249,32 +244,13 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
         records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
         click.echo(to_json(records), nl=False)
         return 0
-    if not rows:
-        click.echo("Nothing was sent anywhere yet.")
-        return 0
-    click.echo(_table(rows))
-    return 0
-
-
-def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
-    columns = columns_of(
-        "trial | sink | to | sent | to go | behind | not taken | since | why",
-        right="sent | to go | behind | not taken",
-        folds="trial | to | why",
-        spare={"to": 3, "sent": 1, "not taken": 2},
+    table = TextTable(
+        "trial~ | sink | to~?3 | sent>?1 | to go> | behind> | not taken>?2 | since | why~"
     )
-    cells = [
-        [
-            tag,
-            each.name,
-            each.to,
-            str(each.sent),
-            str(each.behind.events or ""),
-            show_seconds(each.behind.seconds) if each.behind.events else "",
-            str(each.refused or ""),
-            show_time(each.since or None),
-            each.error or each.told,
-        ]
-        for tag, each in rows
-    ]
-    return table(columns, cells)
+    for tag, each in rows:
+        behind = show_seconds(each.behind.seconds) if each.behind.events else None
+        numbers = (each.sent, each.behind.events or None, behind, each.refused or None)
+        since = show_time(each.since or None)
+        table.add(tag, each.name, each.to, *numbers, since, each.error or each.told)
+    click.echo(str(table) or "Nothing was sent anywhere yet.")
+    return 0

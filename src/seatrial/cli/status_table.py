@@ -12,7 +12,7 @@ from seatrial.acceptance.criteria import Result, show_value
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
@@ -23,19 +23,15 @@ _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be b
 COURSE = 40  # characters of the row of bars
 
 
-def print_status(found: Sequence[Status], form: str = "table") -> None:
+def print_status(found: Sequence[Status]) -> None:
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
-    their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
-    is ``table`` or ``json``."""
-    if form == "json":
-        print_json(found)
-        return
+    their share of the node-hours), then the tests, sub-phases, notes and criteria of each."""
     if not found:
         click.echo("No component has been started yet")
         return
     click.echo(_components(found))
     for one in found:
-        parts = [_parts(one), _sub_phases(one), _notes(one), criteria_table(one.criteria)]
+        parts = [_parts(one), _sub_phases(one), _notes(one), _criteria(one.criteria)]
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -80,49 +76,24 @@ def _title(one: Status) -> str:
     return f"{one.component or one.tag}{phase}{' (rehearsed)' if one.rehearsed else ''}"
 
 
-def _components(found: Sequence[Status]) -> str:
-    columns = columns_of(
-        "component | state | verdict | clock | of | passed | accepted",
-        right="clock | of | passed | accepted",
-        folds="component",
-    )
-    return table(columns, [_component(one) for one in found])
-
-
-def _component(one: Status) -> list[str]:
-    accepted = sum(part.accepted for part in one.parts)
-    return [
-        _title(one),
-        one.state,
-        one.verdict,
-        show_seconds(one.clock) if one.clock else "",
-        show_seconds(one.duration) if one.duration else "",
-        str(accepted),
-        "" if one.utilisation is None else f"{100 * one.utilisation:.1f} %",
-    ]
+def _components(found: Sequence[Status]) -> TextTable:
+    rows = TextTable("component~ | state | verdict | clock> | of> | passed> | accepted>")
+    for one in found:
+        times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
+        passed = sum(part.accepted for part in one.parts)
+        share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
+        rows.add(_title(one), one.state, one.verdict, *times, passed, share)
+    return rows
 
 
 def _parts(one: Status) -> str:
     """Return the tests: runs in flight and expected, runs that passed and others."""
-    columns = columns_of(
-        "test | in flight | expected | running | passed | others",
-        right="in flight | expected | running | passed",
-        folds="test | others",
-    )
-    rows = [
-        [
-            part.test,
-            str(part.in_flight),
-            str(part.expected or ""),
-            str(part.running),
-            str(part.accepted),
-            _others(part),
-        ]
-        for part in one.parts
-    ]
-    text = table(columns, rows) if rows else ""
+    rows = TextTable("test~ | in flight> | expected> | running> | passed> | others~")
+    for part in one.parts:
+        numbers = (part.in_flight, part.expected or None, part.running, part.accepted)
+        rows.add(part.test, *numbers, _others(part))
     course = _course(one)
-    return f"{text}\n{course}" if course else text
+    return f"{rows}\n{course}" if course else str(rows)
 
 
 def _others(part: TestStatus) -> str:
@@ -142,62 +113,34 @@ def _course(one: Status) -> str:
 
 def _sub_phases(one: Status) -> str:
     """Return the stretches between pauses and interruptions, if there are several."""
-    if len(one.sub_phases) < 2:
-        return ""
-    columns = columns_of(
-        "sub-phase | from | to | clock | passed | ended by",
-        right="sub-phase | clock | passed",
-        folds="ended by",
-    )
-    rows = [
-        [
-            str(each.number),
-            show_time(each.start),
-            "" if each.end is None else show_time(each.end),
-            show_seconds(each.clock),
-            str(each.accepted),
-            each.ended_by,
-        ]
-        for each in one.sub_phases
-    ]
-    return table(columns, rows)
+    rows = TextTable("sub-phase> | from | to | clock> | passed> | ended by~")
+    for each in one.sub_phases if len(one.sub_phases) > 1 else ():
+        times = (show_time(each.start), show_time(each.end), show_seconds(each.clock))
+        rows.add(each.number, *times, each.accepted, each.ended_by)
+    return str(rows)
 
 
 def _notes(one: Status) -> str:
     """Return open alerts, nodes that are down, and what holds launches back."""
-    rows = []
+    rows = TextTable("note | since | what~")
     for alert in one.alerts:
         again = f" (told {count(alert.times, 'time')})" if alert.times > 1 else ""
-        rows.append(["alert", show_time(alert.time), f"{alert.text}{again}"])
+        rows.add("alert", show_time(alert.time), f"{alert.text}{again}")
     if one.down:
-        rows.append(["down", "", one.down])
+        rows.add("down", "", one.down)
     for hold in one.held_back_by:
-        since = "" if hold.since is None else show_time(hold.since)
-        rows.append([_HOLDS.get(hold.kind, hold.kind), since, hold.text])
-    columns = columns_of("note | since | what", folds="what")
-    return table(columns, rows) if rows else ""
+        rows.add(_HOLDS.get(hold.kind, hold.kind), show_time(hold.since), hold.text)
+    return str(rows)
 
 
-def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
+def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
     """Return the criteria: a row for each; if it has several subjects, also one for each that is
     not met or undecided."""
-    rows = []
+    rows = TextTable("criterion~ | state | value> | bound~ | n> | why~")
     for results in criteria:
         first, rest = results[0], results[1:]
         for one in [first, *(each for each in rest if each.state in ("not met", "undecided"))]:
-            rows.append(
-                [
-                    one.label if one is first else f"  {one.subject}",
-                    one.state,
-                    show_value(one.criterion, one.value),
-                    one.bound,
-                    str(one.n),
-                    one.why,
-                ]
-            )
-    columns = columns_of(
-        "criterion | state | value | bound | n | why",
-        right="value | n",
-        folds="criterion | bound | why",
-    )
-    return table(columns, rows) if rows else ""
+            label = one.label if one is first else f"  {one.subject}"
+            value = show_value(one.criterion, one.value)
+            rows.add(label, one.state, value, one.bound, one.n, one.why)
+    return str(rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, show_time
+from seatrial.cli.query_common import opened, print_notices, show_time
 from seatrial.errors import StoreError, UsageError
 from seatrial.store import opening, queries
 from seatrial.store.gaps import gaps
@@ -101,13 +101,12 @@ def update(folders: Folders) -> int:
     Commands that read the store do so themselves. A store that others only read must be updated by
     somebody.
     """
-    if not folders.trials.is_dir():
-        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
+    _require_trials(folders)
     with open_store(folders.store) as store:
         if not store.writable:
             raise StoreError(f"{store.place}: cannot be written; connect as its writer")
         synced = sync(store, folders.trials, _progress)
-    _tell(store)
+        print_notices(store)
     click.echo(f"{store.place}: {synced.events} new events of {synced.trials} trials")
     return 0
 
@@ -119,20 +118,19 @@ def rebuild(folders: Folders) -> int:
 
     Trials whose folder is gone are then gone from the store too.
     """
-    if not folders.trials.is_dir():
-        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
+    _require_trials(folders)
     began = time.monotonic()
     with reopen_empty(folders.store) as store:
         synced = sync(store, folders.trials, _progress)
-    _tell(store)
+        print_notices(store)
     took = show_seconds(time.monotonic() - began)
     click.echo(f"{store.place}: {synced.trials} trials, {synced.events} events in {took}")
     return 0
 
 
-def _tell(store: Store) -> None:
-    for notice in store.notices:
-        click.echo(f"seatrial: {plain_line(notice)}", err=True)
+def _require_trials(folders: Folders) -> None:
+    if not folders.trials.is_dir():
+        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
 
 
 def _progress(tag: str, done: int, whole: int) -> None:

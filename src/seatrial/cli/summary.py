@@ -9,27 +9,22 @@ from collections import Counter
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, show_figure
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.journal.codes import CHECK_ERROR, PASS
+from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
+from seatrial.store.rows import CaseRow, Filters, MetricRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
-from seatrial.units import better_of
-from seatrial.verify import references as refs
-from seatrial.verify.figures import MetricValue
+from seatrial.units import show_figure
+from seatrial.verify.references import References
 
 MAX_ROWS = 100
 
-COLUMNS = columns_of(
-    "case | metric | value | spread | n | reference | verdict",
-    right="value | spread | n | reference",
-    folds="case | metric | verdict",
-    spare={"spread": -1},
-)
+COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
 
 
 def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> None:
@@ -48,7 +43,7 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     click.echo(", ".join(counts))
     click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
     if not outcome.complete:
-        click.echo(f"ended before all cases ran: {outcome.why}")
+        click.echo(f"ended before all cases ran: {outcome.reason}")
         click.echo(f"next   {folders.command('resume', folder.tag)}")
     elif verdicts:
         click.echo(f"next   {folders.command('runs', '--trial', name, '--failed')}")
@@ -70,11 +65,11 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         for run in queries.runs(store, Filters(trial=name, failed=True)):
             failed.setdefault(run.case, Counter())[run.verdict] += 1
     references = references_of(folder.record())
-    shown = [
+    shown = (
         _row(row, cases[row.case], failed.get(row.case, Counter()), references)
         for row in rows[:MAX_ROWS]
-    ]
-    click.echo(table(COLUMNS, shown))
+    )
+    click.echo(TextTable(COLUMNS, shown))
     if len(rows) > MAX_ROWS:
         more = folders.command("export", name, "--format", "json")
         click.echo(f"and {len(rows) - MAX_ROWS} more: {more}")
@@ -92,28 +87,20 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 
 
 def _row(
-    row: SummaryRow, case: CaseRow, failed: Counter[str], references: refs.References
-) -> list[str]:
+    row: SummaryRow, case: CaseRow, failed: Counter[str], references: References
+) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
     if there are two or more."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
-    reference, verdict = _judged(row, case, references)
+    reference = verdict = ""
+    if row.median is not None:
+        figure = MetricRow(row.metric, row.median, row.unit, row.better)
+        if (wanted := expected(figure, case, references)) is not None:
+            code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
+            reference, verdict = wanted.text, code.name
     if failed:  # the verdicts of the runs take precedence over that of their median
         of = f" of {case.repeat}"
         several = case.repeat > 1
         verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
-    return [row.case_name, row.metric, value, spread, str(row.n), reference, verdict]
-
-
-def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tuple[str, str]:
-    try:
-        found = refs.matching(references, case.test, row.metric, case.parameters, case.toolchain)
-    except refs.AmbiguousReference:
-        return "ambiguous", CHECK_ERROR.name
-    if found is None or row.median is None:
-        return "", ""
-    figure = MetricValue(row.metric, row.median, row.unit, better_of(row.better))
-    expected = show_figure(found.value, found.unit) if found.value is not None else "bounds"
-    finding = refs.judge(figure, found)
-    return expected, "pass" if finding is None else finding.code.name
+    return [row.case_name, row.metric, value, spread, row.n, reference, verdict]

@@ -6,48 +6,45 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import moment, opened
-from seatrial.cli.suspect_text import print_suspects, suspects_record
+from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
+from seatrial.cli.query_common import opened
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
-from seatrial.statistics.suspects import find
+from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
-from seatrial.store.rows import Filters, RunOutcome
+from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import evidence
+from seatrial.studies.evidence import NodeEvidence
 from seatrial.trial.folder import TrialFolder
+from seatrial.units import count, listed, show_number
 from seatrial.verify.reading import plain_line
+
+MAX_SUSPECTS = 30
+LEVEL = 0.05
+BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
 
 @click.command("suspects")
 @click.option("--trial", "trials", multiple=True, metavar="TAG", help="Only of this; repeatable.")
-@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
-@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
-@click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@since_filter
+@test_filter
+@machine_filter
+@json_option
 @click.pass_obj
-def command(
-    folders: Folders,
-    trials: tuple[str, ...],
-    since: str | None,
-    test: str,
-    machine: str,
-    as_json: bool,
-) -> int:
+def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wanted: Any) -> int:
     """Name the nodes, and groups of nodes, that explain failed or slow runs better than chance.
 
     A run counts as bad if it failed, was at its walltime, or was far slower than the others of its
     case. p is the chance of as many bad runs for a healthy node, times the number of nodes and
     groups that were compared.
     """
-    start = moment(since) if since else 0
-    base = Filters(since=start, test=test, machine=machine)
     with opened(folders) as store:
-        found = _outcomes(store, trials, base)
+        found = _outcomes(store, trials, Filters(**wanted))
         if not found:
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
@@ -72,7 +69,7 @@ def command(
     return 0
 
 
-def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutcome]:
+def _outcomes(store: Store, trials: tuple[str, ...], base: Filters) -> list[RunOutcome]:
     """Return the runs of these trials, each once; of all trials but rehearsals if none is named."""
     if not trials:
         return series.outcomes(store, base)
@@ -83,10 +80,58 @@ def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutco
 def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
     """Return the groups of a machine, from its latest trial among these."""
     tags = {one.trial for one in found if one.machine == machine}
-    for trial in queries.trials(store):  # newest first
-        if trial.machine == machine and trial.tag in tags:
-            try:
-                return groups_of(TrialFolder(Path(trial.path)).record().machine)
-            except (SeatrialError, ValueError):
-                continue  # its folder is gone, or another version made it
-    return {}
+    trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
+    found_groups = (known_groups(each) for each in trials if each.machine == machine)
+    return next((groups for groups in found_groups if groups is not None), {})
+
+
+def known_groups(trial: TrialRow) -> dict[str, str] | None:
+    """Return the group of each node of a trial's machine; None if its record cannot be read: it is
+    gone, or another version wrote it."""
+    try:
+        return groups_of(TrialFolder(Path(trial.path)).record().machine)
+    except (SeatrialError, ValueError):
+        return None
+
+
+# ---- in words -----------------------------------------------------------------------------
+
+
+def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
+    """Print the suspects with their odds against chance, or why there are none."""
+    share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
+    if more := sum(evidence.left_out.values()):
+        share += f" ({count(more, 'run')} more left out, as told below)"
+    if found.why:
+        click.echo(f"{share}; no node can be accused: {found.why}")
+    elif not found.suspects:
+        click.echo(f"{share}; no node or group explains that better than chance")
+    else:
+        click.echo(
+            f"{share}; {found.unexplained} of these without any of the suspects "
+            f"({found.candidates} nodes and groups compared)"
+        )
+        for suspect in found.suspects[:MAX_SUSPECTS]:
+            click.echo(f"  {_sentence(suspect)}")
+        if len(found.suspects) > MAX_SUSPECTS:
+            click.echo(f"  and {len(found.suspects) - MAX_SUSPECTS} more")
+    if left_out := evidence.left_out:
+        reasons = ", ".join(f"{number} {plain_line(why)}" for why, number in left_out.items())
+        click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
+
+
+def _sentence(suspect: Suspect) -> str:
+    names = plain_line(listed(suspect.names, 8))
+    what = "group " if suspect.kind == "group" else ""
+    together = " (always together, and not to be told apart)" if len(suspect.names) > 1 else ""
+    p = f"p = {suspect.p:.2g}" if suspect.p >= 1e-12 else "p < 1e-12"
+    return (
+        f"{what}{names}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
+        f"went wrong, where chance would give {show_number(suspect.expected)}; {p}, corrected"
+        + (f": {BESIDE}" if suspect.p >= LEVEL else "")
+    )
+
+
+def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
+    """Return the suspects for JSON."""
+    return {**asdict(found), "left_out": evidence.left_out}

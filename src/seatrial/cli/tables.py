@@ -1,5 +1,13 @@
 """Tables as plain text: aligned columns, no boxes, no control characters.
 
+    found = TextTable("case~ | runs> | sd>?1")
+    found.add("stream", 3, 0.25)
+    click.echo(found)
+
+Behind a title, ``>`` aligns the column right, ``~`` lets its text be folded, and ``?2`` lets the
+column be left out: on a narrow terminal the one with the largest number goes first, and one with a
+number below 0 only if a word would have to be broken.
+
 On a terminal no table is wider than the screen: columns that can be spared are left out, which is
 said, and text is folded between words if there is room. In a pipe each row stays one line, for
 grep.
@@ -13,11 +21,13 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import zip_longest
 
 import click
 
+from seatrial.units import show_number
 from seatrial.verify.reading import plain_line
 
 GAP = "  "
@@ -27,117 +37,111 @@ READABLE = 30  # a text column keeps its longest word, up to this width, while o
 # not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
+_COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
 
 
-class TableColumn(NamedTuple):
-    """A column: its title, whether it is aligned right, whether it may be folded. ``spare``: on a
-    narrow terminal the column with the largest number is left out first (0: it stays; below 0: only
-    if a word would have to be broken)."""
+class _TextColumn:
+    """A column by its form, such as ``runs>?1``, with its cells."""
 
-    title: str
-    right: bool = False
-    folds: bool = False
-    spare: int = 0
+    def __init__(self, form: str, cells: Sequence[str]) -> None:
+        found = _COLUMN.fullmatch(form)
+        assert found is not None  # it matches every text
+        self.title, self.right, self.folds = found[1], bool(found[2]), bool(found[3])
+        self.spare = int(found[4] or 0)
+        self.cells = cells
 
+    @cached_property
+    def widest(self) -> int:
+        return max(map(_width, (self.title, *self.cells)))
 
-def columns_of(
-    titles: str, right: str = "", folds: str = "", spare: Mapping[str, int] | None = None
-) -> list[TableColumn]:
-    """Return columns from their titles, separated by `` | ``. ``right`` and ``folds`` name those
-    that are aligned right and that may be folded."""
-    aligned, folding = ({*names.split(" | ")} - {""} for names in (right, folds))
-    return [
-        TableColumn(title, title in aligned, title in folding, (spare or {}).get(title, 0))
-        for title in titles.split(" | ")
-    ]
+    @cached_property
+    def readable(self) -> int:
+        """The smallest width at which no word is broken."""
+        if not self.folds:
+            return self.widest
+        words = (part.rstrip() for cell in self.cells for part in _BREAK_AFTER.split(cell))
+        return min(self.widest, max(NARROWEST, min(max(map(_width, words)), READABLE)))
 
+    @property
+    def narrowest(self) -> int:
+        return NARROWEST if self.folds else self.widest
 
-def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> str:
-    """Return the table as text, titles in bold. A column with only empty cells is left out."""
-    safe = [[plain_line(cell) for cell in row] for row in rows]
-    kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
-    columns, safe = _chosen(columns, safe, kept)
-    titles_of_all = [column.title for column in columns]
-    columns, safe = _that_fit(columns, safe)
-    widths = _widths(columns, safe)
-    titles = [column.title for column in columns]
-    lines = [click.style(line, bold=True) for line in _lines(columns, widths, titles)]
-    for row in safe:
-        lines += _lines(columns, widths, row)
-    if spared := [title for title in titles_of_all if title not in titles]:
-        lines += fold(f"(too narrow to show {', '.join(spared)})", screen_width())
-    return "\n".join(lines)
+    def padded(self, text: str, width: int) -> str:
+        space = " " * (width - _width(text))
+        return space + text if self.right else text + space
 
 
-Cells = list[list[str]]
+class TextTable:
+    """A table by the forms of its columns, separated by `` | ``. As text it has bold titles, and no
+    column whose cells are all empty. Without rows it is the empty text."""
+
+    def __init__(self, columns: str, rows: Iterable[Sequence[object]] = ()) -> None:
+        self._forms = columns.split(" | ")
+        self._rows: list[list[str]] = []
+        for row in rows:
+            self.add(*row)
+
+    def add(self, *cells: object) -> None:
+        """Add a row. Numbers are shown as ``show_number`` does, None as an empty cell."""
+        self._rows.append([_cell(cell) for cell in cells])
+
+    def __str__(self) -> str:
+        if not self._rows:
+            return ""
+        cells = zip(*self._rows, strict=True)
+        found = [_TextColumn(*each) for each in zip(self._forms, cells, strict=True)]
+        filled = [column for column in found if any(column.cells)]
+        room = screen_width()
+        columns = _that_fit(filled, room)
+        widths = _widths(columns, room)
+        titles = [column.title for column in columns]
+        lines = [click.style(line, bold=True) for line in _lines(columns, widths, titles)]
+        for row in zip(*(column.cells for column in columns), strict=True):
+            lines += _lines(columns, widths, row)
+        if spared := [column.title for column in filled if column not in columns]:
+            lines += fold(f"(too narrow to show {', '.join(spared)})", room)
+        return "\n".join(lines)
 
 
-def _chosen(
-    columns: Sequence[TableColumn], rows: Cells, kept: Sequence[int]
-) -> tuple[list[TableColumn], Cells]:
-    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return plain_line(value)
+    return show_number(value) if isinstance(value, float) else "" if value is None else str(value)
 
 
-def _that_fit(columns: list[TableColumn], rows: Cells) -> tuple[list[TableColumn], Cells]:
+def _whole(widths: Iterable[int]) -> int:
+    """Return the width of a table of columns of these widths."""
+    return sum(width + len(GAP) for width in widths) - len(GAP)
+
+
+def _that_fit(columns: list[_TextColumn], room: int) -> list[_TextColumn]:
     """Return the columns without those that can be spared, as far as the table is too wide."""
-    room = screen_width()
-    while room and _whole(_widest(columns, rows)) > room:
-        spare = [i for i, column in enumerate(columns) if column.spare > 0]
-        if not spare and _whole(_readable(columns, rows)) > room:
-            spare = [i for i, column in enumerate(columns) if column.spare < 0]
+    while room and _whole(column.widest for column in columns) > room:
+        spare = [column for column in columns if column.spare > 0]
+        if not spare and _whole(column.readable for column in columns) > room:
+            spare = [column for column in columns if column.spare < 0]
         if not spare:
             break
-        left_out = max(spare, key=lambda i: abs(columns[i].spare))
-        columns, rows = _chosen(columns, rows, [i for i in range(len(columns)) if i != left_out])
-    return columns, rows
+        left_out = max(spare, key=lambda column: abs(column.spare))
+        columns = [column for column in columns if column is not left_out]
+    return columns
 
 
-def _widest(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
-    return [
-        max([_width(column.title), *(_width(row[i]) for row in rows)])
-        for i, column in enumerate(columns)
-    ]
-
-
-def _readable(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
-    """Return the smallest widths at which no word is broken."""
-    widths = _widest(columns, rows)
-    for i, column in enumerate(columns):
-        if column.folds:
-            longest = _longest_word([row[i] for row in rows])
-            widths[i] = min(widths[i], max(NARROWEST, min(longest, READABLE)))
-    return widths
-
-
-def _whole(widths: Sequence[int]) -> int:
-    return sum(widths) + len(GAP) * (len(widths) - 1)
-
-
-def _widths(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
+def _widths(columns: Sequence[_TextColumn], room: int) -> list[int]:
     """Return the width of each column: that of its widest cell, or less if the table would be too
     wide: first text down to its longest word, then down to the narrowest, then whatever is
     widest."""
-    widths = _widest(columns, rows)
-    narrow = [
-        NARROWEST if column.folds else wide for column, wide in zip(columns, widths, strict=True)
-    ]
-    room = screen_width()
+    widths = [column.widest for column in columns]
     if not room or _whole(widths) <= room:
         return widths
-    for least in (_readable(columns, rows), narrow, [1] * len(columns)):
+    readable, narrow = ([each.readable for each in columns], [each.narrowest for each in columns])
+    for least in (readable, narrow, [1] * len(columns)):
         while _whole(widths) > room:
             wide = [i for i, width in enumerate(widths) if width > least[i]]
             if not wide:
                 break
-            widths[max(wide, key=lambda i: widths[i])] -= 1
+            widths[max(wide, key=widths.__getitem__)] -= 1
     return widths
-
-
-def _longest_word(cells: Sequence[str]) -> int:
-    """Return the width of the widest piece of text between the places where it may be broken."""
-    return max(
-        (_width(part.rstrip()) for cell in cells for part in _BREAK_AFTER.split(cell)), default=0
-    )
 
 
 def folded(sentence: str) -> str:
@@ -155,18 +159,14 @@ def screen_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _lines(columns: Sequence[TableColumn], widths: Sequence[int], row: Sequence[str]) -> list[str]:
-    cells = [
-        [line.rstrip() for line in fold(cell, width)]
-        for width, cell in zip(widths, row, strict=True)
-    ]
+def _lines(columns: Sequence[_TextColumn], widths: Sequence[int], row: Sequence[str]) -> list[str]:
+    cells = (fold(cell, width) for cell, width in zip(row, widths, strict=True))
     lines = []
-    for number in range(max(map(len, cells))):
-        parts = [cell[number] if number < len(cell) else "" for cell in cells]
-        padded = [
-            _padded(part, width, column.right)
-            for part, width, column in zip(parts, widths, columns, strict=True)
-        ]
+    for parts in zip_longest(*cells, fillvalue=""):
+        padded = (
+            column.padded(part.rstrip(), width)
+            for column, part, width in zip(columns, parts, widths, strict=True)
+        )
         lines.append(GAP.join(padded).rstrip())
     return lines
 
@@ -186,19 +186,11 @@ def fold(text: str, width: int) -> list[str]:
     return lines
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    space = " " * (width - _width(text))
-    return space + text if right else text + space
-
-
 def _width(text: str) -> int:
     """Return the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
-    return sum(_columns(char) for char in text)
-
-
-def _columns(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import nothing, opened, show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import record, to_json
 from seatrial.store.rows import TrialRow
-from seatrial.units import show_seconds
+from seatrial.units import count, show_seconds
 
 
 @click.command("trials")
@@ -40,32 +40,20 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
         click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
     for row in shown:
         if row.damaged:
-            lines = "1 line" if row.damaged == 1 else f"{row.damaged} lines"
+            lines = count(row.damaged, "line")
             click.echo(f"{row.tag}: {lines} of its journal could not be read and were passed over")
     return 0
 
 
-def _table(found: list[TrialRow]) -> str:
-    columns = columns_of(
-        "trial | machine | state | started | elapsed | runs | pass | fail | going | wait | note",
-        right="elapsed | runs | pass | fail | going | wait",
-        folds="trial | machine",
-        spare={"machine": 6, "started": 1, "elapsed": 3, "runs": 2, "going": 4, "wait": 5},
+def _table(found: list[TrialRow]) -> TextTable:
+    shown = TextTable(
+        "trial~ | machine~?6 | state | started?1 | elapsed>?3 | runs>?2 | pass> | fail> | going>?4"
+        " | wait>?5 | note"
     )
-    rows = [
-        [
-            row.tag,
-            row.machine,
-            row.state,
-            show_time(row.started),
-            "" if row.elapsed is None else show_seconds(row.elapsed),
-            str(row.runs),
-            str(row.passed),
-            str(row.failed),
-            str(row.running or ""),
-            str(row.waiting or ""),
-            "rehearsed" if row.rehearsed else "",
-        ]
-        for row in found
-    ]
-    return table(columns, rows)
+    for row in found:
+        elapsed = None if row.elapsed is None else show_seconds(row.elapsed)
+        times = (show_time(row.started), elapsed)
+        numbers = (row.runs, row.passed, row.failed, row.running or None, row.waiting or None)
+        note = "rehearsed" if row.rehearsed else None
+        shown.add(row.tag, row.machine, row.state, *times, *numbers, note)
+    return shown

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import asdict
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import FiniteRange
-from seatrial.cli.query_common import opened, show_figure
-from seatrial.cli.suspect_text import print_suspects, suspects_record
-from seatrial.cli.tables import columns_of, table
-from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.facts import groups_of
-from seatrial.statistics.outliers import Class
+from seatrial.cli.options import FiniteRange, json_option, test_filter
+from seatrial.cli.query_common import opened
+from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.variability import Variability, VariabilityRow, variability
-from seatrial.trial.folder import TrialFolder
-from seatrial.units import count, listed, show_number, show_unit
+from seatrial.units import count, listed, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_RUNS = 20
@@ -38,7 +34,7 @@ _CLASSES = {
 
 @click.command("variability")
 @click.argument("trial")
-@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
+@test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(
     "--exclude",
@@ -46,7 +42,7 @@ _CLASSES = {
     metavar="D",
     help="Leave out figures farther than D robust deviations from the median.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option
 @click.pass_obj
 def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
@@ -54,11 +50,7 @@ def command(
     """Show how much the tests of TRIAL vary, its outliers, and what they share."""
     with opened(folders) as store:
         row = queries.trial(store, trial)
-        try:
-            groups = groups_of(TrialFolder(Path(row.path)).record().machine)
-        except SeatrialError:
-            groups = {}
-        found = variability(store, row, groups, test, metric, exclude)
+        found = variability(store, row, known_groups(row) or {}, test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:
         if metric not in ("", "elapsed", *known):
@@ -76,30 +68,17 @@ def command(
 
 
 def _print_rows(rows: list[VariabilityRow]) -> None:
-    columns = columns_of(
-        "test | metric | unit | n | mean | sd | CV | median | MAD | min | max | excluded",
-        right="n | mean | sd | CV | median | MAD | min | max",
-        folds="test | excluded",
-        spare={"mean": 2, "sd": 4, "MAD": 3, "max": 1},
+    table = TextTable(
+        "test~ | metric | unit | n> | mean>?2 | sd>?4 | CV> | median> | MAD>?3 | min> | max>?1"
+        " | excluded~"
     )
-    cells = [
-        [
-            row.kind,
-            row.metric,
-            show_unit(row.unit, "{}"),
-            str(row.spread.n),
-            show_number(row.spread.mean),
-            show_number(row.spread.deviation),
-            "" if row.spread.cv is None else f"{100 * row.spread.cv:.3g} %",
-            show_number(row.spread.median),
-            show_number(row.spread.mad),
-            show_number(row.spread.low),
-            show_number(row.spread.high),
-            ", ".join(f"{count} {rule}" for rule, count in row.excluded.items()),
-        ]
-        for row in rows
-    ]
-    click.echo(table(columns, cells))
+    for row in rows:
+        one = row.spread
+        cv = None if one.cv is None else f"{100 * one.cv:.3g} %"
+        numbers = (one.n, one.mean, one.deviation, cv, one.median, one.mad, one.low, one.high)
+        excluded = ", ".join(f"{number} {rule}" for rule, number in row.excluded.items())
+        table.add(row.kind, row.metric, show_unit(row.unit, "{}"), *numbers, excluded)
+    click.echo(table)
     _print_whys(rows)
     for row in rows:
         _print_shape(row)
@@ -122,12 +101,11 @@ def _print_shape(row: VariabilityRow) -> None:
         click.echo(
             f"{name}: its level changed {count(row.changes, 'time')}; see `seatrial history`"
         )
-    if len(row.modes.modes) > 1:
+    if len(row.modes) > 1:
         shares = ", ".join(
-            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)"
-            for mode in row.modes.modes
+            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)" for mode in row.modes
         )
-        click.echo(f"{name}: {len(row.modes.modes)} modes: {plain_line(shares)}")
+        click.echo(f"{name}: {len(row.modes)} modes: {plain_line(shares)}")
     found = row.nodes
     if found is None:
         return
@@ -147,19 +125,18 @@ def _print_outliers(kinds: list[RunKind]) -> None:
         click.echo()
         said = f"{kind.name}: {total} of {count(len(kind.runs), 'run')} stand out"
         click.echo(click.style(plain_line(said), bold=True))
-        for name in get_args(Class):
+        for name, text in _CLASSES.items():
             runs = [outlier for outlier in kind.found.outliers if outlier.kind == name]
             if not runs:
                 continue
-            causes = ""
-            if name == "failed":
+            lines = [f"{_short(outlier.run)}  {outlier.why}" for outlier in runs[:MAX_RUNS]]
+            if name == "failed":  # with their causes in the first line
                 counts = Counter(outlier.why for outlier in runs)
-                causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
-            click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
-            if name == "failed":  # their causes are printed above
-                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MAX_RUNS])))
-            for outlier in runs[:MAX_RUNS] if name != "failed" else ():
-                click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))
+                text += f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
+                lines = [" ".join(_short(outlier.run) for outlier in runs[:MAX_RUNS])]
+            click.echo(plain_line(f"  {len(runs)} {text}"))
+            for line in lines:
+                click.echo(plain_line(f"    {line}"))
             if len(runs) > MAX_RUNS:
                 click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
@@ -192,20 +169,9 @@ def _print_shared(found: Variability) -> None:
 def _record(found: Variability) -> dict[str, Any]:
     rows = []
     for row in found.rows:
-        figures = msgspec.to_builtins(row.spread)
-        del figures["excluded"]
-        about = {"test": row.test, "case": row.kind, "metric": row.metric, "unit": row.unit}
-        rows.append(
-            {
-                **about,
-                **figures,
-                "better": row.better,
-                "excluded": row.excluded,
-                "changes": row.changes,
-                "modes": msgspec.to_builtins(row.modes.modes),
-                "nodes": None if row.nodes is None else msgspec.to_builtins(row.nodes),
-            }
-        )
+        own = {**row._asdict(), "case": row.kind, "modes": row.modes}
+        del own["kind"], own["spread"]
+        rows.append({**asdict(row.spread), **own})
     outliers = [
         {
             "case": kind.name,
@@ -219,6 +185,6 @@ def _record(found: Variability) -> dict[str, Any]:
     return {
         "table": rows,
         "outliers": outliers,
-        "spans": msgspec.to_builtins(found.spans),
+        "spans": found.spans,
         "suspects": suspects_record(found.suspects, found.evidence),
     }

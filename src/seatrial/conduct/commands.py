@@ -1,14 +1,12 @@
-"""The commands of the conductor. A driver carries them out, and answers with events."""
+"""A decision of the conductor: what a driver is to carry out. It answers with events."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-
-class StartBuild(Struct, frozen=True):
-    """Start the build with this key."""
-
-    key: str
+from seatrial.journal.events import AlertRaised, NodeExcluded, TestStopped
 
 
 class Launch(Struct, frozen=True):
@@ -32,47 +30,6 @@ class Reject(Struct, frozen=True):
     reason: str
 
 
-class Cancel(Struct, frozen=True):
-    """End a run that is in flight."""
-
-    run_id: str
-
-
-class Recall(Struct, frozen=True):
-    """Take back a run that waits at the scheduler; a run that has started goes on."""
-
-    run_id: str
-
-
-class StopTest(Struct, frozen=True):
-    """Record that a test is launched no more (``test_stop``)."""
-
-    test: str
-    reason: str
-
-
-class ExcludeNodes(Struct, frozen=True):
-    """Record that nodes get no more runs of this trial (``node_exclude``)."""
-
-    nodes: str
-    reason: str
-
-
-class Alert(Struct, frozen=True):
-    """Raise an alert. ``kind`` and ``subject`` say what it is about; an alert of the same kind and
-    subject is raised again only after a while, which the event of the first makes known."""
-
-    kind: str
-    subject: str
-    text: str
-
-
-class Wake(Struct, frozen=True):
-    """Decide again at ``time`` (ns), even if no event comes before."""
-
-    time: int
-
-
 class Finish(Struct, frozen=True):
     """End the drive. ``complete`` is False where cases remain that were not started."""
 
@@ -80,6 +37,30 @@ class Finish(Struct, frozen=True):
     reason: str
 
 
-Command = (
-    StartBuild | Launch | Reject | Cancel | Recall | StopTest | ExcludeNodes | Alert | Wake | Finish
-)
+class Decision(Struct):
+    """What is to be done now, in this order: runs to ``reject``; tests and nodes to take out
+    (``stops``, recorded without a time); keys of builds to start; alerts to record; runs to launch;
+    ids of runs to cancel, and of runs to recall if their jobs have not started. An alert of the
+    same kind and subject is raised again only after a while, which the event of the first makes
+    known. ``wake`` is the time (ns) at which to decide again even if no event comes before."""
+
+    rejects: list[Reject] = []
+    stops: list[TestStopped | NodeExcluded] = []
+    builds: list[str] = []
+    alerts: list[AlertRaised] = []
+    launches: list[Launch] = []
+    cancels: list[str] = []
+    recalls: list[str] = []
+    wake: int | None = None
+    finish: Finish | None = None
+
+    def acts(self) -> Iterator[tuple[str, object]]:
+        """Yield what is to be carried out, in order, each with the name of its member."""
+        for name in ("rejects", "stops", "builds", "alerts", "launches", "cancels", "recalls"):
+            for each in getattr(self, name):
+                yield name, each
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be carried out."""
+        return next(self.acts(), None) is None

@@ -1,14 +1,14 @@
-"""The conductor: decides what starts next. Events in, commands out; no I/O, no clock, no chance.
+"""The conductor: decides what starts next. Events in, decisions out; no I/O, no clock, no chance.
 
     conductor = Conductor(tag, cases, limits, policy)
     for event in journal: conductor.apply(event)      # recovery is replay
     while conductor.state.changed or now >= wake:     # what a driver does
         conductor.state.changed = False
-        for command in conductor.decide(now): ...     # announced (apply), then carried out
+        decision = conductor.decide(now)              # announced (apply), then carried out
 
-A command changes nothing by itself: the driver first records the event that announces the act
+A decision changes nothing by itself: the driver first records the event that announces the act
 (build_start, submit_start, check_end, test_stop, node_exclude, alert), which is then applied. Call
-`decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``Wake`` time.
+`decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``wake`` time.
 """
 
 from __future__ import annotations
@@ -18,49 +18,18 @@ from functools import partial
 from itertools import islice
 
 from seatrial.conduct.admission import Gates
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Decision, Finish, Launch, Reject
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
 from seatrial.conduct.watchdogs import PendingAlert
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.suite.model import Case
 
 __all__ = ["Conductor", "Limits"]
 
 NONE: frozenset[str] = frozenset()
-
-
-class _Decision:
-    """One decision in the making: what the rules before have found, and the commands so far.
-    ``over``: the trial's time is up; ``open``: nothing found so far keeps builds and launches back;
-    ``stops``: a test or a node is just being taken out.
-    ``wake`` is when to ask again though nothing happens."""
-
-    __slots__ = ("commands", "gates", "launches", "now", "open", "over", "stops", "wake")
-
-    def __init__(self, now: int, gates: Gates, over: bool, held: bool) -> None:
-        self.now = now
-        self.gates = gates
-        self.over = over
-        self.open = not held
-        self.stops = False
-        self.commands: list[Command] = []
-        self.launches: list[Launch] = []
-        self.wake: int | None = None
 
 
 class Conductor:
@@ -73,107 +42,72 @@ class Conductor:
         self.apply: Callable[[Event], None] = self.state.apply
         """Folds one event into the state."""
 
-    def decide(self, now: int = 0) -> list[Command]:
-        """Return what is to be done at ``now`` (ns), by the ``RULES`` in their order. The driver
+    def decide(self, now: int = 0) -> Decision:
+        """Return what is to be done at ``now`` (ns), by these rules in their order. The driver
         records the announcing events, applies them and acts; asked again before that, the answer is
         the same."""
         state = self.state
+        gates, builds = state.admission.gates(now), state.builds
         over = state.over_at is not None and now >= state.over_at
-        decision = _Decision(now, state.admission.gates(now), over, bool(state.held))
-        for rule in RULES:
-            rule(self, decision)
-        return decision.commands
+        decision = Decision()
 
-    # ---- the rules ------------------------------------------------------------------------
-
-    def _recall(self, decision: _Decision) -> None:
-        """Recall queued runs that must not start now."""
-        state = self.state
+        # 1. Recall queued runs that must not start now, or not on nodes that they may get.
         if state.queued and not state.cancelling:
-            decision.commands += self._recalls(decision.now, decision.gates)
+            decision.recalls = self._recalls(now, gates.held)
 
-    def _cancel(self, decision: _Decision) -> None:
-        """Cancel all runs of a trial that is cancelled, else those that hang."""
-        state = self.state
+        # 2. Cancel all runs of a trial that is cancelled, else those that hang.
         if state.cancelling or state.hung:
-            decision.commands += self._cancels()
+            runs = state.in_flight if state.cancelling else state.hung
+            decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
 
-    def _reject(self, decision: _Decision) -> None:
-        """Reject runs whose build failed; too many failures hold everything else back."""
-        state = self.state
-        if decision.open and state.rejects:
-            rejections = list(self._rejections())
-            decision.commands += rejections
-            decision.open = not state.too_many(state.failures + len(rejections))
+        # 3. Reject runs whose build failed; too many failures hold everything else back.
+        may_start = not state.held
+        if may_start and state.rejects:
+            decision.rejects += self._rejections()
+            may_start = not state.too_many(state.failures + len(decision.rejects))
 
-    def _stop(self, decision: _Decision) -> None:
-        """Stop tests and exclude nodes that failed too often."""
-        state = self.state
-        if decision.open and (state.retry_policy.to_stop or state.nodes.any_suspect):
-            stops = list(self._stops(decision.now))
-            decision.commands += stops
-            decision.stops = bool(stops)
+        # 4. Stop tests and exclude nodes that failed too often.
+        if may_start and (state.retry_policy.to_stop or state.nodes.suspects):
+            decision.stops += self._stops(now)
 
-    def _build(self, decision: _Decision) -> None:
-        """Start builds."""
-        state = self.state
-        builds = state.builds
-        if decision.open and builds.to_start and not decision.over:
-            decision.commands += map(StartBuild, builds.next(state.limits.builds))
+        # 5. Start builds.
+        may_start = may_start and not over
+        if may_start and builds.to_start:
+            decision.builds += builds.next(state.limits.builds)
 
-    def _launch(self, decision: _Decision) -> None:
-        """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
-        if decision.open and not decision.over and not decision.stops:
-            decision.launches = self._launches(decision.now, decision.gates)
-            decision.commands += decision.launches
+        # 6. Launch runs, unless a test or a node is just being taken out: then it is asked again.
+        if may_start and not decision.stops:
+            decision.launches = self._launches(now, gates)
 
-    def _report(self, decision: _Decision) -> None:
-        """Raise the alerts that are due, and find out when to ask again."""
-        state, now = self.state, decision.now
-        waits = (state.queued or decision.launches) and not state.cancelling
-        wake = hold = decision.gates.next_hold if waits else None
+        # 7. Raise the alerts that are due, and find out when to ask again.
+        if (state.queued or decision.launches) and not state.cancelling:
+            decision.wake = gates.next_hold
         if state.trial.clock_runs and not state.held:
-            wake = self._wake(now, decision.launches, decision.gates, hold)
-            for finding in self._findings(now, decision.over, decision.gates):
-                if finding.time <= now:
-                    decision.commands.append(Alert(finding.kind, finding.subject, finding.text()))
-                elif wake is None or finding.time < wake:
-                    wake = finding.time
-        decision.wake = wake
+            self._report(now, over, gates, decision)
 
-    def _finish(self, decision: _Decision) -> None:
-        """Finish where nothing is left to do or to wait for; else name the time to ask again."""
-        state = self.state
-        idle = not decision.commands and not state.in_flight and not state.builds.running
-        if idle and (why := self._why_over(decision.over)) is not None:
-            decision.commands.append(Finish(self._complete(decision.over), why))
-        elif decision.wake is not None:
-            decision.commands.append(Wake(decision.wake))
+        # 8. Finish where nothing is left to do or to wait for.
+        if not state.in_flight and not builds.running and decision.idle:
+            why = self._why_over(over)
+            if why is not None:
+                decision.finish, decision.wake = Finish(self._complete(over), why), None
+        return decision
 
     # ---- what the rules are about -----------------------------------------------------------
 
-    def _cancels(self) -> Iterator[Cancel]:
-        state = self.state
-        for run_id, flight in (state.in_flight if state.cancelling else state.hung).items():
-            if flight.holds_room:
-                yield Cancel(run_id)
-
-    def _recalls(self, now: int, gates: Gates) -> Iterator[Recall]:
-        """What waits at the scheduler and is not to start now, or not on nodes that it may get:
-        those that it must avoid are fixed when it is launched."""
+    def _recalls(self, now: int, held: frozenset[int]) -> list[str]:
+        """The nodes that a run must avoid are fixed when it is launched."""
         state = self.state
         admission, nodes = state.admission, state.nodes
-        held = gates.held
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        if not held and not exclusions and not admission.shut:
-            return
-        for run_id, flight in state.queued.items():
-            if (
-                flight.entry in held
-                or (flight.exclusions < exclusions and not state.cases[flight.case].node)
-                or admission.shut_since(now, flight.entry, flight.submitted or 0)
-            ):
-                yield Recall(run_id)
+        if not (held or exclusions or admission.shut):
+            return []
+        return [
+            run_id
+            for run_id, flight in state.queued.items()
+            if flight.entry in held
+            or (flight.exclusions < exclusions and not state.cases[flight.case].node)
+            or admission.shut_since(now, flight.entry, flight.submitted or 0)
+        ]
 
     def _rejections(self) -> Iterator[Reject]:
         state = self.state
@@ -183,13 +117,13 @@ class Conductor:
             why = state.builds.why_failed[state.cases[number].build]
             yield Reject(number, state.run_id(number, ahead), BUILD_FAILED.number, why)
 
-    def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
+    def _stops(self, now: int) -> Iterator[TestStopped | NodeExcluded]:
         state = self.state
         for number, why in state.retry_policy.to_stop.items():
             if number not in state.admission.stopped:
-                yield StopTest(state.policy.entries[number].name, why)
+                yield TestStopped(test=state.policy.entries[number].name, reason=why)
         for node, why in state.nodes.to_exclude(now):
-            yield ExcludeNodes(node, why)
+            yield NodeExcluded(nodes=node, reason=why)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         state = self.state
@@ -219,22 +153,22 @@ class Conductor:
 
     # ---- when to ask again, and what people are told ----------------------------------------
 
-    def _wake(self, now: int, launches: list[Launch], gates: Gates, hold: int | None) -> int | None:
-        """When something else may start, or end, or be held back, though nothing happens after
-        these launches."""
-        state = self.state
+    def _report(self, now: int, over: bool, gates: Gates, decision: Decision) -> None:
+        state, launches = self.state, decision.launches
         admission = state.admission
-        times = [state.over_at]
+        # When something else may start, or end, or be held back, though nothing happens.
+        times = [decision.wake, state.over_at]
         if not admission.lets_all:
             launched = [state.shapes[each.case].entry for each in launches]
-            times += [gates.next_start, admission.next_token(now, launched)]
+            times += gates.next_start, admission.next_token(now, launched)
         if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
-        wake = hold
-        for time in times:
-            if time is not None and time > now and (wake is None or time < wake):
-                wake = time
-        return wake
+        for finding in self._findings(now, over, gates):
+            if finding.time <= now:
+                kind, subject, text = finding.kind, finding.subject, finding.text()
+                decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
+            times.append(finding.time)
+        decision.wake = min([time for time in times if time and time > now], default=None)
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state
@@ -254,7 +188,7 @@ class Conductor:
                 found.append(waiting)
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
-        if state.nodes.any_suspect and (text := state.nodes.beyond_cap(now)):
+        if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
@@ -318,10 +252,7 @@ class Conductor:
         state = self.state
         why: dict[str, None] = {}
         for shape in map(state.shapes.__getitem__, state.demand.left()):
-            name, stopped = (
-                state.policy.entries[shape.entry].name,
-                state.admission.stopped,
-            )
+            name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
             elif state.nodes.allowed is not None and shape.nodes > state.nodes.allowed:
@@ -353,16 +284,3 @@ class Conductor:
             return min(free, waiting)
         worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free
         return free if worth_it else 0
-
-
-RULES: tuple[Callable[[Conductor, _Decision], None], ...] = (
-    Conductor._recall,
-    Conductor._cancel,
-    Conductor._reject,
-    Conductor._stop,
-    Conductor._build,
-    Conductor._launch,
-    Conductor._report,
-    Conductor._finish,
-)
-"""The rules of a decision, in the order in which they are asked."""

@@ -1,4 +1,4 @@
-"""Carrying out the commands of a decision, in one order for the driver and for the rehearsal.
+"""Carrying out a decision, in one order for the driver and for the rehearsal.
 
 for step in carry_out(conductor.decide(now), executor):
     await step                                # a rehearsal has nothing to wait for
@@ -9,24 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-)
-from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
+from seatrial.conduct.commands import Decision, Launch, Reject
+from seatrial.journal.events import Event
 
 T = TypeVar("T", covariant=True)
 
 
 class Executor(Protocol[T]):
-    """Carries out commands. What ``launch``, ``cancel`` and ``recall`` return is awaited by the
+    """Carries out a decision. What ``launch``, ``cancel`` and ``recall`` return is awaited by the
     driver."""
 
     def start_build(self, key: str) -> None: ...
@@ -43,32 +33,19 @@ class Executor(Protocol[T]):
     def recall(self, run_ids: Sequence[str]) -> T: ...
 
 
-def carry_out(commands: Sequence[Command], executor: Executor[T]) -> Iterator[T]:
-    """Carry out commands: first those that are done by recording them, then launches, cancellations
-    and recalls, each kind together. Yields what these three return. ``Wake`` and ``Finish`` are the
-    caller's."""
-    launches: list[Launch] = []
-    cancels: list[str] = []
-    recalls: list[str] = []
-    for command in commands:
-        match command:
-            case Launch():
-                launches.append(command)
-            case Cancel():
-                cancels.append(command.run_id)
-            case Recall():
-                recalls.append(command.run_id)
-            case StartBuild():
-                executor.start_build(command.key)
-            case Reject():
-                executor.reject(command)
-            case StopTest():
-                executor.note(TestStopped(test=command.test, reason=command.reason))
-            case ExcludeNodes():
-                executor.note(NodeExcluded(nodes=command.nodes, reason=command.reason))
-            case Alert():
-                kind, subject = command.kind, command.subject
-                executor.note(AlertRaised(kind=kind, subject=subject, text=command.text))
-    yield executor.launch(launches)
-    yield executor.cancel(cancels)
-    yield executor.recall(recalls)
+def carry_out(decision: Decision, executor: Executor[T]) -> Iterator[T]:
+    """Carry out a decision: first what is done by recording it, then launches, cancellations and
+    recalls. Yields what these three return. ``wake`` and ``finish`` are the caller's."""
+    for command in decision.rejects:
+        executor.reject(command)
+    for stop in decision.stops:
+        executor.note(stop)
+    for key in decision.builds:
+        executor.start_build(key)
+    for alert in decision.alerts:
+        executor.note(alert)
+    yield executor.launch(decision.launches)
+    if decision.cancels:
+        yield executor.cancel(decision.cancels)
+    if decision.recalls:
+        yield executor.recall(decision.recalls)

@@ -52,20 +52,6 @@ class InFlightCounts:
     """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
     ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers."""
 
-    __slots__ = (
-        "_entries",
-        "bytes",
-        "in_flight",
-        "on_file_system",
-        "on_target",
-        "opens",
-        "queued",
-        "queued_widths",
-        "running",
-        "total",
-        "width",
-    )
-
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
         self.total = 0

@@ -37,7 +37,7 @@ class NodeRecord:
         self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
         self._failed: dict[str, deque[NodeIncident]] = {}  # the latest failures
         self._suspected: set[str] = set()  # nodes with failures, none of them named
-        self._candidates: dict[str, None] = {}  # nodes with enough failures, at any time
+        self.suspects: dict[str, None] = {}  # nodes with enough failures, at any time
         self._went_down: dict[str, int] = {}
         self.exclusions = 0  # number of exclusions so far
         self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with excluded nodes
@@ -57,7 +57,7 @@ class NodeRecord:
     def exclude(self, nodes: str, why: str) -> None:
         for node in unfold_or_empty(nodes):
             self.excluded[node] = why
-            self._candidates.pop(node, None)
+            self.suspects.pop(node, None)
         self.exclusions += 1
         self._folded.clear()
         self._recount()
@@ -106,7 +106,7 @@ class NodeRecord:
         if not failure.named:
             self._suspected.add(node)
         if len(failures) == after and node not in self.excluded:
-            self._candidates[node] = None
+            self.suspects[node] = None
 
     def passed(self, flight: RunInFlight) -> None:
         """Record a run that passed: failures on its nodes that nobody named are dropped."""
@@ -115,19 +115,14 @@ class NodeRecord:
         for node in self._suspected.intersection(unfold_or_empty(flight.nodes)):
             named = [failure for failure in self._failed[node] if failure.named]
             if len(named) < self._exclusion.after:
-                self._candidates.pop(node, None)
+                self.suspects.pop(node, None)
             self._failed[node] = deque(named, maxlen=self._exclusion.after)
             self._suspected.discard(node)
 
     def _forget(self, node: str) -> None:
         self._failed.pop(node, None)
         self._suspected.discard(node)
-        self._candidates.pop(node, None)
-
-    @property
-    def any_suspect(self) -> bool:
-        """Whether a node has failed often enough to be checked."""
-        return bool(self._candidates)
+        self.suspects.pop(node, None)
 
     # ---- what follows ---------------------------------------------------------------------
 
@@ -181,7 +176,7 @@ class NodeRecord:
     def _bad(self, now: int) -> Iterator[tuple[str, Sequence[NodeIncident]]]:
         """Return the nodes that failed too often within the span."""
         since = now - round(self._exclusion.within * SECOND_NS)
-        for node in self._candidates:
+        for node in self.suspects:
             failures = list(self._failed[node])
             if failures[0].time >= since:
                 yield node, failures

@@ -23,8 +23,10 @@ from seatrial.conduct.watchdogs import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, RECALLED, code_of
 from seatrial.journal.events import (
+    EVENT_KINDS,
     AlertRaised,
     BuildEnded,
+    BuildEvent,
     BuildStarted,
     Event,
     GaugeRead,
@@ -36,6 +38,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    RunEvent,
     RunJudged,
     RunSubmitted,
     ScriptEnded,
@@ -53,6 +56,9 @@ from seatrial.journal.events import (
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 
+# What happens to runs and builds; quiet output is nothing that happens.
+_NEWS = {kind for kind in EVENT_KINDS.values() if issubclass(kind, RunEvent | BuildEvent)}
+_NEWS.remove(OutputQuiet)
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
@@ -89,9 +95,8 @@ class ConductorState:
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
-        self.watchdogs = Watchdogs(
-            self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
-        )
+        dues = dues_of(cases, self.shapes, self.policy, limits.room)
+        self.watchdogs = Watchdogs(self.policy, dues)
         self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
@@ -105,26 +110,26 @@ class ConductorState:
                 self.demand.ready(number)
 
     def _demand(self) -> Demand:
-        cases, policy, shapes = self.cases, self.policy, self.shapes
+        cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(self.limits.room))
+            return Mix(cases, policy, shapes, bool(limits.room))
         if policy.kind == "isolated_then_full":
-            return Waves(cases, policy, self.limits.room, self.limits.jobs, shapes)
+            return Waves(cases, policy, limits.room, limits.jobs, shapes)
         return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
-        handler = _HANDLERS.get(type(event))
+        kind, watchdogs = type(event), self.watchdogs
+        if event.time > watchdogs.latest and kind in _NEWS:
+            watchdogs.latest = event.time
+        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, event)
-        elif event.run_id:
-            self.watchdogs.seen(event.time)
 
     # ---- builds ---------------------------------------------------------------------------
 
     def _on_build_started(self, event: BuildStarted) -> None:
         self.builds.start(event.key)
-        self.watchdogs.seen(event.time)
         self.changed = True
 
     def _on_build_ended(self, event: BuildEnded) -> None:
@@ -134,7 +139,6 @@ class ConductorState:
                 self.rejects[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
-        self.watchdogs.seen(event.time)
         self.changed = True
 
     # ---- runs -----------------------------------------------------------------------------
@@ -154,10 +158,9 @@ class ConductorState:
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
-        self._count(entry, event.time)
+        self.watchdogs.count(entry, self.counts.in_flight[entry], event.time)
 
     def _on_queued(self, event: JobQueued) -> None:
-        self.watchdogs.seen(event.time)
         flight = self.in_flight.get(event.run_id)
         if flight is None:
             return
@@ -169,7 +172,6 @@ class ConductorState:
     def _on_started(self, event: JobStarted | ScriptStarted | ScriptEnded) -> None:
         """Record the start or end of a job or its script: the job's own words are all there is of
         one that nobody saw start."""
-        self.watchdogs.seen(event.time)
         flight = self.in_flight.get(event.run_id)
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
@@ -195,7 +197,8 @@ class ConductorState:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.room += flight.size
         self.counts.end(flight.entry, flight.width, flight.target, started)
-        self._count(flight.entry, event.time)
+        in_flight = self.counts.in_flight[flight.entry]
+        self.watchdogs.count(flight.entry, in_flight, event.time)
         self.changed = True
 
     def _on_judged(self, event: RunJudged) -> None:
@@ -210,7 +213,6 @@ class ConductorState:
             code = flight.code
             if held_room:
                 self._free(flight, event)
-        self.watchdogs.seen(event.time)
         reruns = self.will_rerun(number, event.run_id, code)
         if flight is not None:
             del self.in_flight[event.run_id]
@@ -366,10 +368,6 @@ class ConductorState:
 
     def _entries(self, test: str) -> Iterator[int]:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
-
-    def _count(self, entry: int, time: int) -> None:
-        self.watchdogs.seen(time)
-        self.watchdogs.count(entry, self.counts.in_flight[entry], time)
 
 
 _HANDLERS: dict[type[Event], Callable[[ConductorState, Any], None]] = {

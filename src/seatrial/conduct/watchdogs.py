@@ -74,21 +74,16 @@ class Watchdogs:
         self._short_since: dict[int, int] = {}  # entry -> time since which it is short
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
-        self._latest = 0
+        self.latest = 0  # the time at which something happened to a run or a build
         self._queue: dict[str, tuple[int, int]] = {}  # run -> (time queued, entry)
         self._waits = 0  # ns, of the runs that started
         self._started = 0
 
     # ---- events in ------------------------------------------------------------------------
 
-    def seen(self, time: int) -> None:
-        """Record that something happened to a run or a build."""
-        if time > self._latest:
-            self._latest = time
-
     def start(self, time: int, in_flight: Sequence[int]) -> None:
         """Record that the trial starts or is resumed: entries that are short are short from now."""
-        self.seen(time)
+        self.latest = max(self.latest, time)
         for entry, runs in enumerate(in_flight):
             self.restart(entry, runs, time)
 
@@ -173,7 +168,7 @@ class Watchdogs:
         With ``why``: though runs are wanted; it returns what holds them back."""
         if not self.silent_for or not (runs or builds or why):
             return None
-        time = self.later("silent", "", _after(self._latest, self.silent_for, quiet))
+        time = self.later("silent", "", _after(self.latest, self.silent_for, quiet))
         if why is not None:
             return PendingAlert(time, "silent", "", self._idle_text, (why,))
         return PendingAlert(time, "silent", "", self._silent_text, (runs, builds))

@@ -11,80 +11,65 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, notes
+from seatrial.draw.frame import Box, LegendEntry, figure, labels_width, left_out, legend, level
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, rect, tag, width_of, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, rect, stroke, width_of, words
 
 MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
 
 
 class Bar(NamedTuple):
-    """A bar: its name, the value of each part, and its label, by default the sum."""
+    """A bar: its name, the value of each part, and its label."""
 
     name: str
     values: Sequence[float]
-    label: str = ""
+    label: str
 
 
 def bars(
     rows: Sequence[Bar],
     *,
     title: str,
+    parts: Sequence[str],
+    colours: Sequence[int | str],
     about: str = "",
     axis: Axis = Axis(),  # noqa: B008
-    parts: Sequence[str] = (),
-    colours: Sequence[int | str] = (),
-    width: int = WIDTH,
 ) -> Markup:
-    """Draw bars that begin at 0, with their parts end to end.
+    """Draw bars that begin at 0, with their parts, which are not negative, end to end.
 
-    Several parts must not be negative. ``colours``: of the parts, numbers from 1 or words
-    (``good``, ``bad``, ...); by default the position.
+    ``colours``: of the parts, numbers from 1 or words (``good``, ``bad``, ...).
     """
     shown = [row for row in rows[:MAX_BARS] if row.values and all(map(axis.holds, row.values))]
-    inks = [*colours, *range(len(colours) + 1, 20)]
-    entries = [LegendEntry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
-    drawn, top = legend(entries if len(parts) > 1 else [], width, 0)
-    left = labels_width([row.name for row in shown], 0.4 * width)
-    behind = [row.label or plain(sum(row.values)) for row in shown]
-    right = width - max((width_of(text) for text in behind), default=0.0) - 10
+    looks = [
+        LegendEntry(name, colour, "area", 1) for name, colour in zip(parts, colours, strict=False)
+    ]
+    drawn, top = legend(looks if len(parts) > 1 else [], WIDTH, 0)
+    left = labels_width([row.name for row in shown], 0.4 * WIDTH)
+    right = WIDTH - max((width_of(row.label) for row in shown), default=0.0) - 10
     box = Box(left, top + 4, right, top + 4 + max(1, len(shown)) * _ROW)
-    ends = [0.0, *(sum(v for v in r.values if v > 0) for r in shown)]
-    ends += [sum(v for v in row.values if v < 0) for row in shown]
-    across = scale_of(axis, ends, left, right)
+    across = scale_of(axis, [0.0, *(sum(row.values) for row in shown)], left, right)
     drawn += level(axis, across, box, grid=True)
     for i, row in enumerate(shown):
-        drawn += _bar(row, behind[i], box.top + i * _ROW, across, parts, inks, left)
+        drawn += _bar(row, looks, box.top + i * _ROW, across, left)
     zero = across.at(0)
-    drawn.append(tag("path", d=f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", stroke=ink("axis")))
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(rows):,} bars, {len(shown):,} drawn"] if len(shown) < len(rows) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*drawn, *told], width, bottom + more + 2, title, about, "bars")
+    drawn.append(stroke(f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", "axis"))
+    notes = left_out("bars", len(rows), len(shown))
+    return figure(drawn, box, axis, notes, WIDTH, title, about, "bars")
 
 
 def _bar(
-    row: Bar,
-    label: str,
-    top: float,
-    across: Scale,
-    parts: Sequence[str],
-    inks: Sequence[int | str],
-    left: float,
+    row: Bar, looks: Sequence[LegendEntry], top: float, across: Scale, left: float
 ) -> list[Markup]:
-    name = cut(row.name, left - 8)
     base = top + _ROW / 2 + 4
-    found = [words(name, left - 8, base, anchor="end", full=row.name)]
-    up = down = 0.0
-    for i, value in enumerate(row.values):
-        start = up if value >= 0 else down
-        low, high = sorted((across.at(start), across.at(start + value)))
-        up, down = (up + value, down) if value >= 0 else (up, down + value)
-        if high - low < 0.05:
-            continue
-        about = f"{row.name}: {parts[i]}: {plain(value)}" if i < len(parts) else ""
-        y, width = top + (_ROW - _THICK) / 2, max(high - low, 1.0)
-        found.append(rect(low, y, width, _THICK, hover(about), fill=ink(inks[i])))
-    found.append(words(label, across.at(max(up, 0.0)) + 5, base, colour="muted"))
+    found = [words(cut(row.name, left - 8), left - 8, base, anchor="end", full=row.name)]
+    sum_before = 0.0
+    for value, look in zip(row.values, looks, strict=True):
+        start, end = across.at(sum_before), across.at(sum_before + value)
+        sum_before += value
+        if end - start >= 0.05:
+            about = hover(f"{row.name}: {look.name}: {plain(value)}")
+            y, width = top + (_ROW - _THICK) / 2, max(end - start, 1.0)
+            found.append(rect(start, y, width, _THICK, about, fill=ink(look.colour)))
+    found.append(words(row.label, across.at(sum_before) + 5, base, colour="muted"))
     return found

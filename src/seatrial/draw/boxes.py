@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from statistics import quantiles
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, labels_width, level, notes
+from seatrial.draw.frame import Box, figure, labels_width, left_out, level
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, rect, shape, tag, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, number, rect, shape, stroke, tag, words
 from seatrial.draw.thin import thin_dots
 
 MAX_BOXES: int = 60
@@ -30,7 +31,6 @@ class BoxGroup(NamedTuple):
 
     name: str
     values: Sequence[float]
-    colour: int | str = 1
 
 
 def boxes(
@@ -39,14 +39,13 @@ def boxes(
     title: str,
     about: str = "",
     axis: Axis = Axis(),  # noqa: B008
-    width: int = WIDTH,
 ) -> Markup:
     """Draw a box plot of each group."""
     shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
     names = [f"{group.name}  n {len(values):,}" for group, values in shown]
-    left = labels_width(names, 0.42 * width)
-    box = Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _ROW)
-    across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, width - 18)
+    left = labels_width(names, 0.42 * WIDTH)
+    box = Box(left, 4, WIDTH - 14.0, 4.0 + max(1, len(shown)) * _ROW)
+    across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, WIDTH - 18)
     parts = level(axis, across, box, grid=True)
     for i, (group, values) in enumerate(shown):
         middle = box.top + (i + 0.5) * _ROW
@@ -54,24 +53,23 @@ def boxes(
         parts.append(words(name, left - 8, middle + 4, anchor="end", full=names[i]))
         if values:
             parts += _group(group, values, middle, across)
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(groups):,} groups, {len(shown):,} drawn"] if len(groups) > len(shown) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*parts, *told], width, bottom + more + 2, title, about, "boxes")
+    notes = left_out("groups", len(groups), len(shown))
+    return figure(parts, box, axis, notes, WIDTH, title, about, "boxes")
 
 
 def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
-    low, middle, high = (quantile(values, share) for share in (0.25, 0.5, 0.75))
+    alike = list(values) * 2 if len(values) == 1 else values  # quantiles need two
+    low, middle, high = quantiles(alike, method="inclusive")
     reach = 1.5 * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach]
     first, q1, q2, q3, last = (across.at(v) for v in (inside[0], low, middle, high, inside[-1]))
-    colour = ink(group.colour)
+    colour = ink(1)
     half = _THICK / 2
     whiskers = f"M{number(first)} {number(y)}H{number(q1)}M{number(q3)} {number(y)}H{number(last)}"
     whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))
     about = f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"
     found = [
-        tag("path", d=whiskers, stroke=colour, fill="none"),
+        stroke(whiskers, 1),
         rect(
             *(q1, y - half, max(q3 - q1, 0.5), _THICK),
             hover(about),
@@ -79,7 +77,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
             fill_opacity=0.25,
             stroke=colour,
         ),
-        tag("path", d=f"M{number(q2)} {number(y - half)}v{_THICK}", stroke=colour, stroke_width=2),
+        stroke(f"M{number(q2)} {number(y - half)}v{_THICK}", 1, stroke_width=2),
     ]
     few = len(values) <= FEW
     marked = (
@@ -91,11 +89,3 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
         path = "".join(f"M{number(x)} {number(y)}{mark}" for x, _ in dots)
         found.append(tag("path", d=path, fill=colour, fill_opacity=0.65))
     return found
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, linearly interpolated."""
-    at = share * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

@@ -6,13 +6,13 @@ chart([ChartSeries("accepted", points), ChartSeries("slow", others, "dots", colo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, LegendEntry, legend, level, notes, upright
+from seatrial.draw.frame import Box, LegendEntry, figure, legend, level, upright
 from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import (
     DOT,
@@ -22,9 +22,9 @@ from seatrial.draw.svg import (
     dashes,
     hover,
     ink,
-    picture,
     rect,
     shape,
+    stroke,
     tag,
     width_of,
     words,
@@ -45,6 +45,7 @@ class ChartSeries(NamedTuple):
 
     ``style``: "both" is a line with dots. ``colour``: a number from 1, or ``good``, ``bad``,
     ``warn``, ``muted``. ``form``: the number of its shape and dashes. 0 means its position.
+    ``intervals``: (x, low, high) of points.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ChartSeries(NamedTuple):
     style: Style = "line"
     colour: int | str = 0
     form: int = 0
+    intervals: Sequence[tuple[float, float, float]] = ()
 
 
 class Mark(NamedTuple):
@@ -90,28 +92,38 @@ def chart(
     levels: Sequence[ReferenceLine] = (),
     width: int = WIDTH,
     height: int = 250,
+    margin: int = 0,
 ) -> Markup:
-    """Draw series. ``height`` is that of the data, without legend and labels."""
+    """Draw series. ``height`` is that of the data, without legend and labels; ``margin`` is between
+    the axes and the outermost data."""
     looks = [_look(one, i + 1) for i, one in enumerate(series)]
     points = [_shown(one, x, y) for one in series]
     flat = list(chain.from_iterable(points))
+    heights = [value for _, value in flat if value is not None] + [each.y for each in levels]
+    heights += [end for one in series for _, low, high in one.intervals for end in (low, high)]
     named = [entry for entry in looks if entry.name]
     top_parts, top = legend(named if len(named) > 1 else [], width, 0)
     if y.words:
         top += LINE
-    rough = scale_of(y, _heights(flat, levels), 0, height, 36)
+    rough = scale_of(y, heights, 0, height - 2 * margin, 36)
     left = max((width_of(tick.label) for tick in rough.ticks), default=0.0) + 10
     right = width - 12.0
-    across = scale_of(x, _widths(flat, marks, spans), left, right)
+    widths = [at for at, _ in flat] + [mark.at for mark in marks]
+    widths += [end for span in spans for end in (span.start, span.end)]
+    across = scale_of(x, widths, left + margin, right - margin)
     above, rows = _marks(marks, across, top, width)
     box = Box(left, top + 6 + rows * LINE, right, top + 6 + rows * LINE + height)
-    upwards = scale_of(y, _heights(flat, levels), box.bottom, box.top, 36)
+    upwards = scale_of(y, heights, box.bottom - margin, box.top + margin, 36)
     parts = [*top_parts]
     if y.words:
         parts.append(words(y.words, 0, top - 4, colour="muted"))
     parts += _spans(spans, across, box)
-    parts += upright(y, upwards, box)
-    parts += [*level(x, across, box), *above, *_lines_down(marks, across, box)]
+    parts += [
+        *upright(upwards, box),
+        *level(x, across, box),
+        *above,
+        *_lines_down(marks, across, box),
+    ]
     said: list[str] = []
     for one, look, shown in zip(series, looks, points, strict=True):
         drawn, left_out = _series(one, look, shown, across, upwards)
@@ -121,13 +133,11 @@ def chart(
     if not any(value is not None for _, value in flat):
         middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
         parts.append(words("nothing to show", *middle, anchor="middle", colour="muted"))
-    bottom = box.bottom + (38 if x.words else 22)
-    told, more = notes(said, bottom + 8, width)
-    return picture([*parts, *told], width, bottom + more + 2, title, about, "chart")
+    return figure(parts, box, x, said, width, title, about, "chart")
 
 
 def _look(one: ChartSeries, position: int) -> LegendEntry:
-    look: str = {"line": "line", "steps": "line", "both": "both", "dots": "dots"}[one.style]
+    look: str = "line" if one.style == "steps" else one.style
     form = one.form or position
     if look == "dots" and len(one.points) >= (DENSE if form == 1 else MAX_SHAPED_DOTS):
         look = "dense"
@@ -137,17 +147,6 @@ def _look(one: ChartSeries, position: int) -> LegendEntry:
 def _shown(one: ChartSeries, x: Axis, y: Axis) -> list[Point]:
     """Return the points that the axes can show; a y that they cannot show becomes a gap."""
     return [(at, value if y.holds(value) else None) for at, value in one.points if x.holds(at)]
-
-
-def _heights(points: Iterable[Point], levels: Sequence[ReferenceLine]) -> list[float]:
-    return [value for _, value in points if value is not None] + [each.y for each in levels]
-
-
-def _widths(
-    points: Iterable[Point], marks: Sequence[Mark], spans: Sequence[ShadedSpan]
-) -> list[float]:
-    found = [at for at, _ in points] + [mark.at for mark in marks]
-    return found + [end for span in spans for end in (span.start, span.end)]
 
 
 # ---- series -------------------------------------------------------------------------------
@@ -165,17 +164,15 @@ def _series(
         kept = [thin_line(piece) for piece in pieces]
         drawn = sum(map(len, kept))
         path = "".join(_path(piece, one.style == "steps") for piece in kept)
-        parts.append(
-            tag(
-                "path",
-                d=path,
-                fill="none",
-                stroke=ink(look.colour),
-                stroke_width=1.6,
-                stroke_linejoin="round",
-                stroke_dasharray=dashes(look.form),
-            )
+        dash = dashes(look.form)
+        looks = {"stroke_linejoin": "round", "stroke_dasharray": dash}
+        parts.append(stroke(path, look.colour, stroke_width=1.6, **looks))
+    if one.intervals:
+        path = "".join(
+            f"M{across.at(x):.1f} {upwards.at(low):.1f}V{upwards.at(high):.1f}"
+            for x, low, high in one.intervals
         )
+        parts.append(stroke(path, look.colour))
     if one.style in ("dots", "both"):
         dots = thin_dots(places)
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
@@ -194,13 +191,11 @@ def _series(
 
 
 def _pieces(points: Sequence[Point], across: Scale, upwards: Scale) -> list[list[Place]]:
-    pieces: list[list[Place]] = [[]]
-    for at, value in points:
-        if value is not None:
-            pieces[-1].append((across.at(at), upwards.at(value)))
-        elif pieces[-1]:
-            pieces.append([])
-    return [piece for piece in pieces if piece]
+    return [
+        [(across.at(at), upwards.at(value)) for at, value in own if value is not None]
+        for there, own in groupby(points, lambda point: point[1] is not None)
+        if there
+    ]
 
 
 def _path(places: Sequence[Place], steps: bool) -> str:
@@ -216,14 +211,8 @@ def _path(places: Sequence[Place], steps: bool) -> str:
 def _dots(dots: Sequence[Place], look: LegendEntry) -> Markup:
     if look.look == "dense":
         path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
-        return tag(
-            "path",
-            d=path,
-            stroke=ink(look.colour),
-            stroke_width=2.2,
-            fill="none",
-            stroke_linecap="round",
-            stroke_opacity=0.75,
+        return stroke(
+            path, look.colour, stroke_width=2.2, stroke_linecap="round", stroke_opacity=0.75
         )
     mark = shape(look.form)
     path = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in dots)
@@ -251,7 +240,7 @@ def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[M
     for each in sorted(levels, key=lambda one: upwards.at(one.y)):
         y = upwards.at(each.y)
         path = f"M{box.left:.1f} {y:.1f}H{box.right:.1f}"
-        found.append(tag("path", d=path, stroke=ink(each.colour), stroke_dasharray="5 3"))
+        found.append(stroke(path, each.colour, stroke_dasharray="5 3"))
         above, below = y - 4, y + 13
         rooms = [above, below] if above - LINE >= box.top - 8 else [below]
         base = next((b for b in rooms if all(abs(b - other) >= LINE - 2 for other in taken)), None)
@@ -301,14 +290,6 @@ def _lines_down(marks: Sequence[Mark], across: Scale, box: Box) -> list[Markup]:
     found = []
     for mark in marks:
         path = f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}"
-        found.append(
-            tag(
-                "path",
-                hover(mark.text),
-                d=path,
-                stroke=ink(mark.colour),
-                stroke_width=1.2,
-                stroke_dasharray="3 2",
-            )
-        )
+        about = hover(mark.text)
+        found.append(stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
     return found

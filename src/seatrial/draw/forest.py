@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, labels_width, level, notes
-from seatrial.draw.scales import Axis, Scale, plain, scale_of
+from seatrial.draw.frame import Box, figure, labels_width, left_out, level
+from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import (
     LINE,
     WIDTH,
@@ -20,9 +20,9 @@ from seatrial.draw.svg import (
     hover,
     ink,
     number,
-    picture,
     rect,
     shape,
+    stroke,
     tag,
     width_of,
     words,
@@ -34,18 +34,15 @@ _TALL = 40  # of a row below its name
 
 
 class Interval(NamedTuple):
-    """A value and its interval, which may have no ends.
-
-    ``label``: the text at the right, the value by default. ``form``: the shape of the mark.
-    """
+    """A value and its interval, which may have no ends. ``form``: the shape of the mark."""
 
     name: str
     value: float
-    low: float | None = None
-    high: float | None = None
-    label: str = ""
-    colour: int | str = 1
-    form: int = 3
+    low: float | None
+    high: float | None
+    label: str
+    colour: int | str
+    form: int
 
 
 def forest(
@@ -54,7 +51,7 @@ def forest(
     title: str,
     about: str = "",
     axis: Axis = Axis(),  # noqa: B008
-    centre: float | None = None,
+    centre: float = 0.0,
     bounds: Sequence[float] = (),
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
@@ -67,66 +64,63 @@ def forest(
     pages.
     """
     shown = [row for row in rows[:MAX_ROWS] if axis.holds(row.value)]
-    labels = [row.label or plain(row.value) for row in shown]
     left = 0.0 if stacked else labels_width([row.name for row in shown], 0.36 * width)
-    right = width - (0.0 if stacked else labels_width(labels, 0.3 * width) + 4)
+    right = width - (
+        0.0 if stacked else labels_width([row.label for row in shown], 0.3 * width) + 4
+    )
     top = 4.0 + (LINE if any(ends) else 0)
     tall = _TALL if stacked else _ROW
     box = Box(left, top, right, top + max(1, len(shown)) * tall)
     values = [row.value for row in shown]
     values += [end for row in shown for end in (row.low, row.high) if axis.holds(end) and end]
-    values += [*bounds, *([] if centre is None else [centre])]
+    values += [*bounds, centre]
     across = scale_of(axis, values, left + 4, right - 4)
     parts = level(axis, across, box, grid=True)
     if any(ends):
         parts.append(words(ends[0], left, top - 6, colour="muted"))
         parts.append(words(ends[1], right, top - 6, anchor="end", colour="muted"))
-    if centre is not None:
-        parts.append(_line(across.at(centre), box, "axis", None))
+    parts.append(_line(across.at(centre), box, "axis", None))
     parts += [_line(across.at(bound), box, "bad", "5 3") for bound in bounds]
     for i, row in enumerate(shown):
         below = box.top + (i + 1) * tall
-        parts += (_above if stacked else _beside)(row, labels[i], below, box, width)
-        parts += _row(row, labels[i], below - _ROW / 2, across)
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(rows):,} rows, {len(shown):,} drawn"] if len(rows) > len(shown) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*parts, *told], width, bottom + more + 2, title, about, "forest")
+        parts += (_above if stacked else _beside)(row, below, box, width)
+        parts += _row(row, below - _ROW / 2, across)
+    notes = left_out("rows", len(rows), len(shown))
+    return figure(parts, box, axis, notes, width, title, about, "forest")
 
 
-def _beside(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
+def _beside(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
     """Return the name at the left of a row and the label at its right."""
     y, left, right = below - _ROW / 2 + 4, box.left - 8, box.right + 8
     return [
         words(cut(row.name, left), left, y, anchor="end", full=row.name),
-        words(cut(label, width - right), right, y, colour="muted", full=label),
+        words(cut(row.label, width - right), right, y, colour="muted", full=row.label),
     ]
 
 
-def _above(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
+def _above(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
     """Return the name and the label on a line above the row."""
-    y, room = below - _ROW, width - width_of(label) - 8
+    y, room = below - _ROW, width - width_of(row.label) - 8
     top, tall = below - _TALL, _TALL - 17.0
     return [
         rect(0.0, top, float(width), tall, fill=ink("paper")),
         words(cut(row.name, room), box.left, y, full=row.name),
-        words(label, box.right, y, anchor="end", colour="muted"),
+        words(row.label, box.right, y, anchor="end", colour="muted"),
     ]
 
 
 def _line(x: float, box: Box, colour: str, dash: str | None) -> Markup:
     path = f"M{number(x)} {number(box.top)}V{number(box.bottom)}"
-    return tag("path", d=path, stroke=ink(colour), stroke_width=1.2, stroke_dasharray=dash)
+    return stroke(path, colour, stroke_width=1.2, stroke_dasharray=dash)
 
 
-def _row(row: Interval, label: str, y: float, across: Scale) -> list[Markup]:
-    colour = ink(row.colour)
+def _row(row: Interval, y: float, across: Scale) -> list[Markup]:
     found = []
     if row.low is not None and row.high is not None:
         low, high = across.at(row.low), across.at(row.high)
         path = f"M{number(low)} {number(y)}H{number(high)}"
         path += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (low, high))
-        found.append(tag("path", d=path, stroke=colour, stroke_width=1.6, fill="none"))
+        found.append(stroke(path, row.colour, stroke_width=1.6))
     place = f"M{number(across.at(row.value))} {number(y)}{shape(row.form)}"
-    found.append(tag("path", hover(f"{row.name}: {label}"), d=place, fill=colour))
+    found.append(tag("path", hover(f"{row.name}: {row.label}"), d=place, fill=ink(row.colour)))
     return found

@@ -8,7 +8,20 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from seatrial.draw.scales import Axis, Scale, Tick
-from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, rect, shape, tag, width_of, words
+from seatrial.draw.svg import (
+    DOT,
+    LINE,
+    cut,
+    dashes,
+    ink,
+    picture,
+    rect,
+    shape,
+    stroke,
+    tag,
+    width_of,
+    words,
+)
 
 _SAMPLE = 22  # width of the sample in a legend's entry
 
@@ -58,18 +71,16 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     found = []
     if entry.look in ("line", "both"):
         path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)
-        found.append(
-            tag("path", d=path, stroke=colour, stroke_width=2, fill="none", stroke_dasharray=dash)
-        )
+        found.append(stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
     if entry.look == "dense":
         path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
-        found.append(tag("path", d=path, stroke=colour, stroke_width=3, stroke_linecap="round"))
+        found.append(stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
     if entry.look in ("dots", "both"):
         found.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
     return found
 
 
-def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
+def upright(scale: Scale, box: Box) -> list[Markup]:
     """Return a vertical axis: lines of the grid, and labels at the left."""
     lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
     labels = [
@@ -77,7 +88,7 @@ def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
         for tick in apart(scale.ticks, lambda _: LINE - 2.0)
     ]
     return [
-        tag("path", d=lines, stroke=ink("grid"), fill="none"),
+        stroke(lines, "grid"),
         tag("g", *labels, fill=ink("muted")),
     ]
 
@@ -88,8 +99,8 @@ def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup
     top = box.top if grid else box.bottom
     marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
     parts = [
-        tag("path", d=marks, stroke=ink("grid" if grid else "axis"), fill="none"),
-        tag("path", d=f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", stroke=ink("axis")),
+        stroke(marks, "grid" if grid else "axis"),
+        stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
     ]
     labels = []
     for tick in shown:
@@ -115,12 +126,27 @@ def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
     return kept
 
 
-def notes(said: Sequence[str], y: float, width: float) -> tuple[list[Markup], float]:
-    """Return the notes below a figure, broken into lines of its width, and their height."""
-    lines = [line for text in said for line in _lines(text, width)]
-    return [
-        words(line, 0, y + LINE * i, colour="muted") for i, line in enumerate(lines)
-    ], LINE * len(lines)
+def figure(
+    parts: Sequence[Markup],
+    box: Box,
+    axis: Axis,
+    notes: Sequence[str],
+    width: int,
+    title: str,
+    about: str,
+    kind: str,
+) -> Markup:
+    """Return the whole figure: its parts, and the notes below its horizontal axis."""
+    bottom = box.bottom + (38 if axis.words else 22)
+    lines = [line for text in notes for line in _lines(text, width)]
+    below = [words(line, 0, bottom + 8 + LINE * i, colour="muted") for i, line in enumerate(lines)]
+    height = bottom + LINE * len(lines) + 2
+    return picture([*parts, *below], width, height, title, about, kind)
+
+
+def left_out(noun: str, number: int, drawn: int) -> list[str]:
+    """Return the note that not all of a number of things are drawn, if so."""
+    return [f"{number:,} {noun}, {drawn:,} drawn"] if drawn < number else []
 
 
 def _lines(text: str, width: float) -> Iterator[str]:

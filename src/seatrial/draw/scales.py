@@ -7,8 +7,8 @@ scale.at(17.3), scale.ticks            # a place, and (place, label) of each tic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from seatrial.units import show_unit
@@ -22,7 +22,6 @@ class Axis(NamedTuple):
 
     ``kind`` "time": seconds since the epoch; "clock": seconds since a beginning. ``low`` and
     ``high``: values that it reaches in any case. ``ticks``: values to label instead of round ones.
-    ``zone``: the time zone, UTC by default.
     """
 
     title: str = ""
@@ -31,7 +30,6 @@ class Axis(NamedTuple):
     low: float | None = None
     high: float | None = None
     ticks: Sequence[float] = ()
-    zone: tzinfo | None = None
 
     @property
     def words(self) -> str:
@@ -66,7 +64,13 @@ class Scale(NamedTuple):
 
     def at(self, value: float) -> float:
         """Return the place of a value; one beyond the axis is at its end."""
-        return _place(value, self.low, self.high, self.start, self.end, self.log)
+        low, high = self.low, self.high
+        if self.log:
+            value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
+        if high <= low:
+            return (self.start + self.end) / 2
+        share = (value / 2 - low / 2) / (high / 2 - low / 2)
+        return self.start + (self.end - self.start) * min(1.0, max(0.0, share))
 
 
 def scale_of(
@@ -81,22 +85,9 @@ def scale_of(
     low, high, ticks = make(axis, low, high, most)
     if axis.ticks:
         ticks = [(value, plain(value)) for value in axis.ticks]
-    is_log = axis.kind == "log"
-    placed = [
-        Tick(_place(value, low, high, start, end, is_log), label)
-        for value, label in ticks
-        if low <= value <= high
-    ]
-    return Scale(low, high, start, end, is_log, placed)
-
-
-def _place(value: float, low: float, high: float, start: float, end: float, log: bool) -> float:
-    if log:
-        value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
-    if high <= low:
-        return (start + end) / 2
-    share = (value / 2 - low / 2) / (high / 2 - low / 2)
-    return start + (end - start) * min(1.0, max(0.0, share))
+    scale = Scale(low, high, start, end, axis.kind == "log", [])
+    placed = [Tick(scale.at(value), label) for value, label in ticks if low <= value <= high]
+    return scale._replace(ticks=placed)
 
 
 _Made = tuple[float, float, list[tuple[float, str]]]
@@ -194,49 +185,34 @@ def _step_of(least: float) -> float:
 
 
 def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
-    """Return ticks of the calendar; the first one of a day shows the date."""
+    """Return ticks of the calendar in UTC; the first one of a day shows the date."""
     if high <= low:
         low, high = max(0.0, low - 30), high + 30
     least = (high - low) / most
-    zone = axis.zone or UTC
     if least > 20 * _DAY:
         steps = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
         months = next((n for n in steps if n * 28 * _DAY >= least), 1200)
-        return low, high, _months(low, high, months, zone)
+        return low, high, _months(low, high, months)
     step = next((s for s in _DATES if s >= least), _DATES[-1])
-    at = _start_of_day(datetime.fromtimestamp(low, zone))
-    if step < _DAY:
-        hop: Callable[[datetime], datetime] = lambda t: t + timedelta(seconds=step)  # noqa: E731
-        at += timedelta(seconds=math.floor((low - at.timestamp()) / step) * step)
-    else:
-        hop = lambda t: t + timedelta(days=round(step / _DAY))  # noqa: E731
+    day = low // _DAY * _DAY
+    first, last = math.ceil((low - day) / step - 1e-9), math.floor((high - day) / step + 1e-9)
     ticks: list[tuple[float, str]] = []
-    day = None
-    while (moment := at.timestamp()) <= high:
-        if moment >= low:
-            clock = f"{at:%H:%M:%S}" if step < _MINUTE else f"{at:%H:%M}"
-            told = f"{at.day} {at:%b}"
-            ticks.append((moment, told if step >= _DAY or day != at.date() else clock))
-            if step < _DAY and not ticks[:-1] and at.time().isoformat() != "00:00:00":
-                ticks[-1] = (moment, f"{told} {at:%H:%M}")
-            day = at.date()
-        at = hop(at)
+    for moment in (day + n * step for n in range(first, last + 1)):
+        at = datetime.fromtimestamp(moment, UTC)
+        date, clock = f"{at.day} {at:%b}", f"{at:%H:%M:%S}" if step < _MINUTE else f"{at:%H:%M}"
+        if step < _DAY and moment % _DAY:
+            date = clock if ticks else f"{date} {at:%H:%M}"
+        ticks.append((moment, date))
     return low, high, ticks
 
 
-def _months(low: float, high: float, step: int, zone: tzinfo) -> list[tuple[float, str]]:
-    first = datetime.fromtimestamp(low, zone)
-    number = (first.year * 12 + first.month - 1) // step * step
+def _months(low: float, high: float, step: int) -> list[tuple[float, str]]:
+    first = datetime.fromtimestamp(low, UTC)
     ticks: list[tuple[float, str]] = []
-    while number // 12 < 9999:
-        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=zone)
+    for number in range((first.year * 12 + first.month - 1) // step * step, 9999 * 12, step):
+        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
         if at.timestamp() > high:
             break
         if at.timestamp() >= low:
             ticks.append((at.timestamp(), f"{at:%Y}" if step >= 12 else f"{at:%b %Y}"))
-        number += step
     return ticks
-
-
-def _start_of_day(at: datetime) -> datetime:
-    return at.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -75,6 +75,13 @@ def rect(
     return tag("rect", *children, x=x, y=y, width=width, height=height, **attributes)
 
 
+def stroke(
+    path: str, colour: int | str, *children: str, **attributes: str | float | None
+) -> Markup:
+    """Return a line along a path, without a filling."""
+    return tag("path", *children, d=path, stroke=ink(colour), fill="none", **attributes)
+
+
 def _value(value: str | float) -> str:
     return str(escape(clean(value))) if isinstance(value, str) else number(value)
 
@@ -97,7 +104,6 @@ def words(
     *,
     anchor: str | None = None,
     colour: int | str | None = None,
-    weight: str | None = None,
     full: str = "",
     halo: bool = False,
 ) -> Markup:
@@ -113,7 +119,6 @@ def words(
         y=y,
         text_anchor=anchor,
         fill=None if colour is None else ink(colour),
-        font_weight=weight,
         paint_order="stroke" if halo else None,
         stroke=ink("paper") if halo else None,
         stroke_width=3 if halo else None,
@@ -139,13 +144,11 @@ def cut(text: str, width: float) -> str:
     text = clean(text[:400])
     if width_of(text) <= width:
         return text
-    kept = len(text) - 1
-    while kept > 2:
+    for kept in range(len(text) - 1, 2, -1):
         head = (kept + 1) // 2
         short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
         if width_of(short) <= width:
             return short
-        kept -= 1
     return text[:1]
 
 

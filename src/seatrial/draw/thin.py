@@ -6,6 +6,8 @@ kept = thin_line(places)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 Place = tuple[float, float]  # in pixels
 MAX_DOTS = 4000
@@ -13,14 +15,8 @@ MAX_DOTS = 4000
 
 def thin_line(places: Sequence[Place]) -> list[Place]:
     """Return the first, last, least and greatest place of each pixel's column, in their order."""
-    kept: list[Place] = []
-    column: list[Place] = []
-    for place in places:
-        if column and int(place[0]) != int(column[0][0]):
-            kept += _ends(column)
-            column = []
-        column.append(place)
-    return kept + _ends(column)
+    columns = (list(own) for _, own in groupby(places, lambda place: int(place[0])))
+    return [place for column in columns for place in _ends(column)]
 
 
 def _ends(column: Sequence[Place]) -> list[Place]:
@@ -56,12 +52,8 @@ def _on_grid(places: Sequence[Place], size: float) -> dict[tuple[int, int, float
 
 def _extremes(places: Sequence[Place]) -> list[Place]:
     """Return the least and the greatest place of each pixel's column."""
-    least: dict[int, Place] = {}
-    greatest: dict[int, Place] = {}
+    columns: dict[int, list[Place]] = {}
     for place in places:
-        column = int(place[0])
-        if column not in least or place[1] < least[column][1]:
-            least[column] = place
-        if column not in greatest or place[1] > greatest[column][1]:
-            greatest[column] = place
-    return [*least.values(), *greatest.values()]
+        columns.setdefault(int(place[0]), []).append(place)
+    height = itemgetter(1)
+    return [pick(own, key=height) for own in columns.values() for pick in (min, max)]

@@ -19,7 +19,6 @@ import socket
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
@@ -136,12 +135,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self.flush()
@@ -185,19 +179,20 @@ def fingerprint(journal: BinaryIO, end: int) -> int:
 
 
 class Reading:
-    """The events of a journal, read as they are asked for. ``end``, the offset behind the last
-    whole line, and ``damaged``, how many lines were not events, are of what was read so far."""
+    """The events of a journal, read as they are asked for. Of what was read so far, ``end`` is the
+    offset behind the last whole line, ``number`` counts the events and ``damaged`` other lines."""
 
     def __init__(self, path: Path, offset: int) -> None:
         self._path = path
         self.end = offset
-        self.damaged = 0
+        self.number = self.damaged = 0
 
     def __iter__(self) -> Iterator[Event]:
         try:
             with open_regular(self._path) as file:
                 for block in read_blocks(file, self.end):
                     self.end = block.end
+                    self.number += len(block.events)
                     self.damaged += block.damaged
                     yield from block.events
         except FileNotFoundError:

@@ -16,7 +16,6 @@ ended: a life follows their times.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -105,53 +104,37 @@ RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
     RunState.NEW: {RunCreated: RunState.CREATED, **_BEFORE_JOB},
     RunState.CREATED: _BEFORE_JOB,
     RunState.SUBMITTED: _BEFORE_JOB,
-    # A run that was announced by a driver that died, and never reached the scheduler, is submitted
-    # again.
+    # A run that never reached the scheduler, as its driver died, is submitted again.
     RunState.QUEUED: _BEFORE_JOB,
     RunState.RUNNING: {JobEnded: RunState.ENDED, RunJudged: RunState.JUDGED},
     RunState.ENDED: {RunJudged: RunState.JUDGED},
     RunState.JUDGED: {},
 }
 
+_STARTS: dict[type[Event], TrialState] = {
+    TrialStarted: TrialState.RUNNING,
+    TrialResumed: TrialState.RUNNING,
+    TrialAbandoned: TrialState.ABANDONED,
+}
+_STOPS: dict[type[Event], TrialState] = {
+    TrialPaused: TrialState.PAUSED,
+    TrialCancelled: TrialState.CANCELLED,
+    TrialEnded: TrialState.ENDED,
+    TrialAbandoned: TrialState.ABANDONED,
+}
+
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
-    TrialState.NEW: {
-        TrialStarted: TrialState.RUNNING,
-        TrialResumed: TrialState.RUNNING,
-        TrialPaused: TrialState.PAUSED,
-        TrialCancelled: TrialState.CANCELLED,
-        TrialEnded: TrialState.ENDED,
-        TrialAbandoned: TrialState.ABANDONED,
-    },
-    TrialState.RUNNING: {
-        TrialPaused: TrialState.PAUSED,
-        TrialCancelled: TrialState.CANCELLED,
-        TrialEnded: TrialState.ENDED,
-        TrialAbandoned: TrialState.ABANDONED,
-    },
-    TrialState.PAUSED: {
-        TrialStarted: TrialState.RUNNING,
-        TrialResumed: TrialState.RUNNING,
-        TrialCancelled: TrialState.CANCELLED,
-        TrialEnded: TrialState.ENDED,
-        TrialAbandoned: TrialState.ABANDONED,
-    },
+    TrialState.NEW: _STARTS | _STOPS,
+    TrialState.RUNNING: _STOPS,
+    TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
-    TrialState.CANCELLED: {
-        TrialStarted: TrialState.RUNNING,
-        TrialResumed: TrialState.RUNNING,
-        TrialAbandoned: TrialState.ABANDONED,
-    },
-    TrialState.ENDED: {
-        TrialStarted: TrialState.RUNNING,
-        TrialResumed: TrialState.RUNNING,
-        TrialExtended: TrialState.PAUSED,
-        TrialAbandoned: TrialState.ABANDONED,
-    },
+    TrialState.CANCELLED: _STARTS,
+    TrialState.ENDED: {**_STARTS, TrialExtended: TrialState.PAUSED},
     TrialState.ABANDONED: {},
 }
 
 
-# What is read at every event: a member of an enumeration takes as long as half a handler.
+# Members of an enumeration are slow to read, and those of a Struct slow to store.
 _RUNNING = RunState.RUNNING
 _IN_PROGRESS = codes.IN_PROGRESS.number
 
@@ -204,11 +187,8 @@ class RunLife(Struct, gc=False):
     @property
     def elapsed(self) -> float | None:
         """Seconds from the start of its script to the end; None while there is no such end."""
-        if self.script_started is None or self.script_ended is None:
-            return None
-        if self.script_ended < self.script_started:
-            return None
-        return (self.script_ended - self.script_started) / SECOND_NS
+        start, end = self.script_started, self.script_ended
+        return None if start is None or end is None or end < start else (end - start) / SECOND_NS
 
     def _on_created(self, event: RunCreated) -> None:
         self.path = event.path or self.path
@@ -217,9 +197,9 @@ class RunLife(Struct, gc=False):
     def _on_submitted(self, event: RunSubmitted) -> None:
         self.submitted = event.time
         self.submission = event.submission
-        self.target = event.target
-        self.stage = event.stage
-        if self.state < _RUNNING:
+        if event.target or event.stage:
+            self.target, self.stage = event.target, event.stage
+        if self.queued is not None and self.state < _RUNNING:
             self.queued, self.job_id = None, ""
 
     def _on_queued(self, event: JobQueued) -> None:
@@ -236,24 +216,31 @@ class RunLife(Struct, gc=False):
     def _on_script_started(self, event: ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
             self.script_started = event.time
-        self.nodes = event.nodes or self.nodes
-        self.job_id = event.job_id or self.job_id
-        self.environment = event.environment or self.environment
-        if self.judged is None:
+        if event.nodes and event.nodes != self.nodes:
+            self.nodes = event.nodes
+        if event.job_id:
+            self.job_id = event.job_id
+        if event.environment:
+            self.environment = event.environment
+        if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 
     def _on_script_ended(self, event: ScriptEnded) -> None:
         if self.script_ended is None or event.time >= self.script_ended:
             self.script_ended = event.time
             self.exit_code = event.exit_code
-            self.job_id = event.job_id or self.job_id
-        if self.judged is None:
+            if event.job_id:
+                self.job_id = event.job_id
+        if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 
     def _on_job_ended(self, event: JobEnded) -> None:
         self.job_ended = event.time
-        self.nodes = event.nodes or self.nodes
-        self.recalled = event.recalled and self.job_started is None
+        if event.nodes and event.nodes != self.nodes:
+            self.nodes = event.nodes
+        recalled = event.recalled and self.job_started is None
+        if recalled is not self.recalled:
+            self.recalled = recalled
 
     def _on_judged(self, event: RunJudged) -> None:
         if self.judged is not None and event.time < self.judged:
@@ -262,7 +249,8 @@ class RunLife(Struct, gc=False):
         self.code = event.code
         if self.recalled and event.code == codes.CANCELLED.number:
             self.code = codes.RECALLED.number  # as version 0.1 wrote it
-        self.reason = event.reason
+        if event.reason or self.reason:
+            self.reason = event.reason
         self.will_rerun = event.will_rerun
 
 
@@ -296,6 +284,10 @@ class ClockSpan(Struct):
     ended_by: type[Event] | None = None
     reason: str = ""
 
+    def end_by(self, now: int) -> int:
+        """Return its end, or ``now`` if that is earlier."""
+        return now if self.end is None else min(self.end, now)
+
 
 class TrialLife:
     """The life of one trial: its state, its clock, and its duration.
@@ -305,8 +297,8 @@ class TrialLife:
     ``host`` where it was driven last. The clock stands while the trial is paused; a driver that
     dies does not stop it, because its jobs go on."""
 
-    def __init__(self, duration: float = 0.0) -> None:
-        self.state = TrialState.NEW
+    def __init__(self, duration: float = 0.0, state: TrialState = TrialState.NEW) -> None:
+        self.state = state
         self.duration = duration
         self.complete = False
         self.reason = ""
@@ -314,13 +306,6 @@ class TrialLife:
         self.spans: list[ClockSpan] = []
         self._before_ns = 0  # what the clock had run when it was last started
         self._since: int | None = None  # when it was last started, None while it stands
-
-    @classmethod
-    def resumed(cls, state: TrialState) -> TrialLife:
-        """Return the life of a trial of which only the state is known."""
-        life = cls(math.inf)  # it may be extended
-        life.state = state
-        return life
 
     def apply(self, event: Event) -> bool:
         """Record an event. Returns whether it is of the trial and counts: none does once the trial
@@ -391,13 +376,10 @@ class TrialLife:
         """Whether nothing more comes, unless it is extended."""
         return self.complete or self.state is TrialState.ABANDONED
 
-    def elapsed_ns(self, now: int) -> int:
-        """Nanoseconds for which the clock ran until ``now``."""
-        return self._before_ns + (0 if self._since is None else max(0, now - self._since))
-
     def elapsed(self, now: int) -> float:
         """Seconds for which the clock ran until ``now``."""
-        return self.elapsed_ns(now) / SECOND_NS
+        running = 0 if self._since is None else max(0, now - self._since)
+        return (self._before_ns + running) / SECOND_NS
 
     def over_at(self) -> int | None:
         """Time (ns) at which the clock will have run the duration; None if it stands before that,

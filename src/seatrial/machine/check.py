@@ -80,10 +80,20 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
     return seen
 
 
-def _subset(folded: str, names: set[str], at: Spot) -> None:
-    """Check that a node set names nodes of the machine only."""
-    if folded and (other := sorted(set(at.parsed(unfold, folded) or ()) - names)):
+def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+    """Check that a node set names nodes of the machine only; return their names."""
+    members = at.parsed(unfold, folded) or () if folded else ()
+    if other := sorted(set(members) - names):
         at.fault(f"{other[0]} is not a node of this machine")
+    return members
+
+
+def _named_nodes(name: str, folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not folded:
+        at.fault("has no nodes; write e.g. n[001-128]")
+    return _subset(folded, names, at)
 
 
 def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
@@ -91,14 +101,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
         at = spot.inside("groups", name)
-        if not _NAME.fullmatch(name):
-            at.fault(_NO_NAME)
-        if not folded:
-            at.fault("has no nodes; write e.g. n[001-128]")
-            continue
-        members = at.parsed(unfold, folded) or ()
-        if other := sorted(set(members) - names):
-            at.fault(f"{other[0]} is not a node of this machine")
+        members = _named_nodes(name, folded, names, at)
         if twice := [node for node in members if node in group_of]:
             at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
         group_of.update(dict.fromkeys(members, name))
@@ -156,12 +159,7 @@ def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
     at.parsed(seconds, model.repair, "repair")
     _share(model.slow_nodes, at.inside("slow_nodes"))
     for name, folded in model.partitions.items():
-        spot = at.inside("partitions", name)
-        if not _NAME.fullmatch(name):
-            spot.fault(_NO_NAME)
-        if not folded:
-            spot.fault("has no nodes; write e.g. n[001-128]")
-        _subset(folded, names, spot)
+        _named_nodes(name, folded, names, at.inside("partitions", name))
     if model.background is not None:
         _background(model.background, len(names), at.inside("background"))
 

@@ -7,11 +7,8 @@ import re
 import socket
 from pathlib import Path
 
-from seatrial.machine.detect_slurm import detect_slurm
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.toolchains import detect_toolchains
-
-__all__ = ["detect", "detect_slurm", "this_host"]
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA_DOMAINS = Path("/sys/devices/system/node")
@@ -24,9 +21,7 @@ def this_host() -> str:
 
 def detect(name: str) -> Machine:
     """Describe this host under that name. The local backend runs its jobs."""
-    processors = sorted(
-        os.sched_getaffinity(0)
-    )  # in a container often fewer than those of the host
+    processors = sorted(os.sched_getaffinity(0))  # in a container not all of the host's
     cores = _distinct(processors, "thread_siblings_list")
     node = NodeGroup(
         names=name,
@@ -44,17 +39,11 @@ def detect(name: str) -> Machine:
 def _distinct(processors: list[int], name: str) -> int:
     """Return the number of distinct values of a topology file over processors. If the kernel has no
     such file, each processor counts as a core, and all are on one socket."""
-    told = {_topology(processor, name) for processor in processors}
-    if "" in told:
-        return len(processors) if name == "thread_siblings_list" else 1
-    return len(told)
-
-
-def _topology(processor: int, name: str) -> str:
     try:
-        return (CPUS / f"cpu{processor}/topology/{name}").read_text().strip()
+        files = [CPUS / f"cpu{processor}/topology/{name}" for processor in processors]
+        return len({file.read_text().strip() for file in files})
     except OSError:
-        return ""
+        return len(processors) if name == "thread_siblings_list" else 1
 
 
 def _numa_domains(processors: list[int]) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Collection
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.machine.facts import fold
@@ -22,27 +23,18 @@ PATIENCE_SECONDS = 20.0
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
-class NodeKind(NamedTuple):
-    """The properties that nodes of one kind share."""
-
-    cores: int
-    sockets: int
-    threads_per_core: int
-    memory_mib: int
-    gpus: int
-    features: tuple[str, ...]
-
-
 def detect_slurm(name: str | None) -> Machine:
     """Describe the cluster that sinfo shows, under that name or its own. Slurm does not know NUMA
     domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
     partitions = _ask("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
-    kinds: dict[NodeKind, list[str]] = {}
+    kinds: dict[bytes, tuple[NodeGroup, list[str]]] = {}
     for line in _ask("scontrol", "show", "node", "--oneliner").splitlines():
         fields = _fields(line)
         if "NodeName" in fields and (not default or default in _words(fields, "Partitions")):
-            kinds.setdefault(_kind(fields), []).append(fields["NodeName"])
+            kind = _kind(fields)
+            key = msgspec.json.encode(kind)
+            kinds.setdefault(key, (kind, []))[1].append(fields["NodeName"])
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
     others = sorted({p.rstrip("*") for p in partitions} - {default})
@@ -54,7 +46,7 @@ def detect_slurm(name: str | None) -> Machine:
     return Machine(
         machine=name or _cluster_name(),
         about=about,
-        nodes=[_nodes(kind, names) for kind, names in kinds.items()],
+        nodes=[replace(kind, names=fold(names)) for kind, names in kinds.values()],
         scheduler="slurm",
         slurm=Slurm(partition=default),
         launcher=Launcher(kind="none" if own else "srun"),
@@ -86,10 +78,8 @@ def _ask(*command: str) -> str:
 def _fields(line: str) -> dict[str, str]:
     """Return KEY=VALUE of a node's line. The first of equal keys counts: a Reason at the end may
     hold more."""
-    fields: dict[str, str] = {}
-    for key, value in _FIELD.findall(line):
-        fields.setdefault(key, "" if value == "(null)" else value)
-    return fields
+    found = reversed(_FIELD.findall(line))
+    return {key: "" if value == "(null)" else value for key, value in found}
 
 
 def _words(fields: dict[str, str], key: str) -> list[str]:
@@ -101,14 +91,18 @@ def _number(fields: dict[str, str], key: str, least: int = 1) -> int:
     return max(least, int(text)) if text.isascii() and text.isdigit() else least
 
 
-def _kind(fields: dict[str, str]) -> NodeKind:
-    return NodeKind(
+def _kind(fields: dict[str, str]) -> NodeGroup:
+    """Return the node without its name."""
+    sockets = _number(fields, "Sockets")
+    return NodeGroup(
+        names="",
         cores=_cores(fields),
-        sockets=_number(fields, "Sockets"),
+        sockets=sockets,
+        numa_domains=sockets,
         threads_per_core=_number(fields, "ThreadsPerCore"),
-        memory_mib=_number(fields, "RealMemory", 0),
+        memory=f"{_number(fields, 'RealMemory', 0)}MiB",
         gpus=_gpus(fields.get("Gres", "")),
-        features=tuple(_words(fields, "AvailableFeatures")),
+        features=_words(fields, "AvailableFeatures"),
     )
 
 
@@ -126,19 +120,6 @@ def _gpus(gres: str) -> int:
     text = re.sub(r"\([^)]*\)", "", gres)
     found = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
     return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
-
-
-def _nodes(kind: NodeKind, names: Collection[str]) -> NodeGroup:
-    return NodeGroup(
-        names=fold(names),
-        cores=kind.cores,
-        sockets=kind.sockets,
-        numa_domains=kind.sockets,
-        threads_per_core=kind.threads_per_core,
-        memory=f"{kind.memory_mib}MiB",
-        gpus=kind.gpus,
-        features=list(kind.features),
-    )
 
 
 def _cluster_name() -> str:

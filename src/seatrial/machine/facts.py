@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from seatrial.lazy import nodeset
@@ -17,6 +18,10 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 _GROUP = re.compile(r"\[([^\]]*)\]")
 _SPAN = re.compile(r"([0-9]+)-([0-9]+)")
+_ROWS = re.compile(
+    r"([A-Za-z](?:[A-Za-z0-9._-]*[A-Za-z._-])?)"
+    r"\[([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\]"
+)
 
 
 class NodeFacts(NamedTuple):
@@ -30,30 +35,14 @@ class NodeFacts(NamedTuple):
         return [name for folded in self.sets for name in unfold(folded)]
 
 
-def facts_of(machine: Machine, features: Sequence[str] = ()) -> NodeFacts:
-    """Return the facts of all nodes that have the features. ``node.*`` describe the first kind; a
-    test for mixed nodes names a feature."""
-    return _facts(machine, _usable(machine, features))
-
-
-def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[NodeFacts]:
-    """Return the facts of the nodes that have the features, kind by kind."""
-    return [_facts(machine, [kind]) for kind in _usable(machine, features)]
-
-
-def _usable(machine: Machine, features: Sequence[str]) -> list[NodeGroup]:
-    return [kind for kind in machine.nodes if set(features) <= set(kind.features)]
-
-
-def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
+def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
+    """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
+    mixed nodes names a feature."""
     kind = usable[0] if usable else NodeGroup(names="", cores=1)
+    keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
     names: dict[str, Any] = {
-        "node.cores": kind.cores,
-        "node.sockets": kind.sockets,
-        "node.numa_domains": kind.numa_domains,
-        "node.threads_per_core": kind.threads_per_core,
+        **{f"node.{key}": getattr(kind, key) for key in keys},
         "node.memory_gib": bytes_of(kind.memory) / 2**30,
-        "node.gpus": kind.gpus,
         "machine.name": machine.machine,
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
     }
@@ -78,6 +67,8 @@ def unfold(names: str) -> tuple[str, ...]:
         found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
     elif _at_most(names) > MAX_NODES:
         raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
+    elif (rows := _ROWS.fullmatch(names)) and (numbers := _numbers(rows[2])):
+        return tuple([rows[1] + number for number in numbers])
     else:
         try:
             found = tuple(nodeset.NodeSet(names, resolver=None))
@@ -87,6 +78,20 @@ def unfold(names: str) -> tuple[str, ...]:
     for name in found or ("",):
         if not _NODE.fullmatch(name):
             raise ValueError(f"{names!r} is not a node set: a name {name!r}; write e.g. n[001-128]")
+    return found
+
+
+def _numbers(spans: str) -> list[str]:
+    """Return the numbers of spans such as ``001-128,200``; none if they differ in width or do not
+    ascend, which ClusterShell knows how to read."""
+    found: list[str] = []
+    width = len(spans.partition(",")[0].partition("-")[0])
+    for span in spans.split(","):
+        first, _, last = span.partition("-")
+        last = last or first
+        if len(first) != width or len(last) != width or last < first or found[-1:] >= [first]:
+            return []
+        found += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
     return found
 
 
@@ -107,14 +112,25 @@ def fold(names: Collection[str]) -> str:
         return next(iter(names))
     sets: list[str] = []  # ClusterShell reads n[1,2,3] eight times as fast as n1,n2,n3
     numbers: dict[str, list[str]] = {}
-    for name in sorted(names):
+    for name in sorted(set(names)):
         stem = name.rstrip("0123456789")
         if stem == name:
             sets.append(name)
         else:
             numbers.setdefault(stem, []).append(name[len(stem) :])
+    if not sets and len(numbers) == 1:
+        ((stem, digits),) = numbers.items()
+        if len(set(map(len, digits))) == 1:  # then ClusterShell, which takes a while, is not needed
+            return f"{stem}[{','.join(_spans(digits))}]"
     sets += [f"{stem}[{','.join(each)}]" for stem, each in numbers.items()]
     return str(nodeset.NodeSet(",".join(sets), resolver=None))
+
+
+def _spans(numbers: Iterable[str]) -> Iterator[str]:
+    """Yield the spans of ascending numbers of one width: ``001-128``, ``200``."""
+    for _, row in groupby(enumerate(numbers), lambda each: int(each[1]) - each[0]):
+        found = [number for _, number in row]
+        yield found[0] if len(found) == 1 else f"{found[0]}-{found[-1]}"
 
 
 def _at_most(names: str) -> int:

@@ -43,11 +43,14 @@ def detect_toolchains() -> dict[str, Toolchain]:
     for family, cc, cxx, fc in COMPILERS:
         if shutil.which(cc) is None:
             continue
+        # Debian's clang comes without the OpenMP runtime.
+        program = "int main(void) { return 0; }\n"
+        openmp = family != "clang" or _takes(program, cc, "-fopenmp", "-o", os.devnull)
         plain = Toolchain(
             cc=cc,
             cxx=cxx if shutil.which(cxx) else "",
             fc=fc if shutil.which(fc) else "",
-            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if _has_openmp(family, cc) else "",
+            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if openmp else "",
             version=_first_line(cc, "--version"),
         )
         for mpi in mpis:
@@ -57,31 +60,9 @@ def detect_toolchains() -> dict[str, Toolchain]:
     return toolchains
 
 
-def _has_openmp(family: str, cc: str) -> bool:
-    """Return True if a program with the OpenMP flag links. Debian's clang comes without the
-    runtime."""
-    if family != "clang":
-        return True
-    return _takes("int main(void) { return 0; }\n", cc, "-fopenmp", "-o", os.devnull)
-
-
-def _has_header(mpicc: str) -> bool:
-    """Return True if ``mpi.h`` is installed. Debian's MPI for running programs comes without it."""
-    return _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull)
-
-
 def _takes(program: str, *compiler: str) -> bool:
     """Return True if a compiler with these arguments accepts a C program."""
-    try:
-        done = subprocess.run(
-            [*compiler, "-x", "c", "-"],
-            input=program.encode(),
-            capture_output=True,
-            timeout=PATIENCE_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    return _output(*compiler, "-x", "c", "-", program=program) is not None
 
 
 def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
@@ -114,7 +95,8 @@ def _mpis_on(path: str) -> Iterator[Mpi]:
         ending = name.removeprefix("mpicc")
         flavour = _flavour(mpicc)
         mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
-        if flavour and mpirun and _has_header(mpicc):
+        # Debian's MPI for running programs comes without its header.
+        if flavour and mpirun and _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull):
             mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
             yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
 
@@ -134,10 +116,20 @@ def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
 
 
 def _first_line(*command: str) -> str:
+    return (_output(*command) or "").partition("\n")[0].strip()
+
+
+def _output(*command: str, program: str = "") -> str | None:
+    """Return the output of a command, given a program as input; None where it fails."""
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE_SECONDS, text=True, errors="replace"
+            command,
+            input=program,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+            text=True,
+            errors="replace",
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""
+        return None
+    return done.stdout if done.returncode == 0 else None

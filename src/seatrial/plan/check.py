@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from seatrial.documents import Faults, Spot
@@ -18,8 +18,8 @@ from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
     fits,
-    named_tests,
     only_evidence,
+    pattern_of,
     written_copies,
     written_shares,
 )
@@ -27,12 +27,9 @@ from seatrial.plan.load import Loaded, unread
 from seatrial.plan.model import (
     Component,
     ComponentTest,
-    Exclude,
     Plan,
-    Tell,
     Throttle,
     TimeSpan,
-    Watch,
 )
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
@@ -67,7 +64,11 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
     for i, span in enumerate(plan.outages):
         _span(span, machine, tests, spot.inside("outages", i))
     if plan.alerts is not None:
-        _tell(plan.alerts, spot.inside("alerts"))
+        at = spot.inside("alerts")
+        if not plan.alerts.command.strip():
+            at.fault("is empty", "command")
+        at.parsed(seconds, plan.alerts.per, "per")
+        at.parsed(seconds, plan.alerts.timeout, "timeout")
     if not plan.components:
         spot.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
@@ -136,17 +137,17 @@ def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
 
 def _of_kind(component: Component, at: Spot) -> None:
     """Check that a component has no keys that mean something only in components of another kind."""
-    for key, kind in _OF_KIND.items():
-        if component.kind != kind and at.given(key):
-            at.fault(f"is of kind {kind} alone; this is {component.kind}", key)
+    keys: list[tuple[tuple[str, ...], str]] = [((key,), kind) for key, kind in _OF_KIND.items()]
+    keys += [
+        (("tests", name, key), kind)
+        for name in component.parts
+        for key, kind in _PART_OF_KIND.items()
+    ]
+    for key, kind in keys:
+        if component.kind != kind and at.given(*key):
+            at.fault(f"is of kind {kind} alone; this is {component.kind}", *key)
     if component.kind == "sustained" and component.duration is None:
         at.fault("is missing; a sustained component needs it, e.g. 10d", "duration")
-    if isinstance(component.tests, dict):
-        for name in component.tests:
-            for key, kind in _PART_OF_KIND.items():
-                if component.kind != kind and at.given("tests", name, key):
-                    text = f"is of kind {kind} alone; this is {component.kind}"
-                    at.fault(text, "tests", name, key)
 
 
 # ---- quantities ---------------------------------------------------------------------------
@@ -158,20 +159,24 @@ def _quantities(component: Component, at: Spot) -> None:
     if component.stagger is not None:
         at.parsed(seconds, component.stagger.per, "stagger", "per")
     for i, throttle in enumerate(component.throttles):
-        _throttle(throttle, at.inside("throttles", i))
-    _exclude(component.exclude, at.inside("exclude"))
-    _watch(component.watch, at.inside("watch"))
-    if isinstance(component.tests, dict):
-        for name, part in component.tests.items():
-            _part(part, component.kind == "sustained", at.inside("tests", name))
-    for key, cap in (
-        ("machine", component.caps.machine),
-        ("per_target", component.caps.per_target),
-    ):
+        spot = at.inside("throttles", i)
+        spot.parsed(seconds, throttle.stale_after, "stale_after")
+        if throttle.low >= throttle.high:
+            spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+    exclude, watch, caps = component.exclude, component.watch, component.caps
+    at.parsed(seconds, exclude.within, "exclude", "within")
+    share = at.parsed(share_of, exclude.most, "exclude", "most")
+    if share is not None and share > 1:
+        at.fault(f"{exclude.most} is more than all nodes (100%)", "exclude", "most")
+    at.parsed(span_of, watch.short_for, "watch", "short_for")
+    at.parsed(span_of, watch.silent_for, "watch", "silent_for")
+    at.parsed(seconds, watch.again, "watch", "again")
+    for name, part in component.parts.items():
+        _part(part, component.kind == "sustained", at.inside("tests", name))
+    for key, cap in (("machine", caps.machine), ("per_target", caps.per_target)):
         if cap == 0 and at.given("caps", key):
-            at.fault(
-                f"0 lets no run start; give 1 or more, or remove {key} for no cap", "caps", key
-            )
+            text = f"0 lets no run start; give 1 or more, or remove {key} for no cap"
+            at.fault(text, "caps", key)
 
 
 def _sums(component: Component, at: Spot) -> None:
@@ -180,14 +185,20 @@ def _sums(component: Component, at: Spot) -> None:
     # unreadable entries could only increase the sum
     sure = at._replace(faulty=())
     shares = written_shares(component)
-    total = sum(shares.values())
-    if total > 1 + ROUNDING and max(shares.values()) <= 1:
-        each = " + ".join(f"{name} {100 * share:.4g} %" for name, share in shares.items() if share)
-        sure.fault(f"the shares add up to {100 * total:.4g} %: {each}", "tests")
+    text = too_large_sum(shares)
+    if text and max(shares.values()) <= 1:
+        sure.fault(text, "tests")
     cap, copies = component.caps.machine, written_copies(component)
     if cap and copies > cap:
         text = f"{cap} is less than all copies together, {copies}"
         sure.fault(text, "caps", "machine")
+
+
+def too_large_sum(shares: Mapping[str, float]) -> str:
+    """Return how far shares add up to more than the machine; "" if they do not."""
+    total = sum(shares.values())
+    each = " + ".join(f"{name} {100 * share:.4g} %" for name, share in shares.items() if share)
+    return f"the shares add up to {100 * total:.4g} %: {each}" if total > 1 + ROUNDING else ""
 
 
 def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
@@ -211,32 +222,6 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
         at.fault("give a weight or a share, not both", "weight")
 
 
-def _throttle(throttle: Throttle, at: Spot) -> None:
-    at.parsed(seconds, throttle.stale_after, "stale_after")
-    if throttle.low >= throttle.high:
-        at.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
-
-
-def _exclude(exclude: Exclude, at: Spot) -> None:
-    at.parsed(seconds, exclude.within, "within")
-    share = at.parsed(share_of, exclude.most, "most")
-    if share is not None and share > 1:
-        at.fault(f"{exclude.most} is more than all nodes (100%)", "most")
-
-
-def _watch(watch: Watch, at: Spot) -> None:
-    at.parsed(span_of, watch.short_for, "short_for")
-    at.parsed(span_of, watch.silent_for, "silent_for")
-    at.parsed(seconds, watch.again, "again")
-
-
-def _tell(tell: Tell, at: Spot) -> None:
-    if not tell.command.strip():
-        at.fault("is empty", "command")
-    at.parsed(seconds, tell.per, "per")
-    at.parsed(seconds, tell.timeout, "timeout")
-
-
 def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
     start = at.parsed(moment_of, span.start, "from")
     end = at.parsed(moment_of, span.end, "to")
@@ -247,7 +232,9 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
         elif end.seconds <= start.seconds:
             at.fault(f"{span.end} is not after from, {span.start}", "to")
     _nodes(span.nodes, machine, at.inside("nodes"))
-    _patterns(span.tests, tests, at.inside("tests"))
+    for i, pattern in enumerate(span.tests):
+        if tests and not any(fits([pattern], name) for name in tests):
+            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", "tests", i)
 
 
 # ---- what there is ------------------------------------------------------------------------
@@ -255,33 +242,23 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
 
 def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
     """Check that a node set names nodes of the machine only."""
-    if not names:
-        return
-    try:
-        named = unfold(names)
-    except ValueError as error:
-        at.fault(str(error))
-        return
+    named: Iterable[str] = ()
+    if names:
+        named = at.parsed(unfold, names) or ()
     other = sorted(set(named) - set(node_names(machine))) if machine else []
     if machine and other:
         at.fault(f"{other[0]} is not a node of {machine.machine}")
 
 
-def _patterns(patterns: Iterable[str], tests: Sequence[str], at: Spot) -> None:
-    """Check that each name or pattern matches a test. Nothing is reported if there is no test at
-    all."""
-    for i, pattern in enumerate(patterns):
-        if tests and not any(fits([pattern], name) for name in tests):
-            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", i)
-
-
 def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
-    _file_system(component.file_system, machine, at.inside("file_system"))
-    used = {component.file_system}
-    if isinstance(component.tests, dict):
-        for name, part in component.tests.items():
-            _file_system(part.file_system, machine, at.inside("tests", name, "file_system"))
-            used.add(part.file_system)
+    file_systems: dict[tuple[str, ...], str] = {("file_system",): component.file_system}
+    file_systems |= {
+        ("tests", name, "file_system"): part.file_system for name, part in component.parts.items()
+    }
+    for key, name in file_systems.items():
+        if name:
+            _there("file system", name, machine.file_systems, machine, at, *key)
+    used = set(file_systems.values())
     targets = [
         target.name
         for name in sorted(used & set(machine.file_systems))
@@ -289,15 +266,20 @@ def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
     ]
     _targets(component, targets, at)
     for i, throttle in enumerate(component.throttles):
-        if throttle.gauge not in machine.gauges:
-            text = f"{machine.machine} has no gauge {throttle.gauge!r}; it has "
-            at.fault(text + listed(machine.gauges), "throttles", i, "gauge")
-        else:
+        _there("gauge", throttle.gauge, machine.gauges, machine, at, "throttles", i, "gauge")
+        if throttle.gauge in machine.gauges:
             _fresh(throttle, machine.gauges[throttle.gauge], at.inside("throttles", i))
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
-            text = f"{machine.machine} has no toolchain {pattern!r}; it has "
-            at.fault(text + listed(machine.toolchains), "toolchains", i)
+            _there("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
+
+
+def _there(
+    kind: str, name: str, known: Iterable[str], machine: Machine, at: Spot, *key: str | int
+) -> None:
+    """Check that the machine has what is named."""
+    if name not in known:
+        at.fault(f"{machine.machine} has no {kind} {name!r}; it has {listed(known)}", *key)
 
 
 def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
@@ -311,12 +293,6 @@ def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
         text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
         text += f"to the next: its every and timeout are {show_seconds(longest)} together; "
         at.fault(f"{text}give that or more, or read it more often", "stale_after")
-
-
-def _file_system(name: str, machine: Machine, at: Spot) -> None:
-    if name and name not in machine.file_systems:
-        text = f"{machine.machine} has no file system {name!r}; it has "
-        at.fault(text + listed(machine.file_systems))
 
 
 def _targets(component: Component, targets: list[str], at: Spot) -> None:
@@ -338,9 +314,14 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     """Check the tests that are named. ``partly``: some suites are missing."""
     for i, pattern in enumerate(component.tests):
         key: str | int = pattern if isinstance(component.tests, dict) else i
-        if suite.nodes and not named_tests(component, pattern, suite.nodes):
+        named = any(pattern_of(component, name) == pattern for name in suite.nodes)
+        if suite.nodes and not named:
             _unknown_test(component, pattern, suite, at.inside("tests", key), partly)
-    _select(component, at)
+    try:
+        if component.select.strip():
+            compile_keyword(component.select)
+    except UsageError as error:
+        at.fault(str(error), "select")
     if not suite.nodes:
         if not partly and not only_evidence(component):
             at.fault("has no suites; give suites to it, or to the plan", "component")
@@ -353,21 +334,11 @@ def _unknown_test(component: Component, pattern: str, suite: Suite, at: Spot, pa
     tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
     near = suggest(pattern, suite.nodes, cutoff=0.8)
     taken = any(fits([pattern], name) for name in suite.nodes)
-    if partly and (taken or not near):
-        return
-    if partly:
+    if not partly:
+        why = "about tests of entries above it only" if taken else "not a test here"
+        at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
+    elif near and not taken:
         at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
-        return
-    why = "about tests of entries above it only" if taken else "not a test here"
-    at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
-
-
-def _select(component: Component, at: Spot) -> None:
-    try:
-        if component.select.strip():
-            compile_keyword(component.select)
-    except UsageError as error:
-        at.fault(str(error), "select")
 
 
 def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> None:

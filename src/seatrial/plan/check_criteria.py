@@ -46,16 +46,12 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
         if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
             spot.fault(text, "criterion")
-        _metric(criterion, spot)
+        if criterion.criterion == "figure_of_merit" and not criterion.metric:
+            spot.fault("figure_of_merit needs it; name the metric", "metric")
+        if criterion.metric and criterion.criterion not in _OF_A_METRIC:
+            spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
         if suite is not None:
             _tests(component, criterion, suite, spot)
-
-
-def _metric(criterion: Criterion, spot: Spot) -> None:
-    if criterion.criterion == "figure_of_merit" and not criterion.metric:
-        spot.fault("figure_of_merit needs it; name the metric", "metric")
-    if criterion.metric and criterion.criterion not in _OF_A_METRIC:
-        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
 
 
 def _bounds(criterion: Criterion, spot: Spot) -> None:
@@ -87,14 +83,8 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
             spot.fault(f"{pattern!r} is not a test of this component; it has {listed}", "tests", i)
     if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
-    known: set[str] = set()
-    for name in chosen:
-        if fits(criterion.tests, name):
-            figures = figure_names(suite.tests[name])
-            if figures is None:
-                return  # the figures of a function are known only after a run
-            known |= figures
-    if chosen and criterion.metric not in known:
+    known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
+    if chosen and known is not None and criterion.metric not in known:
         listed = ", ".join(sorted(known)) or "none"
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")

@@ -15,16 +15,16 @@ from typing import NamedTuple
 from seatrial.documents import Spot
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
-from seatrial.plan.check import ROUNDING, listed
+from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.model import Component, ComponentTest, Deck
 from seatrial.plan.policy import (
     bytes_of_deck,
     bytes_on_targets,
     claim_of,
-    largest_of,
     relative_weight,
     safe_load_of,
+    targets_of,
     width_of_machine,
     widths_of,
 )
@@ -38,16 +38,14 @@ _TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 
 class ComponentInPhase(NamedTuple):
-    """A component in a phase: its tests that have cases, how each takes part, the nodes of the
-    largest case of each, and the machine; the width of the widest case of each and the width of the
-    machine, in nodes or in cores of a host without a scheduler; and the tests with exclusive
-    nodes."""
+    """A component in a phase: its tests that have cases, how each takes part, and the machine; the
+    width of the widest case of each and the width of the machine, in nodes or in cores of a host
+    without a scheduler; and the tests with exclusive nodes."""
 
     component: Component
     machine: Machine
     tests: dict[str, Test]
     parts: dict[str, ComponentTest]
-    largest: dict[str, int]
     widths: dict[str, int]
     whole: int
     exclusive: frozenset[str]
@@ -77,14 +75,13 @@ def check_mix(
 ) -> None:
     """Add the faults of a component in a phase. ``tests``: those that it runs and that have no
     fault of their own."""
-    largest = largest_of(expansion.cases)
+    widths = widths_of(expansion.cases, machine)
     running = ComponentInPhase(
         component,
         machine,
-        {name: tests[name] for name in largest if name in tests},
-        {name: part_of(component, name) or ComponentTest() for name in largest},
-        largest,
-        widths_of(expansion.cases, machine),
+        {name: tests[name] for name in widths if name in tests},
+        {name: part_of(component, name) or ComponentTest() for name in widths},
+        widths,
         width_of_machine(machine),
         frozenset(case.test for case in expansion.cases if case.exclusive),
         f" in phase {phase}" if phase else "",
@@ -99,7 +96,7 @@ def check_mix(
     for name in running.tests:
         _deck(running, name)
         _opens(running, name)
-    for name in sorted({running.file_system(test) for test in largest}):
+    for name in sorted({running.file_system(test) for test in widths}):
         if name in machine.file_systems:
             _on_file_system(running, name, machine.file_systems[name])
 
@@ -110,9 +107,9 @@ def _without_case(
     """Report the tests that are named and have no case. Without names, the tests that can run
     do."""
     why = {_test_of(what): reason for what, reason in expansion.skipped}
-    left = [name for name in tests if name not in running.largest]
+    left = [name for name in tests if name not in running.parts]
     if not running.component.tests:
-        if tests and not running.largest:
+        if tests and not running.parts:
             reasons = "; ".join(f"{name} {why[name]}" for name in left if name in why)
             text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
             running.at.fault(text, "component")
@@ -120,7 +117,7 @@ def _without_case(
     for name in left:
         if name in why:
             running.spot(name).fault(f"{name} {why[name]}{running.where}")
-    patterns = {pattern_of(running.component, name) for name in running.largest}
+    patterns = {pattern_of(running.component, name) for name in running.parts}
     for name in left:
         if name not in why and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
@@ -159,10 +156,10 @@ def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
         duration = 0.0 if written is None else seconds(written)
     except ValueError:  # reported where it is read
         return
-    longest: dict[str, float] = {}
+    too_long: dict[str, float] = {}
     for case in expansion.cases:
-        longest[case.test] = max(case.walltime, longest.get(case.test, 0))
-    too_long = {name: time for name, time in longest.items() if duration and time > duration}
+        if 0 < duration < case.walltime:
+            too_long[case.test] = max(case.walltime, too_long.get(case.test, 0))
     if too_long:
         each = listed(f"{name} {show_seconds(time)}" for name, time in too_long.items())
         text = f"{written} is shorter than a run may take: {each}; give more, or leave them out"
@@ -193,13 +190,10 @@ def _shares(running: ComponentInPhase) -> None:
         shares = {name: share_of(part.share) for name, part in running.parts.items()}
     except ValueError:  # reported where it is read
         return
-    if sum(written_shares(running.component).values()) > 1 + ROUNDING:  # reported there too
+    if too_large_sum(written_shares(running.component)):  # reported there too
         return
-    total = sum(shares.values())
-    if total > 1 + ROUNDING:
-        each = [f"{name} {100 * share:.4g} %" for name, share in shares.items() if share]
-        listed = " + ".join(each)
-        running.at.fault(f"the shares add up to {100 * total:.4g} %: {listed}", "tests")
+    if text := too_large_sum(shares):
+        running.at.fault(text, "tests")
         return
     claimed = sum(
         claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
@@ -237,8 +231,7 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
     if system.runs and copies > system.runs:
         text = f"{copies} copies work on {name}, on which the machine's file allows {system.runs}"
         running.at.fault(text, "tests")
-    wanted = running.component.targets
-    targets = [each for each in system.metadata_targets if not wanted or each.name in wanted]
+    targets = targets_of(running.component, system)
     if system.targets and not targets:
         text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
@@ -264,13 +257,11 @@ def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) 
     """Return the bytes of the copies on the targets of a file system, as far as the sources
     exist."""
     decks = [
-        (part.deck, running.tests[test].folder)
-        for test, part in running.parts.items()
-        if test in running.tests and running.file_system(test) == name
+        (running.parts[test].deck, each.folder)
+        for test, each in running.tests.items()
+        if running.file_system(test) == name
     ]
-    wanted = running.component.targets
-    targets = [each for each in system.metadata_targets if not wanted or each.name in wanted]
-    return bytes_on_targets(decks, len(targets))
+    return bytes_on_targets(decks, len(targets_of(running.component, system)))
 
 
 def _deck(running: ComponentInPhase, name: str) -> None:

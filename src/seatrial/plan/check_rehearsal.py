@@ -57,13 +57,8 @@ def _elapsed(elapsed: ElapsedModel, spot: Spot) -> None:
 
 
 def _figures(behaviour: Behaviour, tests: Sequence[Test], spot: Spot) -> None:
-    known: set[str] = set()
-    for test in tests:
-        names = figure_names(test)
-        if names is None:
-            return
-        known |= names
+    known = figure_names(tests)
     for name in behaviour.figures:
-        if tests and name not in known:
+        if tests and known is not None and name not in known:
             listed = ", ".join(sorted(known)) or "none"
             spot.fault(f"no such metric; its tests have {listed}", "figures", name)

@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from seatrial.plan.model import Component, ComponentTest
 from seatrial.units import share_of
 
-_USUAL = ComponentTest()
-
 
 def pattern_of(component: Component, test: str) -> str | None:
     """Return the entry of the component's ``tests`` that matches a test: its own name, else the
@@ -26,9 +24,7 @@ def pattern_of(component: Component, test: str) -> str | None:
 def part_of(component: Component, test: str) -> ComponentTest | None:
     """Return how a test takes part in a component; None if it does not."""
     pattern = pattern_of(component, test)
-    if pattern is None:
-        return None
-    return component.tests[pattern] if isinstance(component.tests, dict) and pattern else _USUAL
+    return None if pattern is None else component.parts.get(pattern, ComponentTest())
 
 
 def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
@@ -49,24 +45,17 @@ def fits(patterns: Iterable[str], test: str) -> bool:
     return not wanted or any(test == each or fnmatchcase(test, each) for each in wanted)
 
 
-def named_tests(component: Component, pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the tests that take part by this entry of the component's ``tests``."""
-    return [name for name in names if pattern_of(component, name) == pattern]
-
-
 def written_shares(component: Component) -> dict[str, float]:
     """Return the share that each entry of the component's ``tests`` asks for, if it asks for
     one."""
     shares = {}
-    if isinstance(component.tests, dict):
-        for name, part in component.tests.items():
-            with contextlib.suppress(ValueError):
-                shares[name] = share_of(part.share)
+    for name, part in component.parts.items():
+        with contextlib.suppress(ValueError):
+            shares[name] = share_of(part.share)
     return shares
 
 
 def written_copies(component: Component) -> int:
     """Return the copies that each entry of the component's ``tests`` asks for, a pattern's for one
     test."""
-    parts = component.tests.values() if isinstance(component.tests, dict) else ()
-    return sum(part.copies for part in parts)
+    return sum(part.copies for part in component.parts.values())

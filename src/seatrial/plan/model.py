@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
-from seatrial.file_model import Duration, FileModel, Scalar, Share
+from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 
 Cause = Literal[
     "node failure",
@@ -36,26 +36,24 @@ CriterionName = Literal[
     "figure_of_merit",
     "accepted_runs",
 ]
-Moment = Annotated[
-    Duration | str, Meta(description="time since the trial began, or 2026-05-01T08:00Z")
-]
+Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
 class Phase(FileModel, frozen=True):
     """A stage of the installation. The machine may grow from one to the next."""
 
-    phase: Annotated[str, Meta(description="name of the phase")]
-    nodes: Annotated[str, Meta(description="its nodes; default: all of the machine")] = ""
+    phase: Annotated[str, doc("name of the phase")]
+    nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
     about: str = ""
 
 
 class Evidence(FileModel, frozen=True):
     """A document that shows what no run of Seatrial can show, such as a vendor's report."""
 
-    document: Annotated[str, Meta(description="path, relative to the plan")]
-    sha256: Annotated[str, Meta(description="checksum of the document, in hex")]
-    signed_by: Annotated[str, Meta(description="who signed it")]
-    signed_on: Annotated[str, Meta(description="when: a date, 2026-05-01")]
+    document: Annotated[str, doc("path, relative to the plan")]
+    sha256: Annotated[str, doc("checksum of the document, in hex")]
+    signed_by: Annotated[str, doc("who signed it")]
+    signed_on: Annotated[str, doc("when: a date, 2026-05-01")]
     about: str = ""
 
 
@@ -63,34 +61,32 @@ class Waiver(FileModel, frozen=True):
     """Criteria that both sides agreed not to count against the machine."""
 
     reason: str
-    by: Annotated[str, Meta(description="who agreed")]
-    on: Annotated[str, Meta(description="when: a date, 2026-05-01")]
-    criteria: Annotated[
-        list[CriterionName], Meta(description="the criteria; none: the whole component")
-    ] = []
+    by: Annotated[str, doc("who agreed")]
+    on: Annotated[str, doc("when: a date, 2026-05-01")]
+    criteria: Annotated[list[CriterionName], doc("the criteria; none: the whole component")] = []
 
 
 class Criterion(FileModel, frozen=True):
     """One condition for acceptance, with one bound or two. docs/criteria.md has its formula."""
 
     criterion: CriterionName
-    at_least: Annotated[Share | Duration | None, Meta(description="lower bound")] = None
-    at_most: Annotated[Share | Duration | None, Meta(description="upper bound")] = None
+    at_least: Annotated[Share | Duration | None, doc("lower bound")] = None
+    at_most: Annotated[Share | Duration | None, doc("upper bound")] = None
     tests: Annotated[
-        list[str], Meta(description="names or patterns of tests; default: all of the component")
+        list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
-    metric: Annotated[str, Meta(description="metric of figure_of_merit or slowdown")] = ""
+    metric: Annotated[str, doc("metric of figure_of_merit or slowdown")] = ""
 
 
 class Exclude(FileModel, frozen=True):
     """When a node gets no more runs of the trial."""
 
-    after: Annotated[int, Meta(description="failures there; 0: never", ge=0)] = 3
-    within: Annotated[Duration, Meta(description="time in which they are counted")] = "24h"
-    most: Annotated[Share, Meta(description="maximum share of the nodes")] = "5%"
+    after: Annotated[int, doc("failures there; 0: never", ge=0)] = 3
+    within: Annotated[Duration, doc("time in which they are counted")] = "24h"
+    most: Annotated[Share, doc("maximum share of the nodes")] = "5%"
     causes: Annotated[
         list[Cause],
-        Meta(description="failures held against nodes; default: node failure, hung, timeout"),
+        doc("failures held against nodes; default: node failure, hung, timeout"),
     ] = []
 
 
@@ -99,83 +95,77 @@ class Retry(FileModel, frozen=True):
 
     answers: Annotated[
         dict[Cause, Answer],
-        Meta(
-            description="again, elsewhere (on other nodes) or never",
+        doc(
+            "again, elsewhere (on other nodes) or never",
             extra_json_schema={"propertyNames": {"enum": list(get_args(Cause))}},
         ),
     ] = {}
-    attempts: Annotated[int, Meta(description="maximum attempts of a run", ge=1)] = 3
+    attempts: Annotated[int, doc("maximum attempts of a run", ge=1)] = 3
     stop_after: Annotated[
-        int, Meta(description="consecutive wrong answers that stop the test; 0: never", ge=0)
+        int, doc("consecutive wrong answers that stop the test; 0: never", ge=0)
     ] = 3
 
 
 class Deck(FileModel, frozen=True):
     """The input of a test, and how its runs get it."""
 
-    source: Annotated[str, Meta(description="file or folder, relative to the test's folder")]
+    source: Annotated[str, doc("file or folder, relative to the test's folder")]
     how: Annotated[
         Literal["shared", "per_target", "per_run"],
-        Meta(description="one for all, a copy on each metadata target, or a copy for each run"),
+        doc("one for all, a copy on each metadata target, or a copy for each run"),
     ] = "shared"
-    name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
+    name: Annotated[str, doc("name in the run directory; default: its own")] = ""
 
 
 class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
-    copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
-    weight: Annotated[float, Meta(description="its relative part of the node-hours", ge=0)] = 0
-    share: Annotated[Share, Meta(description="its share of the node-hours, such as 25%")] = 0
+    copies: Annotated[int, doc("copies kept in flight", ge=0)] = 0
+    weight: Annotated[float, doc("its relative part of the node-hours", ge=0)] = 0
+    share: Annotated[Share, doc("its share of the node-hours, such as 25%")] = 0
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="maximum copies in flight; default: no cap"),
+        doc("maximum copies in flight; default: no cap"),
     ] = None
-    fill: Annotated[bool, Meta(description="it has no claim and runs on idle nodes")] = False
-    io: Annotated[Weight, Meta(description="weight of its I/O")] = "normal"
-    opens: Annotated[float, Meta(description="files that a run holds open", ge=0)] = 0
-    file_system: Annotated[str, Meta(description="its file system; default: the component's")] = ""
+    fill: Annotated[bool, doc("it has no claim and runs on idle nodes")] = False
+    io: Annotated[Weight, doc("weight of its I/O")] = "normal"
+    opens: Annotated[float, doc("files that a run holds open", ge=0)] = 0
+    file_system: Annotated[str, doc("its file system; default: the component's")] = ""
     deck: Deck | None = None
-    retry: Annotated[Retry | None, Meta(description="default: the component's")] = None
+    retry: Annotated[Retry | None, doc("default: the component's")] = None
     quiet_for: Annotated[
-        Duration | int, Meta(description="time without output after which a run is hung; 0: never")
+        Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0
-    quiet_answer: Annotated[Literal["end", "tell"], Meta(description="reaction to a hung run")] = (
-        "end"
-    )
-    alone: Annotated[int, Meta(description="runs alone (isolated_then_full)", ge=1)] = 3
-    full: Annotated[int, Meta(description="waves at full machine", ge=1)] = 1
+    quiet_answer: Annotated[Literal["end", "tell"], doc("reaction to a hung run")] = "end"
+    alone: Annotated[int, doc("runs alone (isolated_then_full)", ge=1)] = 3
+    full: Annotated[int, doc("waves at full machine", ge=1)] = 1
 
 
 class Cap(FileModel, frozen=True):
     """Maximum runs in flight, unless a test sets a lower one."""
 
-    machine: Annotated[int, Meta(description="of the component; default: no cap", ge=0)] = 0
-    per_target: Annotated[
-        int, Meta(description="on each metadata target; default: no cap", ge=0)
-    ] = 0
-    safe_load: Annotated[bool, Meta(description="keep the load of targets below safe_load")] = True
+    machine: Annotated[int, doc("of the component; default: no cap", ge=0)] = 0
+    per_target: Annotated[int, doc("on each metadata target; default: no cap", ge=0)] = 0
+    safe_load: Annotated[bool, doc("keep the load of targets below safe_load")] = True
 
 
 class Stagger(FileModel, frozen=True):
     """Spreads the starts of tests over time, except those with light I/O."""
 
-    starts: Annotated[int, Meta(description="starts at once", ge=1)]
-    per: Annotated[Duration, Meta(description="time until as many may follow")]
+    starts: Annotated[int, doc("starts at once", ge=1)]
+    per: Annotated[Duration, doc("time until as many may follow")]
 
 
 class Throttle(FileModel, frozen=True):
     """Holds back starts of tests whose I/O is not light, by a gauge."""
 
-    gauge: Annotated[str, Meta(description="a gauge of the machine")]
-    high: Annotated[float, Meta(description="starts are held back above it")]
-    low: Annotated[float, Meta(description="starts continue below it")]
-    on_failure: Annotated[
-        Literal["open", "closed"], Meta(description="assumed state while the gauge fails")
-    ] = "closed"
-    stale_after: Annotated[
-        Duration, Meta(description="time without a reading that counts as failure")
-    ] = "5m"
+    gauge: Annotated[str, doc("a gauge of the machine")]
+    high: Annotated[float, doc("starts are held back above it")]
+    low: Annotated[float, doc("starts continue below it")]
+    on_failure: Annotated[Literal["open", "closed"], doc("assumed state while the gauge fails")] = (
+        "closed"
+    )
+    stale_after: Annotated[Duration, doc("time without a reading that counts as failure")] = "5m"
 
 
 class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
@@ -184,68 +174,58 @@ class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
     start: Moment
     end: Moment
     why: str = ""
-    nodes: Annotated[str, Meta(description="its nodes; default: all")] = ""
-    tests: Annotated[list[str], Meta(description="its tests; default: all")] = []
+    nodes: Annotated[str, doc("its nodes; default: all")] = ""
+    tests: Annotated[list[str], doc("its tests; default: all")] = []
 
 
 class Watch(FileModel, frozen=True):
     """When people are alerted. 0 means never."""
 
-    short_for: Annotated[
-        Duration | int, Meta(description="alert if a test has too few in flight")
-    ] = "10m"
-    silent_for: Annotated[Duration | int, Meta(description="alert if nothing happens")] = "30m"
-    wait_factor: Annotated[
-        float, Meta(description="alert if a run waits so many times the usual", ge=0)
-    ] = 5
-    again: Annotated[Duration, Meta(description="time until the same alert is repeated")] = "1h"
+    short_for: Annotated[Duration | int, doc("alert if a test has too few in flight")] = "10m"
+    silent_for: Annotated[Duration | int, doc("alert if nothing happens")] = "30m"
+    wait_factor: Annotated[float, doc("alert if a run waits so many times the usual", ge=0)] = 5
+    again: Annotated[Duration, doc("time until the same alert is repeated")] = "1h"
 
 
 class Tell(FileModel, frozen=True):
     """How alerts reach people."""
 
-    command: Annotated[str, Meta(description="bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
-    at_most: Annotated[int, Meta(description="maximum runs of the command", ge=1)] = 6
-    per: Annotated[Duration, Meta(description="within this time")] = "1h"
-    timeout: Annotated[Duration, Meta(description="maximum time of the command")] = "30s"
+    command: Annotated[str, doc("bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
+    at_most: Annotated[int, doc("maximum runs of the command", ge=1)] = 6
+    per: Annotated[Duration, doc("within this time")] = "1h"
+    timeout: Annotated[Duration, doc("maximum time of the command")] = "30s"
 
 
 class Component(FileModel, frozen=True):
     """A part of the acceptance: what runs, by which policy, and the criteria that decide it."""
 
-    component: Annotated[str, Meta(description="name of the component")]
+    component: Annotated[str, doc("name of the component")]
     kind: Kind = "once"
     about: str = ""
-    phases: Annotated[list[str], Meta(description="its phases; default: all")] = []
-    suites: Annotated[list[str], Meta(description="suites; default: the plan's")] = []
+    phases: Annotated[list[str], doc("its phases; default: all")] = []
+    suites: Annotated[list[str], doc("suites; default: the plan's")] = []
     tests: Annotated[
         list[str] | dict[str, ComponentTest],
-        Meta(description="names or patterns of tests, with how they take part"),
+        doc("names or patterns of tests, with how they take part"),
     ] = []
-    select: Annotated[str, Meta(description="only cases that match, as -k does")] = ""
-    toolchains: Annotated[list[str], Meta(description="only these; default: the first")] = []
+    select: Annotated[str, doc("only cases that match, as -k does")] = ""
+    toolchains: Annotated[list[str], doc("only these; default: the first")] = []
     settings: Annotated[
-        dict[str, Scalar | list[Scalar]], Meta(description="values for parameters, as --set does")
+        dict[str, Scalar | list[Scalar]], doc("values for parameters, as --set does")
     ] = {}
-    repeat: Annotated[int, Meta(description="runs of each case (once); 0: the test's", ge=0)] = 0
-    duration: Annotated[Duration | None, Meta(description="time of a sustained component")] = None
+    repeat: Annotated[int, doc("runs of each case (once); 0: the test's", ge=0)] = 0
+    duration: Annotated[Duration | None, doc("time of a sustained component")] = None
     reserve: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="runs that wait at the scheduler; default: one a test"),
+        doc("runs that wait at the scheduler; default: one a test"),
     ] = None
-    file_system: Annotated[
-        str, Meta(description="file system of the runs; default: the trial's")
-    ] = ""
-    placement: Annotated[Placement, Meta(description="how metadata targets are chosen")] = (
-        "round_robin"
-    )
-    targets: Annotated[
-        list[str], Meta(description="only these metadata targets; default: all")
-    ] = []
+    file_system: Annotated[str, doc("file system of the runs; default: the trial's")] = ""
+    placement: Annotated[Placement, doc("how metadata targets are chosen")] = "round_robin"
+    targets: Annotated[list[str], doc("only these metadata targets; default: all")] = []
     caps: Cap = Cap()
     stagger: Stagger | None = None
     throttles: list[Throttle] = []
-    blackouts: Annotated[list[TimeSpan], Meta(description="times without starts")] = []
+    blackouts: Annotated[list[TimeSpan], doc("times without starts")] = []
     retry: Retry = Retry()
     exclude: Exclude = Exclude()
     watch: Watch = Watch()
@@ -253,14 +233,19 @@ class Component(FileModel, frozen=True):
     evidence: list[Evidence] = []
     waivers: list[Waiver] = []
 
+    @property
+    def parts(self) -> dict[str, ComponentTest]:
+        """How the tests take part, by name or pattern; empty if ``tests`` has names alone."""
+        return self.tests if isinstance(self.tests, dict) else {}
+
 
 class ElapsedModel(FileModel, frozen=True):
     """A distribution of elapsed times: mean and spread, or the times of measured runs."""
 
-    mean: Annotated[Duration | None, Meta(description="mean elapsed time")] = None
-    sd: Annotated[Duration | int, Meta(description="standard deviation")] = 0
-    values: Annotated[list[Duration], Meta(description="elapsed times to sample")] = []
-    trial: Annotated[str, Meta(description="a trial of the store to sample")] = ""
+    mean: Annotated[Duration | None, doc("mean elapsed time")] = None
+    sd: Annotated[Duration | int, doc("standard deviation")] = 0
+    values: Annotated[list[Duration], doc("elapsed times to sample")] = []
+    trial: Annotated[str, doc("a trial of the store to sample")] = ""
 
 
 class ModelledMetric(FileModel, frozen=True):
@@ -273,41 +258,39 @@ class ModelledMetric(FileModel, frozen=True):
 class Behaviour(FileModel, frozen=True):
     """How runs of a test turn out in a rehearsal."""
 
-    elapsed: Annotated[Duration | ElapsedModel, Meta(description="elapsed time, or a distribution")]
-    build: Annotated[Duration | int, Meta(description="time of its build")] = 0
-    wrong: Annotated[Share, Meta(description="share of runs with a wrong answer")] = 0
-    fails: Annotated[Share, Meta(description="share of runs that fail early")] = 0
-    hangs: Annotated[Share, Meta(description="share of runs that hang")] = 0
+    elapsed: Annotated[Duration | ElapsedModel, doc("elapsed time, or a distribution")]
+    build: Annotated[Duration | int, doc("time of its build")] = 0
+    wrong: Annotated[Share, doc("share of runs with a wrong answer")] = 0
+    fails: Annotated[Share, doc("share of runs that fail early")] = 0
+    hangs: Annotated[Share, doc("share of runs that hang")] = 0
     keeps: Annotated[
         Duration | Literal["walltime"] | int,
-        Meta(description="time that a job keeps its nodes after its test"),
+        doc("time that a job keeps its nodes after its test"),
     ] = 0
-    metadata: Annotated[Share, Meta(description="share of its time spent on metadata")] = 0
-    objects: Annotated[Share, Meta(description="share of its time spent on data")] = 0
-    bandwidth: Annotated[float, Meta(description="GB/s that a run asks for", ge=0)] = 0
-    figures: Annotated[dict[str, ModelledMetric], Meta(description="metrics, by name")] = {}
+    metadata: Annotated[Share, doc("share of its time spent on metadata")] = 0
+    objects: Annotated[Share, doc("share of its time spent on data")] = 0
+    bandwidth: Annotated[float, doc("GB/s that a run asks for", ge=0)] = 0
+    figures: Annotated[dict[str, ModelledMetric], doc("metrics, by name")] = {}
 
 
 class Rehearsal(FileModel, frozen=True):
     """What a rehearsal of the plan assumes, in addition to the machine's file."""
 
     tests: Annotated[
-        dict[str, Behaviour], Meta(description="names or patterns of tests; the first that fits")
+        dict[str, Behaviour], doc("names or patterns of tests; the first that fits")
     ] = {}
-    assumed: Annotated[list[str], Meta(description="assumptions, in words")] = []
+    assumed: Annotated[list[str], doc("assumptions, in words")] = []
 
 
 class Plan(FileModel, frozen=True):
     """A ``plan.yaml``."""
 
-    plan: Annotated[str, Meta(description="name of the plan")]
+    plan: Annotated[str, doc("name of the plan")]
     components: list[Component]
-    machine: Annotated[str, Meta(description="machine, by name or file; default: this host")] = ""
+    machine: Annotated[str, doc("machine, by name or file; default: this host")] = ""
     about: str = ""
-    suites: Annotated[list[str], Meta(description="folders of tests, relative to the plan")] = []
+    suites: Annotated[list[str], doc("folders of tests, relative to the plan")] = []
     phases: list[Phase] = []
-    outages: Annotated[
-        list[TimeSpan], Meta(description="planned outages; criteria ignore them")
-    ] = []
+    outages: Annotated[list[TimeSpan], doc("planned outages; criteria ignore them")] = []
     alerts: Tell | None = None
     rehearsal: Rehearsal = Rehearsal()

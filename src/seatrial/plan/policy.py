@@ -12,12 +12,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import FileSystem, Machine
+from seatrial.machine.model import FileSystem, Machine, MetadataTarget
 from seatrial.plan.component_tests import fits, part_of
-from seatrial.plan.model import Component, ComponentTest, Deck, Plan, Retry, TimeSpan
+from seatrial.plan.model import Component, ComponentTest, Deck, Plan, TimeSpan
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import kept
 from seatrial.suite.model import Case, Test
@@ -50,13 +52,13 @@ def policy_of(
     names = list(dict.fromkeys(case.test for case in cases))
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or ComponentTest() for name in names}
-    nodes = len(node_names(machine))
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [
         _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
     ]
-    targets = targets_of(component, machine, [entry.file_system for entry in entries])
+    file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
+    stagger, exclude, watch = component.stagger, component.exclude, component.watch
     sustained = component.kind == "sustained"
     reserve = len(entries) if component.reserve is None else component.reserve
     return Policy(
@@ -64,26 +66,42 @@ def policy_of(
         entries=entries,
         entry_of=[positions[case.test] for case in cases],
         duration=seconds(component.duration) if component.duration is not None else 0.0,
-        nodes=nodes,
+        nodes=len(node_names(machine)),
         reserve=reserve if sustained else 0,
-        caps=_caps(component, machine, entries, targets, decks),
-        targets=targets,
+        caps=_caps(component, machine, entries, decks),
+        targets=[
+            resolved.PolicyTarget(
+                name=f"{name}/{target.name}",
+                file_system=name,
+                weight=target.weight,
+                safe=safe_load_of(component, machine.file_systems[name]),
+            )
+            for name in file_systems
+            for target in targets_of(component, machine.file_systems[name])
+        ],
         placement=component.placement,
-        stagger=_stagger(component),
-        throttles=_throttles(component),
+        stagger=(
+            resolved.RateLimit(starts=stagger.starts, per=seconds(stagger.per)) if stagger else None
+        ),
+        throttles=[
+            resolved.ThrottleRule(**asdict(each) | {"stale_after": seconds(each.stale_after)})
+            for each in component.throttles
+        ],
         blackouts=windows_of(component.blackouts, names, machine),
         outages=windows_of(plan.outages, names, machine),
-        exclusion=_exclusion(component),
-        watch=_watch(component),
+        exclusion=resolved.Exclusion(
+            after=exclude.after,
+            within=seconds(exclude.within),
+            most=share_of(exclude.most),
+            causes=tuple(exclude.causes) or resolved.Exclusion().causes,
+        ),
+        watch=resolved.WatchLimits(
+            short_for=span_of(watch.short_for),
+            silent_for=span_of(watch.silent_for),
+            wait_factor=watch.wait_factor,
+            again=seconds(watch.again),
+        ),
     )
-
-
-def largest_of(cases: Iterable[Case]) -> dict[str, int]:
-    """Return the number of nodes of the largest case of each test."""
-    largest: dict[str, int] = {}
-    for case in cases:
-        largest[case.test] = max(case.nodes, largest.get(case.test, 0))
-    return largest
 
 
 def width_of_machine(machine: Machine) -> int:
@@ -143,15 +161,19 @@ def _entry(
     component: Component, name: str, part: ComponentTest, weight: float, folder: str
 ) -> Entry:
     retry = part.retry or component.retry
+    answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
+    answers.update(retry.answers.items())
+    # Copies without other keys are also the cap.
+    most = 0 if part.weight or share_of(part.share) else part.copies
     return Entry(
         name=name,
         copies=part.copies,
         weight=weight,
-        most=_most(part),
+        most=most if part.most is None else part.most,
         io=part.io,
         file_system=part.file_system or component.file_system,
         opens=part.opens,
-        answers=answers_of(component, retry),
+        answers=answers,
         attempts=retry.attempts,
         stop_after=retry.stop_after,
         quiet_after=span_of(part.quiet_for),
@@ -160,21 +182,6 @@ def _entry(
         full=part.full,
         bytes=bytes_of_deck(part.deck, folder),
     )
-
-
-def _most(part: ComponentTest) -> int:
-    """Return the cap on copies; 0 for none. Copies without other keys are also the cap."""
-    if part.most is not None:
-        return part.most
-    return part.copies if not (part.weight or share_of(part.share)) else 0
-
-
-def answers_of(component: Component, retry: Retry) -> dict[str, Answer]:
-    """Return the reaction to each cause of failure: the plan's, else the default."""
-    answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
-    for cause, answer in retry.answers.items():
-        answers[cause] = answer
-    return answers
 
 
 def bytes_of_deck(deck: Deck | None, folder: str) -> int:
@@ -205,26 +212,10 @@ def size_of(path: Path) -> int:
 # ---- file systems -------------------------------------------------------------------------
 
 
-def targets_of(
-    component: Component, machine: Machine, file_systems: Iterable[str]
-) -> list[resolved.PolicyTarget]:
-    """Return the metadata targets of the file systems that hold the runs of a component."""
-    found = []
-    for name in dict.fromkeys(file_systems):
-        if not name:
-            continue
-        described = machine.file_systems[name]
-        for target in described.metadata_targets:
-            if not component.targets or target.name in component.targets:
-                found.append(
-                    resolved.PolicyTarget(
-                        name=f"{name}/{target.name}",
-                        file_system=name,
-                        weight=target.weight,
-                        safe=safe_load_of(component, described),
-                    )
-                )
-    return found
+def targets_of(component: Component, system: FileSystem) -> list[MetadataTarget]:
+    """Return the metadata targets of a file system that hold runs of a component."""
+    wanted = component.targets
+    return [each for each in system.metadata_targets if not wanted or each.name in wanted]
 
 
 def safe_load_of(component: Component, system: FileSystem) -> float:
@@ -236,46 +227,26 @@ def _caps(
     component: Component,
     machine: Machine,
     entries: Sequence[Entry],
-    targets: Sequence[resolved.PolicyTarget],
     decks: Sequence[tuple[Deck | None, str]],
 ) -> resolved.Caps:
     """Return the caps. The space of copies on targets is subtracted from the space for the decks of
     runs."""
-    used = {entry.file_system for entry in entries} - {""}
-    described = {name: machine.file_systems[name] for name in sorted(used)}
-    space = {}
-    for name, each in described.items():
-        there = [
-            deck for deck, entry in zip(decks, entries, strict=True) if entry.file_system == name
-        ]
-        on = sum(target.file_system == name for target in targets)
-        if whole := bytes_of(each.space):
-            space[name] = max(1, whole - bytes_on_targets(there, on))
+    by_system: dict[str, list[tuple[Deck | None, str]]] = {}
+    for entry, deck in zip(entries, decks, strict=True):
+        if entry.file_system:
+            by_system.setdefault(entry.file_system, []).append(deck)
+    space, runs = {}, {}
+    for name in sorted(by_system):
+        system = machine.file_systems[name]
+        if system.runs:
+            runs[name] = system.runs
+        if whole := bytes_of(system.space):
+            taken = bytes_on_targets(by_system[name], len(targets_of(component, system)))
+            space[name] = max(1, whole - taken)
+    caps = component.caps
     return resolved.Caps(
-        machine=component.caps.machine,
-        per_target=component.caps.per_target,
-        file_systems={name: each.runs for name, each in described.items() if each.runs},
-        bytes=space,
+        machine=caps.machine, per_target=caps.per_target, file_systems=runs, bytes=space
     )
-
-
-def _stagger(component: Component) -> resolved.RateLimit | None:
-    if component.stagger is None:
-        return None
-    return resolved.RateLimit(starts=component.stagger.starts, per=seconds(component.stagger.per))
-
-
-def _throttles(component: Component) -> list[resolved.ThrottleRule]:
-    return [
-        resolved.ThrottleRule(
-            gauge=each.gauge,
-            high=each.high,
-            low=each.low,
-            on_failure=each.on_failure,
-            stale_after=seconds(each.stale_after),
-        )
-        for each in component.throttles
-    ]
 
 
 # ---- time and people ----------------------------------------------------------------------
@@ -303,24 +274,3 @@ def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine
             )
         )
     return windows
-
-
-def _exclusion(component: Component) -> resolved.Exclusion:
-    written = component.exclude
-    usual = resolved.Exclusion()
-    return resolved.Exclusion(
-        after=written.after,
-        within=seconds(written.within),
-        most=share_of(written.most),
-        causes=tuple(written.causes) or usual.causes,
-    )
-
-
-def _watch(component: Component) -> resolved.WatchLimits:
-    written = component.watch
-    return resolved.WatchLimits(
-        short_for=span_of(written.short_for),
-        silent_for=span_of(written.silent_for),
-        wait_factor=written.wait_factor,
-        again=seconds(written.again),
-    )

@@ -7,12 +7,10 @@ for part in prepared.parts:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults, Spot
@@ -27,9 +25,8 @@ from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expand import CaseSelection, Expansion, expand
-from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.expand import Expansion, expand
+from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -83,32 +80,23 @@ def prepare_plan(
     assert loaded.site is not None
     _require_known(loaded.plan, components, phases)
     parts = [
-        _finished(loaded, draft)
+        draft._replace(
+            policy=policy_of(loaded.plan, draft.component, draft.machine, draft.tests, draft.cases)
+        )
         for phase in loaded.plan.phases or [WHOLE]
         for draft in drafts
-        if draft.phase == phase
+        if draft.phase == phase.phase
         and (not components or draft.component.component in components)
-        and (not phases or draft.phase.phase in phases)
+        and (not phases or draft.phase in phases)
         and draft.cases
     ]
     return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected)
 
 
-class _Draft(NamedTuple):
-    """A component in a phase, before the whole plan is known to have no fault."""
-
-    component: Component
-    phase: Phase
-    machine: Machine
-    suite: Suite
-    cases: list[Case]
-    skipped: list[tuple[str, str]]
-
-
-def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Draft]:
+def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[PreparedComponent]:
     """Return every component in each of its phases, checked, as far as the plan's own faults
-    allow."""
-    drafts: list[_Draft] = []
+    allow. They have no policy yet."""
+    drafts: list[PreparedComponent] = []
     for i, component in enumerate(loaded.plan.components):
         at = loaded.spot(faults).inside("components", i)
         found = [
@@ -142,36 +130,56 @@ def _draft(
     machine: Machine,
     faults: Faults,
     keys: BuildKeys | None,
-) -> _Draft | None:
-    """Return a component in a phase, checked; None if a fault leaves its cases unknown."""
+) -> PreparedComponent | None:
+    """Return a component in a phase, checked, without its policy; None if a fault leaves its cases
+    unknown."""
     component, suite = loaded.plan.components[i], loaded.suites[i]
     at = loaded.spot(faults).inside("components", i)
+    tests = {name: suite.tests[name] for name in chosen_tests(component, suite.tests)}
+    selection = _selection(component, tests, machine)
     try:
-        possible = _possible(component, suite, machine)
-        cases, skipped = expand_component(possible, suite, machine, faults, keys)
+        cases, skipped = expand(suite._replace(tests=tests), machine, selection, faults, keys)
     except UsageError as error:
         if not _told(faults, i):
             at.fault(str(error))
         return None
-    wanted = chosen_tests(component, suite.tests)
-    tests = {name: suite.tests[name] for name in wanted if name not in suite.faulty}
     if cases or i not in loaded.partly:
-        check_mix(component, machine, phase.phase, tests, Expansion(cases, skipped), at)
-    return _Draft(component, phase, machine, suite, cases, skipped)
+        sound = {name: test for name, test in tests.items() if name not in suite.faulty}
+        check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)
+    named = component.suites or loaded.plan.suites
+    return PreparedComponent(
+        tag=tag_of(loaded.plan, component, phase.phase),
+        component=component,
+        phase=phase.phase,
+        machine=machine,
+        suites=[str(each.absolute()) for each in suite_paths(loaded.path, named)],
+        tests={case.test: tests[case.test] for case in cases},
+        cases=cases,
+        skipped=skipped,
+        policy=Policy(),
+    )
 
 
-def _possible(component: Component, suite: Suite, machine: Machine) -> Component:
-    """Return a component without settings and toolchains that do not exist here. Those have been
-    reported; the others can still be checked."""
-    wanted = chosen_tests(component, suite.tests)
-    known = {name for test in wanted for name in suite.tests[test].parameters}
-    settings = {name: value for name, value in component.settings.items() if name in known}
+def _selection(component: Component, tests: Mapping[str, Test], machine: Machine) -> CaseSelection:
+    """Return the selection of a component, as the filters of ``seatrial run``, without settings and
+    toolchains that do not exist here. Those have been reported; the others can still be checked."""
+    known = {name for test in tests.values() for name in test.parameters}
+    settings = {
+        name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
+        for name, value in component.settings.items()
+        if name in known
+    }
     toolchains = [
         each
         for each in component.toolchains
         if each == "default" or any(fnmatchcase(name, each) for name in machine.toolchains)
     ]
-    return replace(component, settings=settings, toolchains=toolchains)
+    return CaseSelection(
+        keyword=component.select,
+        toolchains=toolchains or ["default"],
+        settings=settings,
+        repeat=component.repeat if component.kind == "once" else 0,
+    )
 
 
 def _told(faults: Faults, component: int) -> bool:
@@ -188,51 +196,6 @@ def _expected(loaded: Loaded, faults: Faults) -> list[Reference]:
         return load_references(loaded.site.references).entries
     except InvalidFiles as error:
         raise InvalidFiles([*faults.texts, *error.faults]) from error
-
-
-def _finished(loaded: Loaded, draft: _Draft) -> PreparedComponent:
-    component, machine = draft.component, draft.machine
-    names = dict.fromkeys(case.test for case in draft.cases)
-    tests = {name: draft.suite.tests[name] for name in names}
-    named = component.suites or loaded.plan.suites
-    return PreparedComponent(
-        tag=tag_of(loaded.plan, component, draft.phase.phase),
-        component=component,
-        phase=draft.phase.phase,
-        machine=machine,
-        suites=[str(each.absolute()) for each in suite_paths(loaded.path, named)],
-        tests=tests,
-        cases=draft.cases,
-        skipped=draft.skipped,
-        policy=policy_of(loaded.plan, component, machine, tests, draft.cases),
-    )
-
-
-def expand_component(
-    component: Component,
-    suite: Suite,
-    machine: Machine,
-    faults: Faults,
-    keys: BuildKeys | None = None,
-) -> Expansion:
-    """Return the cases of a component on the machine of a phase."""
-    wanted = chosen_tests(component, suite.tests)
-    chosen = suite._replace(tests={name: suite.tests[name] for name in wanted})
-    return expand(chosen, machine, selection_of(component), faults, keys)
-
-
-def selection_of(component: Component) -> CaseSelection:
-    """Return the selection of a component, as the filters of ``seatrial run``."""
-    settings = {
-        name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
-        for name, value in component.settings.items()
-    }
-    return CaseSelection(
-        keyword=component.select,
-        toolchains=component.toolchains or ["default"],
-        settings=settings,
-        repeat=component.repeat if component.kind == "once" else 0,
-    )
 
 
 def _require_known(plan: Plan, components: Sequence[str], phases: Sequence[str]) -> None:

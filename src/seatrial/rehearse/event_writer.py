@@ -1,10 +1,11 @@
 """The events of a rehearsal: applies each at once, and passes them on in portions.
 
     writer = EventWriter(record, conductor.apply, tell)
-    writer.add(JobStarted(time=now, nodes="n[1-4]", **run_header(record, case, run_id)))
+    writer.add(JobStarted(now, *run.header, nodes="n[1-4]"))
     writer.tell_all()
 
-A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once.
+A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once,
+by position, which takes half as long as by name.
 """
 
 from __future__ import annotations

@@ -7,9 +7,6 @@ from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.rehearse.behaviour import Measured
-from seatrial.store.ingest import synced
-from seatrial.store.queries import MEASURED, runs
-from seatrial.store.rows import Filters
 
 
 def measured_in(store_path: Path | str, trials: Path) -> Measured:
@@ -21,6 +18,11 @@ def measured_in(store_path: Path | str, trials: Path) -> Measured:
 
     @functools.cache
     def measured(tag: str, test: str) -> tuple[float, ...]:
+        # Few plans name a trial, and the store takes 40 ms to import.
+        from seatrial.store.ingest import synced
+        from seatrial.store.queries import MEASURED, runs
+        from seatrial.store.rows import Filters
+
         with synced(store_path, trials) as store:
             found = runs(store, Filters(trial=tag, test=test))
         times = tuple(

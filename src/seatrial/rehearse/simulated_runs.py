@@ -67,7 +67,7 @@ class SimulatedRuns:
     def begin(self, now: int, run: RehearsedRun) -> None:
         """A run is launched, or refused."""
         self.runs[run.id] = run
-        self._writer.add(RunCreated(time=now, **run.header))
+        self._writer.add(RunCreated(now, *run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
         """Make events of an update; whether there may be something to decide."""
@@ -83,20 +83,20 @@ class SimulatedRuns:
 
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
-        self._writer.add(SubmitEnded(time=now, refused=0, **run.header))
-        self._writer.add(JobQueued(time=now, job_id=update.job_id, **run.header))
+        self._writer.add(SubmitEnded(now, *run.header, refused=0))
+        self._writer.add(JobQueued(now, *run.header, job_id=update.job_id))
         watch = self._conductor.state.policy.watch
         if watch.wait_factor:
             self.look_by = sooner(self.look_by, now + ns(watch.wait_least))
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
-        self._writer.add(SubmitEnded(time=now, refused=1, reason=update.reason, **run.header))
+        self._writer.add(SubmitEnded(now, *run.header, refused=1, reason=update.reason))
         self.verdict(now, run, LAUNCH_FAILED, update.reason)
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
-        self._writer.add(JobStarted(time=now, nodes=update.nodes, **run.header))
+        self._writer.add(JobStarted(now, *run.header, nodes=update.nodes))
         return True
 
     def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
@@ -112,23 +112,21 @@ class SimulatedRuns:
         if code == TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
         ended = JobEnded(
-            time=now,
+            now,
+            *run.header,
             code=code or 0,
             state=update.state,
             text="" if update.exit_code is None else f"exit code {update.exit_code}",
             nodes=update.nodes,
             exit_code=update.exit_code,
             recalled=recalled,
-            **run.header,
         )
         add(ended)
         if update.script_started:
-            add(ScriptStarted(time=update.script_started, nodes=update.nodes, **run.header))
+            add(ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
         if update.script_ended:
-            add(
-                ScriptEnded(time=update.script_ended, exit_code=run.sampled.exit_code, **run.header)
-            )
-        add(CheckStarted(time=now, **run.header))
+            add(ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code))
+        add(CheckStarted(now, *run.header))
         if code is None:
             self.verdict(now, run, *self._judged(now, run))
         else:
@@ -147,12 +145,12 @@ class SimulatedRuns:
             found += figures(self._seed, run.case.test, run.attempt, run.run_model)
         for figure in found:
             recorded = MetricRecorded(
-                time=now,
+                now,
+                *run.header,
                 metric=figure.name,
                 value=figure.value,
                 unit=figure.unit,
                 better=figure.better,
-                **run.header,
             )
             self._writer.add(recorded)
         return judge(run, found, self._references)
@@ -160,12 +158,12 @@ class SimulatedRuns:
     def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
         judged = RunJudged(
-            time=now,
+            now,
+            *run.header,
             code=code.number,
             verdict=code.name,
             reason=reason,
             will_rerun=reruns,
-            **run.header,
         )
         self._writer.add(judged)
         del self.runs[run.id]
@@ -175,7 +173,7 @@ class SimulatedRuns:
         """The output of a run that hangs has not grown for as long as its plan bears."""
         if run.id not in self.runs:
             return False
-        self._writer.add(OutputQuiet(time=now, seconds=run.entry.quiet_after, **run.header))
+        self._writer.add(OutputQuiet(now, *run.header, seconds=run.entry.quiet_after))
         return True
 
 

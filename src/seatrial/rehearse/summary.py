@@ -122,14 +122,15 @@ def _of_test(
     part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
 ) -> TestTally:
     passed = [run for run in runs if run.passed]
-    spent = sum(run.size * (run.elapsed or 0.0) for run in passed)
+    elapsed = [run.elapsed or 0.0 for run in passed]
+    spent = sum(run.size * seconds for run, seconds in zip(passed, elapsed, strict=True))
     return TestTally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
         accepted=len(passed),
         others=len(runs) - len(passed),
         node_hours=spent / 3600,
-        elapsed=fmean(run.elapsed or 0.0 for run in passed) if passed else None,
+        elapsed=fmean(elapsed) if elapsed else None,
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import Finish, Launch, Reject, Wake
+from seatrial.conduct.commands import Launch, Reject
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
@@ -36,7 +36,6 @@ from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, ns, sooner
 from seatrial.suite.model import Case, Test
-from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import Record
 from seatrial.units import seconds, show_seconds
 
@@ -81,6 +80,10 @@ class VirtualDriver:
         self._partition = partition if partition in machine.rehearsal.partitions else ""
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
+        self._headers = [
+            (record.tag, machine.machine, record.tests[case.test].app, case.test, case.id)
+            for case in cases
+        ]
         self._attempts = dict.fromkeys(record.tests, 0)
         self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
         self._numbered = 0
@@ -94,16 +97,15 @@ class VirtualDriver:
         while True:
             self._runs.look_by = None
             self.conductor.state.changed = False
-            commands = self.conductor.decide(self.now)
-            last = commands[-1] if commands else None
-            if isinstance(last, Finish):
-                return self._finish(last.complete, last.reason)
-            for _ in carry_out(commands, self):
+            decision = self.conductor.decide(self.now)
+            if decision.finish is not None:
+                return self._finish(decision.finish.complete, decision.finish.reason)
+            for _ in carry_out(decision, self):
                 pass
             self._writer.tell_some()
             if self.conductor.state.changed:  # something follows from what was just recorded
                 continue
-            if why := self._go_on(last.time if isinstance(last, Wake) else None):
+            if why := self._go_on(decision.wake):
                 return self._finish(False, why)
 
     def _finish(self, complete: bool, why: str) -> Ending:
@@ -112,7 +114,7 @@ class VirtualDriver:
         else:
             self.note(TrialPaused(reason=why))
         self._writer.tell_all()
-        loads = self.cluster.target_loads()
+        loads = self.cluster.files.loads(self.cluster.now)
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
 
     # ---- time -----------------------------------------------------------------------------
@@ -169,11 +171,11 @@ class VirtualDriver:
         for run, launch in zip(runs, launches, strict=True):
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
-                time=self.now,
+                self.now,
+                *run.header,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,
-                **run.header,
             )
             self._writer.add(announced)
             test = run.case.test
@@ -205,7 +207,7 @@ class VirtualDriver:
             command.run_id,
             command.case,
             case,
-            run_header(self.record, case, command.run_id),
+            (*self._headers[command.case], command.run_id),
             self.record.policy.entries[entry],
             self._run_models[case.test],
         )
@@ -233,12 +235,13 @@ class VirtualDriver:
     def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
         """There is something to decide only where a throttle has opened or closed."""
         self._at(now + gauge.every, self._read_gauge, gauge)
-        value = gauge.read(now, self.cluster.load)
+        value = gauge.read(now, self.cluster.files.load)
         if value is None:
             return False
         admission = self.conductor.state.admission
         before = admission.gates(now).held
-        self._writer.note(now, GaugeRead(gauge=gauge.name, value=value))
+        trial, machine = self.record.tag, self.record.machine.machine
+        self._writer.add(GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
         return before != admission.gates(now).held
 
 

@@ -5,7 +5,7 @@ Numbers are unrounded; a column says how they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -17,10 +17,10 @@ from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
-from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 
 SHAPE: Final = 1  # version of the JSON; raised when the meaning of an existing key changes
-MAX_FIGURE_ROWS: Final = 200  # of the data of a figure
+MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
 Cell = str | int | float | None
@@ -171,13 +171,21 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def bounded(
     title: str,
-    columns: Sequence[ReportColumn],
-    rows: Sequence[Sequence[Cell]],
+    columns: str | list[ReportColumn],
+    rows: Iterable[Sequence[Cell]],
     about: str = "",
-    most: int = MAX_FIGURE_ROWS,
+    max_rows: int = MAX_ROWS,
 ) -> Table:
-    """Return a table of the first ``most`` rows, with the number of all."""
-    return Table(title, list(columns), [list(row) for row in rows[:most]], len(rows), about)
+    """Return a table of the first rows, with the number of all. ``columns`` may be as for
+    ``columns_of``."""
+    found = [list(row) for row in rows]
+    named = columns_of(columns) if isinstance(columns, str) else columns
+    return Table(title, named, found[:max_rows], len(found), about)
+
+
+def titled(component: str, phase: str) -> str:
+    """Return the title of a component in a phase."""
+    return f"{component}, phase {phase}" if phase else component
 
 
 def sentence(report: Report) -> str:
@@ -227,7 +235,7 @@ def shown(value: Cell, kind: Kind = "text") -> str:
     if kind == "count":
         return f"{value:,.0f}"
     if kind == "share":
-        return per_cent(100 * value)
+        return show_share(value)
     if kind == "per cent":
         return f"{round(value, 2) + 0.0:+.2f} %"
     if kind == "seconds":
@@ -235,12 +243,6 @@ def shown(value: Cell, kind: Kind = "text") -> str:
     if kind == "time":
         return moment(int(value))
     return show_number(value)
-
-
-def per_cent(value: float) -> str:
-    """Return a percentage with four digits; only 100 itself is shown as 100."""
-    digits = 4 if value == 100 or f"{value:.4g}" != "100" else 8
-    return f"{value:.{digits}g} %"
 
 
 def moment(time_ns: int | None) -> str:
@@ -254,7 +256,7 @@ def moment(time_ns: int | None) -> str:
 
 
 def as_json(report: Report) -> str:
-    """The report as JSON text; its shape is told in docs/report.md."""
+    """Return the report as JSON text, as docs/report.md describes it."""
     record: dict[str, Any] = msgspec.to_builtins(report)
     record["name"] = report.name
     record["made"] = iso(report.made)
@@ -270,7 +272,7 @@ def as_json(report: Report) -> str:
 
 
 def _timed(table: dict[str, Any]) -> None:
-    """Times of a table as ISO 8601."""
+    """Make the times of a table ISO 8601."""
     for i, column in enumerate(table["columns"]):
         if column["kind"] == "time":
             for row in table["rows"]:

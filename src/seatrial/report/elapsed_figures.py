@@ -1,22 +1,20 @@
 """Draw elapsed time against start for each kind of runs, with outliers by their class.
 
-for figure in courses(found): figure.title
+for figure in courses(varied.kinds, notes, outages): figure.title
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple, get_args
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
 
-from markupsafe import Markup
-
-from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, chart
-from seatrial.report.content import Cell, ReportFigure, Table, bounded, columns_of
-from seatrial.report.trial_findings import TrialFindings
+from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
+from seatrial.report.content import Cell, ReportFigure, Table, bounded
 from seatrial.statistics.outliers import Class
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.evidence import RunKind
+from seatrial.studies.note_file import Note
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 MAX_FIGURES: Final = 24  # figures
@@ -37,11 +35,14 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 }
 
 
-def courses(found: TrialFindings) -> Iterator[ReportFigure]:
+def courses(
+    kinds: Sequence[RunKind], notes: Sequence[Note], outages: Sequence[ShadedSpan]
+) -> Iterator[ReportFigure]:
     """Yield a figure for each kind with two or more runs of known time, up to MAX_FIGURES."""
-    shown = [kind for kind in found.varied.kinds if _timed(kind)]
+    marks = [Mark(note.time / SECOND_NS, note.text) for note in notes[:MAX_NOTES]]
+    shown = [kind for kind in kinds if _timed(kind)]
     for number, kind in enumerate(shown[:MAX_FIGURES]):
-        figure = _course(kind, found)
+        figure = _course(kind, marks, outages)
         if number == MAX_FIGURES - 1 and len(shown) > MAX_FIGURES:
             figure.notes.append(
                 f"{count(len(shown) - MAX_FIGURES, 'further kind')} of runs not drawn"
@@ -53,18 +54,31 @@ def _timed(kind: RunKind) -> bool:
     return sum(one.script_started is not None and one.elapsed is not None for one in kind.runs) > 1
 
 
-def _course(kind: RunKind, found: TrialFindings) -> ReportFigure:
+def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> ReportFigure:
     title = f"Elapsed time against start: {kind.name}"
     tally = Counter(outlier.kind for outlier in kind.found.outliers)
     said = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
     about = f"{len(kind.runs):,} runs; {said}."
-    if kind.found.median is not None:
-        about += f" Median of the complete ones {show_seconds(kind.found.median)}."
+    levels = []
+    if (middle := kind.found.median) is not None:
+        about += f" Median of the complete ones {show_seconds(middle)}."
+        levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
     points, untold = _points(kind)
     notes = [kind.found.why] if kind.found.why else []
     if untold:
         notes.insert(0, "Runs ended at their walltime told no time; they are drawn there.")
-    drawing = _drawing(kind, points, found, title, about)
+    drawing = chart(
+        _series(points),
+        title=title,
+        about=about,
+        x=Axis("start (UTC)", kind="time"),
+        y=Axis("elapsed", "s"),
+        marks=marks,
+        spans=outages,
+        levels=levels,
+        width=WIDTH,
+        height=120,
+    )
     return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
 
 
@@ -78,71 +92,39 @@ def _points(kind: RunKind) -> tuple[_Points, int]:
     """
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
     untold = 0
-    for each in _in_order(kind):
-        height = each.run.elapsed
-        if height is None and each.kind == "walltime":
-            height, untold = each.run.walltime, untold + 1
-        if each.run.script_started is not None and height is not None:
-            points[each.kind].append((each.run.script_started / SECOND_NS, height))
+    for run, name, _ in _in_order(kind):
+        height = run.elapsed
+        if height is None and name == "walltime":
+            height, untold = run.walltime, untold + 1
+        if run.script_started is not None and height is not None:
+            points[name].append((run.script_started / SECOND_NS, height))
     return points, untold
 
 
-class _Classed(NamedTuple):
-    run: RunOutcome
-    kind: Class | Literal[""]
-    why: str
-
-
-def _in_order(kind: RunKind) -> Iterator[_Classed]:
-    """Yield the runs in order of their start, with their class."""
+def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], str]]:
+    """Yield the runs in order of their start, with their class and the reason for it."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
-        yield _Classed(run, outlier.kind if outlier else "", outlier.why if outlier else "")
+        yield run, outlier.kind if outlier else "", outlier.why if outlier else ""
 
 
-def _drawing(
-    kind: RunKind, points: _Points, found: TrialFindings, title: str, about: str
-) -> Markup:
-    series = [ChartSeries("as the others", points[""], "dots", 1, 1)]
-    series += [
-        ChartSeries(f"{CLASSES[name]} ({len(points[name])})", points[name], "dots", *_LOOKS[name])
-        for name in get_args(Class)
-        if points[name]
+def _series(points: _Points) -> list[ChartSeries]:
+    return [
+        ChartSeries("as the others", points[""], "dots", 1, 1),
+        *(
+            ChartSeries(f"{text} ({len(points[name])})", points[name], "dots", *_LOOKS[name])
+            for name, text in CLASSES.items()
+            if points[name]
+        ),
     ]
-    middle = kind.found.median
-    levels = (
-        [] if middle is None else [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
-    )
-    return chart(
-        series,
-        title=title,
-        about=about,
-        x=Axis("start (UTC)", kind="time"),
-        y=Axis("elapsed", "s"),
-        marks=[Mark(note.time / SECOND_NS, note.text) for note in found.notes[:MAX_NOTES]],
-        spans=found.outages,
-        levels=levels,
-        width=WIDTH,
-        height=120,
-    )
 
 
 def _table(kind: RunKind) -> Table:
     """Return the table of the runs, outliers first."""
-    columns = columns_of(
-        "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
-    )
-    ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
-    rows: list[list[Cell]] = [
-        [
-            each.run.script_started,
-            each.run.run_id,
-            each.run.elapsed,
-            each.run.verdict,
-            CLASSES[each.kind] if each.kind else "",
-            each.why,
-        ]
-        for each in ordered
-    ]
+    columns = "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
+    rows: list[Sequence[Cell]] = []
+    for run, name, why in sorted(_in_order(kind), key=lambda each: not each[1]):
+        found = (run.script_started, run.run_id, run.elapsed, run.verdict)
+        rows.append((*found, CLASSES[name] if name else "", why))
     return bounded(f"Runs of {kind.name}", columns, rows, "those that stand out first")

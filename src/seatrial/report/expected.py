@@ -10,7 +10,7 @@ from typing import Final
 
 from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.plan.model import Criterion
-from seatrial.report.content import Cell, Table, bounded, columns_of
+from seatrial.report.content import Cell, Table, bounded
 from seatrial.suite.model import Case
 from seatrial.units import show_unit
 from seatrial.verify import references as refs
@@ -23,16 +23,17 @@ def expected(view: TrialView) -> Table:
 
     The medians are over the runs with a right answer, as the criterion figure_of_merit judges them.
     """
-    columns = columns_of(
+    columns = (
         "case | metric | unit | n: count | median: number | reference: number | allowed"
         " | off: per cent | state | why"
     )
-    rows = list(_rows(view))
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
         "trial was made with."
     )
-    return bounded("Figures of merit against their references", columns, rows, about, MAX_ROWS)
+    return bounded(
+        "Figures of merit against their references", columns, _rows(view), about, MAX_ROWS
+    )
 
 
 def _rows(view: TrialView) -> Iterator[list[Cell]]:

@@ -12,10 +12,9 @@ from typing import Final
 
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
-from seatrial.report.content import Cell, Table, bounded, columns_of
+from seatrial.report.content import Cell, Table, bounded
 from seatrial.verify.reading import plain_line
 
-MAX_ROWS: Final = 200
 NAMED: Final = 3  # runs that a row names
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
@@ -40,7 +39,7 @@ def failed(history: TrialHistory) -> Table:
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
-    columns = columns_of("test | verdict | reason | runs: count | retried: count | first of them")
+    columns = "test | verdict | reason | runs: count | retried: count | first of them"
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
@@ -52,7 +51,7 @@ def failed(history: TrialHistory) -> Table:
     if any(row[4] for row in rows):
         about += " Retried: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
-    return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
+    return bounded("Runs that did not pass", columns, rows, about)
 
 
 def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:

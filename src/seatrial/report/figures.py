@@ -1,6 +1,6 @@
 """Draw the figures of a component, each with its data as a table.
 
-    for figure in figures(found): figure.title, figure.drawing
+    for figure in figures(status, pairs): figure.title, figure.drawing
 
 Everything that is drawn was computed by ``acceptance`` and ``studies``: the results of criteria,
 the classes of outliers, the table of variability, scaling.
@@ -38,8 +38,6 @@ from seatrial.report.content import (
     columns_of,
     ended_by_verdict,
 )
-from seatrial.report.elapsed_figures import courses
-from seatrial.report.trial_findings import TrialFindings
 from seatrial.store.queries import MEASURED
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.scaling import ScalingTable as Scaled
@@ -48,11 +46,10 @@ MAX_SCALING_FIGURES: Final = 12
 MAX_CURVES: Final = 8  # in a figure of scaling
 
 
-def figures(found: TrialFindings) -> list[ReportFigure]:
-    """Return the figures that have data."""
-    made = [*_difference(found.pairs), *_runs(found.status), *_utilisation(found.status)]
-    kinds = found.varied.kinds
-    return [*made, *courses(found), *_spread(kinds), *_scaling(found.scaled)]
+def figures(status: Status, pairs: Sequence[Result]) -> list[ReportFigure]:
+    """Return the figures of criteria and runs that have data. ``pairs``: the results of the
+    criterion slowdown, first that of all cases together."""
+    return [*_difference(pairs), *_runs(status), *_utilisation(status)]
 
 
 # ---- alone and at full machine ------------------------------------------------------------
@@ -65,18 +62,18 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     each = pairs[1:] or pairs
     rows: list[list[Cell]] = []
     drawn = []
+    keys = ("alone", "alone n", "full", "full n", "waves")
     for one in each:
-        numbers = one.numbers
-        low, high = _number(numbers.get("low")), _number(numbers.get("high"))
-        waves = _number(numbers.get("waves"))
-        cells = [_number(numbers.get(key)) for key in ("alone", "alone n", "full", "full n")]
-        rows.append([one.subject, *cells, waves, one.value, low, high, one.state, one.why])
+        numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
+        low, high = numbers.get("low"), numbers.get("high")
+        cells = [numbers.get(key) for key in keys]
+        rows.append([one.subject, *cells, one.value, low, high, one.state, one.why])
         if one.value is not None:
             colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
             form = {"met": 1, "not met": 8}.get(one.state, 4)
             label = f"{one.value + 0.0:+.2f} %"
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
-    columns = columns_of(
+    columns = (
         "case | alone: number | n alone: count | at full machine: number | n full: count"
         " | waves: count | difference: per cent | 95 % from: per cent | to: per cent | state"
         " | why"
@@ -96,10 +93,6 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         ends=("worse at full machine", "better"),
     )
     yield ReportFigure(title, about, data, str(drawing))
-
-
-def _number(value: float | int | str | None) -> float | None:
-    return value if isinstance(value, int | float) else None
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -127,26 +120,16 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         rows[-1].append(passed / ended if ended else None)
         values = [verdicts.get(name, 0) for name in shown]
         values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
-        label = f"{passed:,} of {ended:,} passed"
-        drawn.append(Bar(part.test, values, label))
-    columns = [
-        ReportColumn("test"),
-        ReportColumn("ended", "count"),
-        *(ReportColumn(n, "count") for n in names),
-    ]
+        drawn.append(Bar(part.test, values, f"{passed:,} of {ended:,} passed"))
+    columns = f"test | ended: count | {': count | '.join(names)}: count | passed: share"
     title = "Runs and failures of each application"
     about = (
         "Runs that ended, by their verdict; those that another run of their case replaced are "
         "called again. Recalled runs never started, and are left out."
     )
-    yield ReportFigure(
-        title,
-        about,
-        bounded("Runs by verdict", [*columns, ReportColumn("passed", "share")], rows),
-        str(
-            bars(drawn, title=title, about=about, axis=Axis("runs"), parts=legend, colours=colours)
-        ),
-    )
+    axis = Axis("runs")
+    drawing = bars(drawn, title=title, about=about, axis=axis, parts=legend, colours=colours)
+    yield ReportFigure(title, about, bounded("Runs by verdict", columns, rows), str(drawing))
 
 
 def _utilisation(status: Status) -> Iterator[ReportFigure]:
@@ -154,13 +137,12 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
     points = status.over_time
     if len(points) < 2 or not status.duration:
         return
-    columns = columns_of("until: seconds | accepted: share")
-    rows: list[list[Cell]] = [[end, share] for end, share in points]
     title = "Node-hours in accepted work over the trial's time"
     about = (
         f"Share of the available node-hours in runs that passed, in {len(points)} spans of the "
         "trial's clock."
     )
+    data = bounded("Accepted over time", "until: seconds | accepted: share", points)
     whole = status.utilisation
     levels = [] if whole is None else [ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
     drawing = chart(
@@ -172,7 +154,7 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
         levels=levels,
         height=160,
     )
-    yield ReportFigure(title, about, bounded("Accepted over time", columns, rows), str(drawing))
+    yield ReportFigure(title, about, data, str(drawing))
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
@@ -194,7 +176,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | N
 # ---- elapsed times ------------------------------------------------------------------------
 
 
-def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
+def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     """Yield the figure of elapsed times against the median of their kind."""
     groups = []
     rows: list[list[Cell]] = []
@@ -213,26 +195,25 @@ def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
-    columns = columns_of("runs of | n: count | median: number, s")
-    columns += [
-        ReportColumn(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")
-    ]
+    columns = (
+        "runs of | n: count | median: number, s | least: per cent | 25 %: per cent"
+        " | 50 %: per cent | 75 %: per cent | greatest: per cent"
+    )
     title = "How alike runs are"
     about = (
         "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
         "the middle half of them."
     )
     axis = Axis("elapsed against the median", "%")
+    data = bounded("Elapsed against the median", columns, rows)
     drawing = boxes(groups, title=title, about=about, axis=axis)
-    yield ReportFigure(
-        title, about, bounded("Elapsed against the median", columns, rows), str(drawing)
-    )
+    yield ReportFigure(title, about, data, str(drawing))
 
 
 # ---- scaling ------------------------------------------------------------------------------
 
 
-def _scaling(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
+def scaling_figures(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
     """Yield a figure of speed-up over nodes, tasks or threads for each test and metric."""
     together: dict[tuple[str, str, str], list[Scaled]] = {}
     for one in tables:
@@ -255,25 +236,16 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
                     points.append((cell.x, cell.speedup, cell.low, cell.high))
             if points:
                 curves.append(Curve(panel.case, points))
-    unit = panels[0].unit
-    columns = [
-        ReportColumn("case"),
-        ReportColumn(x, "number"),
-        ReportColumn("median", "number", unit),
-        ReportColumn("n", "count"),
-        ReportColumn("speed-up", "number"),
-        ReportColumn("95 % from", "number"),
-        ReportColumn("to", "number"),
-        ReportColumn("ideal", "number"),
-        ReportColumn("efficiency", "share"),
-        ReportColumn("why not"),
-    ]
+    columns = columns_of(
+        f"case | {x}: number | median: number | n: count | speed-up: number | 95 % from: number"
+        " | to: number | ideal: number | efficiency: share | why not"
+    )
+    columns[2] = ReportColumn("median", "number", panels[0].unit)
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
     about = f"Speed-up of {better}, against the smallest number of {x}."
-    notes = []
-    if len(curves) > MAX_CURVES:
-        notes = [f"{len(curves)} curves, {MAX_CURVES} drawn"]
+    drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
+    notes = [drawn] if len(curves) > MAX_CURVES else []
     drawing = scaling_plot(
         curves[:MAX_CURVES],
         title=title,

@@ -1,6 +1,6 @@
 """Gather the content of a report on trials.
 
-    report = gather([TrialFolder(path)], store)
+    report = gather(Planned([TrialFolder(path)]), store)
 
 Each journal is read once; its checksum is that of the bytes that were read.
 """
@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
 from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
@@ -21,27 +20,27 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
-from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.conditions import conditions
-from seatrial.report.content import Other, Report, ReportComponent, ReportMachine
+from seatrial.report.content import Report, ReportComponent, ReportMachine, titled
+from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
-from seatrial.report.figures import figures
-from seatrial.report.trial_findings import TrialFindings
+from seatrial.report.figures import figures, scaling_figures, spread
+from seatrial.report.planned import Planned
 from seatrial.store import queries
+from seatrial.store.by_case import NUMBERS
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
 from seatrial.studies import note_file
 from seatrial.studies.note_file import Note
 from seatrial.studies.scaling import ScalingQuery, scaling
 from seatrial.studies.scaling import ScalingTable as Scaled
-from seatrial.studies.selection import NUMBERS, Side, SideSelection
+from seatrial.studies.selection import Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
@@ -49,39 +48,27 @@ from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
-def gather(
-    trials: Sequence[TrialFolder],
-    store: Store,
-    others: Sequence[Other] = (),
-    remarks: Sequence[str] = (),
-    skipped: Sequence[tuple[str, str, str]] = (),
-    plan_file: Path | None = None,
-    about: str = "",
-) -> Report:
-    """Return a report on trials, in their order.
-
-    ``others``: components of the plan without a trial. ``skipped``: what cannot run on the machine,
-    as (component, what, why). Raises UsageError if some trials were measured and some rehearsed.
-    """
-    records = [folder.record() for folder in trials]
+def gather(planned: Planned, store: Store) -> Report:
+    """Return a report on trials, in their order. Raises UsageError if some of them were measured
+    and some rehearsed."""
+    records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     with uncollected():
-        read_trials = [
-            _trial(folder, record, store) for folder, record in zip(trials, records, strict=True)
-        ]
-    parts = [part for part, _ in read_trials]
-    files = list(chain.from_iterable(files for _, files in read_trials))
+        pairs = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
+    parts = [part for part, _ in pairs]
+    files = list(chain.from_iterable(files for _, files in pairs))
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
-    waiting = [each for each in others if each.state == "not begun"]
+    waiting = [each for each in planned.others if each.state == "not begun"]
     verdict = overall(results)
     if waiting and verdict in ("met", "waived"):
         verdict = "undecided"
     plans = list(dict.fromkeys(record.plan for record in records))
     plan = plans[0] if len(plans) == 1 else ""
+    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     return Report(
-        title=_title(plan, parts, records),
-        about=about,
+        title=f"{plan or ', '.join(part.tag for part in parts[:3])} on {machines}",
+        about=planned.about,
         plan=plan,
         made=time.time_ns(),
         made_by=f"{user_name()}@{socket.gethostname()}",
@@ -90,19 +77,13 @@ def gather(
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
         verdict=verdict,
         complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
-        remarks=[*remarks, *damaged, *_versions(records)],
+        remarks=[*planned.remarks, *damaged, *_versions(records)],
         components=parts,
-        others=list(others),
+        others=list(planned.others),
         machines=_machines(records),
-        versions=tables.versions(records, plan_file, skipped),
+        versions=tables.versions(records, planned.file, planned.skipped),
         files=files,
     )
-
-
-def _title(plan: str, parts: Sequence[ReportComponent], records: Sequence[Record]) -> str:
-    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
-    what = plan or ", ".join(part.tag for part in parts[:3])
-    return f"{what} on {machines}"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:
@@ -126,10 +107,9 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
 
 def _machines(records: Sequence[Record]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    found: dict[str, list[Record]] = {}
     for record in records:
-        key = (record.machine.machine, tables.digest_of_struct(record.machine))
-        found.setdefault(key, []).append(record)
+        found.setdefault(tables.digest_of_struct(record.machine), []).append(record)
     return [tables.machine(same, len(found) > 1) for same in found.values()]
 
 
@@ -141,48 +121,36 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
-    events = 0
-
-    def told() -> Iterator[Event]:
-        nonlocal events
-        for event in reading:
-            events += 1
-            yield event
-
     driven = owned(str(folder.path))
-    found = status(record, cases, told(), driven=driven, history=history)
+    found = status(record, cases, reading, driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
-    files.append(file_of(folder, NAMES[-1], reading.end, events, reading.damaged))
+    files.append(file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
     view = TrialView(history, found.now, references_of(record))
-    judged = TrialFindings(
-        status=found,
-        pairs=_pairs(view, found),
-        varied=varied,
-        scaled=_scaled(store, folder, cases, varied),
-        notes=_notes(folder, record, history, found.now),
-        outages=[ShadedSpan(*each) for each in _outages(history)],
-        failed=failed(history),
-        expected=expected(view),
-        conditions=conditions(record, history, found.now),
-    )
+    notes = _notes(folder, record, history, found.now)
+    made = [failed(history), expected(view), *tables.node_hours(found), *tables.sub_phases(found)]
+    made += tables.conditions(record, history, found.now)
+    made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
+    drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
+    drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     part = ReportComponent(
-        title=_component_title(component.component, record.phase, folder.tag),
+        title=titled(component.component, record.phase) or folder.tag,
         tag=folder.tag,
         about=component.about,
         seed=record.seed,
         created=record.created,
         begun=history.start,
-        ended=_end(history),
+        # when its clock stopped for good
+        ended=history.spans[-1].end if history.over and history.spans else None,
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
-        tables=tables.of_component(judged),
-        figures=figures(judged),
-        excluded=tables.excluded(record, history, judged, reading.damaged),
+        tables=[table for table in made if table.rows],
+        figures=drawn,
+        excluded=tables.excluded(record, history, found, varied, reading.damaged),
         versions=tables.tests(folder, record, cases),
     )
     return part, files
@@ -197,26 +165,16 @@ def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int)
     return [note for note in notes if start <= note.time <= end]
 
 
-def _outages(history: TrialHistory) -> Iterator[tuple[float, float, str]]:
-    """Yield planned outages within the trial's time as (start, end, text), in s since the epoch."""
+def _outages(history: TrialHistory) -> list[ShadedSpan]:
+    """Return the planned outages within the trial's time, in s since the epoch."""
     first, last = history.start or 0, history.last
-    for each in outages_of(history) if history.spans else ():
-        start, end = max(first, each.start), min(last, each.end)
-        if start < end:
-            yield start / SECOND_NS, end / SECOND_NS, "outage"
-
-
-def _component_title(component: str, phase: str, tag: str) -> str:
-    if not component:
-        return tag
-    return f"{component}, phase {phase}" if phase else component
-
-
-def _end(history: TrialHistory) -> int | None:
-    """Return when the trial's clock stopped for good, None while it may go on."""
-    if not history.over or not history.spans:
-        return None
-    return history.spans[-1].end
+    spans = outages_of(history) if history.spans else ()
+    inside = [(max(first, each.start), min(last, each.end)) for each in spans]
+    return [
+        ShadedSpan(start / SECOND_NS, end / SECOND_NS, "outage")
+        for start, end in inside
+        if start < end
+    ]
 
 
 def _remarks(found: Status, damaged: int) -> Iterator[str]:

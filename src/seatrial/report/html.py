@@ -50,7 +50,8 @@ def page(report: Report) -> str:
     return environment.get_template("report.html").render(
         report=report,
         style=Markup(style),
-        style_hash=_hash(style),
+        # for the content security policy, which allows no other style
+        style_hash=f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}",
         sentence=sentence(report),
         subjects=MAX_SUBJECTS,
         place=PLACE,
@@ -58,11 +59,6 @@ def page(report: Report) -> str:
         short=SHORT_TABLE,
         drawing=Markup,
     )
-
-
-def _hash(style: str) -> str:
-    """Return the hash of the style for the content security policy, which allows no other."""
-    return f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
 
 
 def _filters() -> dict[str, Any]:

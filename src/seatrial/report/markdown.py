@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from seatrial.acceptance.criteria import Result, show_value
-from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Other,
@@ -101,8 +101,7 @@ def _summed(part: ReportComponent) -> list[str]:
         part.title + (" (rehearsed)" if status.rehearsed else ""),
         status.state,
         status.verdict,
-        show_seconds(status.clock) if status.clock else "",
-        show_seconds(status.duration) if status.duration else "",
+        *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
         f"{sum(each.accepted for each in status.parts):,}",
         f"{not_passed(part):,}",
         "" if status.utilisation is None else shown(status.utilisation, "share"),
@@ -163,16 +162,9 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
     rows = []
     for results in criteria:
         for one in results:
-            rows.append(
-                [
-                    one.label if one is results[0] else f"- {one.subject}",
-                    one.bound,
-                    show_value(one.criterion, one.value),
-                    f"{one.n:,}",
-                    one.state,
-                    one.why,
-                ]
-            )
+            label = one.label if one is results[0] else f"- {one.subject}"
+            value = show_value(one.criterion, one.value)
+            rows.append([label, one.bound, value, f"{one.n:,}", one.state, one.why])
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
     for results in criteria:
         one = results[0]
@@ -187,20 +179,15 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
 def _documents(one: ReportComponent | Other) -> Iterator[str]:
     if one.waivers:
         yield from ("", "### Waivers", "")
-        yield from map(_waiver, one.waivers)
+        for each in one.waivers:
+            what = ", ".join(each.criteria).replace("_", " ") or "the whole component"
+            agreed = f"(waived by {plain(each.by)} on {plain(each.on)})"
+            yield f"- {what}: {plain(each.reason)} {agreed}"
     if one.evidence:
         yield from ("", "### Evidence", "")
         titles = ["document", "about", "signed by", "on", "SHA-256"]
-        yield from _grid(titles, map(_evidence, one.evidence))
-
-
-def _waiver(one: Waiver) -> str:
-    what = ", ".join(one.criteria).replace("_", " ") or "the whole component"
-    return f"- {what}: {plain(one.reason)} (waived by {plain(one.by)} on {plain(one.on)})"
-
-
-def _evidence(one: Evidence) -> list[str]:
-    return [one.document, one.about, one.signed_by, one.signed_on, one.sha256]
+        keys = attrgetter("document", "about", "signed_by", "signed_on", "sha256")
+        yield from _grid(titles, map(keys, one.evidence))
 
 
 def _grounds(report: Report) -> Iterator[str]:

@@ -6,6 +6,7 @@ found.trials, found.others, found.remarks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
-from seatrial.report.content import Other
+from seatrial.report.content import Other, titled
 from seatrial.trial.folder import TrialFolder, tags
 from seatrial.trial.plan_trials import PlanTrial, changed_judging, changes, latest, made, plan_name
 
@@ -22,14 +23,15 @@ class Planned(NamedTuple):
     """The trials of a plan, in its order.
 
     ``others``: components without a trial. ``remarks``: sentences to read first. ``skipped``: what
-    the plan leaves out, as (component, what, why).
+    cannot run on the machine, as (component, what, why). ``file``: the plan's, if there is one.
     """
 
     trials: list[TrialFolder]
-    others: list[Other]
-    remarks: list[str]
-    skipped: list[tuple[str, str, str]]
-    about: str
+    others: Sequence[Other] = ()
+    remarks: Sequence[str] = ()
+    skipped: Sequence[tuple[str, str, str]] = ()
+    about: str = ""
+    file: Path | None = None
 
 
 def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> Planned:
@@ -48,7 +50,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         if not known:
             raise
         said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
-        return Planned([one.folder for one in known], [], [said], [], "")
+        return Planned([one.folder for one in known], remarks=[said], file=path)
     if rehearsed:
         found = rehearsals(trials, prepared)
     else:
@@ -56,13 +58,22 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     there = [trial.folder for _, trial in found if trial is not None]
     if not there:
         raise UsageError(_nothing(trials, path, rehearsed))
-    others = [_waiting(part) for part, trial in found if trial is None]
-    others += [_shown(each) for each in prepared.plan.components if _on_evidence(each, prepared)]
+    others = [
+        _other(part.component, titled(part.component.component, part.phase), "not begun")
+        for part, trial in found
+        if trial is None
+    ]
+    run = {part.component.component for part in prepared.parts}
+    others += [
+        _other(each, each.component, "shown by evidence")
+        for each in prepared.plan.components
+        if each.evidence and each.component not in run
+    ]
     skipped = [
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
-    return Planned(there, others, remarks, skipped, prepared.plan.about)
+    return Planned(there, others, remarks, skipped, prepared.plan.about, path)
 
 
 def _require_plan(path: Path) -> None:
@@ -89,28 +100,10 @@ def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) 
     )
 
 
-def _waiting(part: PreparedComponent) -> Other:
-    component = part.component
-    title = f"{component.component}, phase {part.phase}" if part.phase else component.component
+def _other(component: Component, title: str, state: str) -> Other:
     return Other(
         title=title,
-        state="not begun",
-        about=component.about,
-        evidence=component.evidence,
-        waivers=component.waivers,
-    )
-
-
-def _on_evidence(component: Component, prepared: PreparedPlan) -> bool:
-    """Return whether a component runs nothing and is shown by documents."""
-    runs = any(part.component.component == component.component for part in prepared.parts)
-    return bool(component.evidence) and not runs
-
-
-def _shown(component: Component) -> Other:
-    return Other(
-        title=component.component,
-        state="shown by evidence",
+        state=state,
         about=component.about,
         evidence=component.evidence,
         waivers=component.waivers,
@@ -124,13 +117,12 @@ def rehearsals(
     trials: Path, prepared: PreparedPlan
 ) -> list[tuple[PreparedComponent, PlanTrial | None]]:
     """Return the components and phases of a plan, each with its latest rehearsal of any tag."""
-    found: dict[tuple[str, str], PlanTrial] = {}
-    for trial in _of_plan(trials, prepared.plan.plan):
-        component = trial.record.component
-        key = (component.component if component else "", trial.record.phase)
-        other = found.get(key)
-        if other is None or other.record.created <= trial.record.created:
-            found[key] = trial
+    ordered = sorted(_of_plan(trials, prepared.plan.plan), key=lambda each: each.record.created)
+    found = {
+        (trial.record.component.component, trial.record.phase): trial
+        for trial in ordered
+        if trial.record.component is not None
+    }
     return [(part, found.get((part.component.component, part.phase))) for part in prepared.parts]
 
 

@@ -59,7 +59,7 @@ def sign(report: Path, key: Path) -> Path:
     target = signature_of(report)
     target.unlink(missing_ok=True)  # ssh-keygen would ask before overwriting it
     words = ["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(report.absolute())]
-    code, _, said = _ssh_keygen(words, None, SIGN_SECONDS)
+    code, _, said = _ssh_keygen(words, signs=True)
     if code or not target.exists():
         raise UsageError(f"{key}: ssh-keygen did not sign {report}: {said or f'exit code {code}'}")
     return target
@@ -99,21 +99,20 @@ def check(
 
 def _fits(document: bytes, signature: str) -> Checked:
     """Check that a signature fits the document, by any key."""
-    code, out, said = _check(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", signature], document)
-    return Checked(code == 0, "", _fingerprint(out), "" if code == 0 else said or out)
+    words = ["-Y", "check-novalidate", "-n", NAMESPACE, "-s", signature]
+    code, out, said = _ssh_keygen(words, document)
+    return Checked(code == 0, "", _fingerprint(out), (said or out) if code else "")
 
 
 def _by_signers(document: bytes, signature: str, signers: str, by: str) -> Checked:
     """Check that a signature is by one of the allowed signers; ``by``: its key's fingerprint."""
-    code, out, said = _check(["-Y", "find-principals", "-s", signature, "-f", signers], None)
+    code, out, _ = _ssh_keygen(["-Y", "find-principals", "-s", signature, "-f", signers])
     names = [name for name in out.splitlines() if name and not name.startswith("-")]
     if code or not names:
         return Checked(False, why=f"it is by the key {by}, which is not among those allowed")
     words = ["-Y", "verify", "-n", NAMESPACE, "-f", signers, "-I", names[0], "-s", signature]
-    code, out, said = _check(words, document)
-    if code:
-        return Checked(False, names[0], _fingerprint(out), said or out)
-    return Checked(True, names[0], _fingerprint(out))
+    code, out, said = _ssh_keygen(words, document)
+    return Checked(code == 0, names[0], _fingerprint(out), (said or out) if code else "")
 
 
 def _public(key: Path) -> str:
@@ -141,15 +140,11 @@ def _fingerprint(said: str) -> str:
     return plain_line(found[1]) if found else ""
 
 
-def _check(words: Sequence[str], document: bytes | None) -> tuple[int, str, str]:
-    return _ssh_keygen(words, document, CHECK_SECONDS)
-
-
 def _ssh_keygen(
-    words: Sequence[str], document: bytes | None, seconds: float
+    words: Sequence[str], document: bytes = b"", *, signs: bool = False
 ) -> tuple[int, str, str]:
     """Run ssh-keygen; return its exit code, its output, and the last line of its messages."""
-    command = shutil.which("ssh-keygen")
+    command, seconds = shutil.which("ssh-keygen"), SIGN_SECONDS if signs else CHECK_SECONDS
     if command is None:
         raise TrialError(
             "ssh-keygen is not on PATH: install OpenSSH's client, 8.2 or newer; or sign and check "
@@ -158,7 +153,7 @@ def _ssh_keygen(
     try:
         done = subprocess.run(
             [command, *words],
-            input=b"" if document is None else document,
+            input=document,
             capture_output=True,
             timeout=seconds,
             check=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status
+from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
@@ -21,22 +22,19 @@ from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import (
     Cell,
-    ReportColumn,
     ReportMachine,
     Table,
     bounded,
-    columns_of,
     moment,
 )
-from seatrial.report.trial_findings import TrialFindings
-from seatrial.studies.variability import VariabilityRow
+from seatrial.studies.note_file import Note
+from seatrial.studies.variability import Variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count, listed, show_bytes, show_unit
+from seatrial.units import SECOND_NS, listed, show_bytes, show_unit
 
 MAX_ROWS: Final = 500  # of a table that belongs to no figure
 SHORT: Final = 16  # digits of a checksum in a table
-MAX_ENVIRONMENTS: Final = 1000
 
 
 # ---- the machine --------------------------------------------------------------------------
@@ -64,92 +62,80 @@ def machine(records: Sequence[Record], several: bool) -> ReportMachine:
 
 
 def _nodes(about: MachineFile) -> Table:
-    columns = columns_of(
+    columns = (
         "nodes | number: count | cores: count | sockets: count | NUMA domains: count"
         " | threads a core: count | memory | GPUs: count | features"
     )
-    rows: list[list[Cell]] = []
+    rows: list[Sequence[Cell]] = []
     for kind in about.nodes:
         memory = kind.memory
-        row: list[Cell] = [kind.names, len(unfold(kind.names)), kind.cores, kind.sockets]
-        row += [kind.numa_domains, kind.threads_per_core]
-        row.append(memory if isinstance(memory, str) else show_bytes(memory) if memory else "")
-        rows.append([*row, kind.gpus or None, ", ".join(kind.features)])
-    return bounded("Nodes", columns, rows, most=MAX_ROWS)
+        shown = memory if isinstance(memory, str) else show_bytes(memory) if memory else ""
+        cores = (kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
+        features = ", ".join(kind.features)
+        number = len(unfold(kind.names))
+        rows.append((kind.names, number, *cores, shown, kind.gpus or None, features))
+    return bounded("Nodes", columns, rows, max_rows=MAX_ROWS)
 
 
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
-    columns = columns_of(
-        "file system | path | metadata targets | safe load of a target: count, open files"
-    )
-    rows: list[list[Cell]] = [
-        [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
+    columns = "file system | path | metadata targets | safe load of a target: count, open files"
+    rows = (
+        (name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None)
         for name, each in about.file_systems.items()
-    ]
-    yield bounded("File systems", columns, rows, most=MAX_ROWS)
+    )
+    yield bounded("File systems", columns, rows, max_rows=MAX_ROWS)
 
 
 # ---- a component --------------------------------------------------------------------------
 
 
-def of_component(found: TrialFindings) -> list[Table]:
-    """Return the tables of a component that have rows.
-
-    They are: why runs failed, figures against references, node-hours, sub-phases, conditions,
-    variability, what outliers share, and notes.
-    """
-    made = [found.failed, found.expected, *_node_hours(found), *_sub_phases(found.status)]
-    made += [*found.conditions, _variability(found), _shared(found), _notes(found)]
-    return [table for table in made if table.rows]
-
-
-def _node_hours(found: TrialFindings) -> Iterator[Table]:
+def node_hours(status: Status) -> Iterator[Table]:
     """Yield the table of node-hours by use, from the criterion on utilisation."""
-    results = [each[0] for each in found.status.criteria if each[0].criterion == "utilisation"]
+    results = [each[0] for each in status.criteria if each[0].criterion == "utilisation"]
     if not results:
         return
     numbers = results[0].numbers
     available = numbers.get("available node-hours")
     if not isinstance(available, int | float) or not available:
         return
-    rows: list[list[Cell]] = [
-        [name.removesuffix(" node-hours"), hours, hours / available]
+    rows = (
+        (name.removesuffix(" node-hours"), hours, hours / available)
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
-    ]
-    columns = columns_of("use | node-hours: number | of those available: share")
+    )
+    columns = "use | node-hours: number | of those available: share"
     yield bounded("Where node-hours went", columns, rows)
 
 
-def _sub_phases(status: Status) -> Iterator[Table]:
+def sub_phases(status: Status) -> Iterator[Table]:
+    """Yield the table of the sub-phases, if there are several or it is of a plan."""
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = columns_of(
+    columns = (
         "sub-phase: count | from (UTC): time | to (UTC): time | clock: seconds | passed: count"
         " | ended by"
     )
-    rows: list[list[Cell]] = [
-        [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
+    rows = (
+        (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
         for each in parts
-    ]
+    )
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def _variability(found: TrialFindings) -> Table:
-    """Return the table that `seatrial variability` shows."""
-    columns = columns_of(
+def spreads(varied: Variability) -> Table:
+    columns = (
         "test | metric | unit | n: count | mean: number | sd: number | CV: share"
         " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
     )
     rows: list[list[Cell]] = []
-    for row in found.varied.rows:
+    for row in varied.rows:
         one = row.spread
         unit = show_unit(row.unit, "{}")
         excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
-        hidden = "; ".join(_hidden(row))
+        hidden = "; ".join(row.hidden)
         numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
         rows.append([row.kind, row.metric, unit, one.n, *numbers, excluded, hidden])
     about = (
@@ -159,27 +145,15 @@ def _variability(found: TrialFindings) -> Table:
     return bounded("Variability", columns, rows, about, MAX_ROWS)
 
 
-def _hidden(row: VariabilityRow) -> Iterator[str]:
-    """Yield what the numbers of a row do not show: changes, modes, defective nodes."""
-    if row.changes:
-        yield f"its level changed {count(row.changes, 'time')}"
-    if len(row.modes.modes) > 1:
-        yield f"{len(row.modes.modes)} modes"
-    if row.nodes is not None and row.nodes.defective:
-        yield f"defective: {listed(list(row.nodes.defective), 3)}"
-
-
-def _shared(found: TrialFindings) -> Table:
+def shared(varied: Variability) -> Table:
     """Return the spans of time, nodes and groups with more outliers than chance explains."""
-    columns = columns_of(
-        "shared | which | runs: count | stand out: count | by chance: number | p: number"
-    )
+    columns = "shared | which | runs: count | stand out: count | by chance: number | p: number"
     rows: list[list[Cell]] = []
-    for span in found.varied.spans:
+    for span in varied.spans:
         first, last = (moment(round(at * SECOND_NS)) for at in (span.first, span.last))
         numbers = (span.runs, span.bad, span.expected, span.p)
         rows.append(["started from", f"{first} to {last} UTC", *numbers])
-    for one in found.varied.suspects.suspects:
+    for one in varied.suspects.suspects:
         rows.append([one.kind, ", ".join(one.names[:8]), one.runs, one.bad, one.expected, one.p])
     about = (
         "p: the chance of as many in any span, node or group at all. Of nodes that were always "
@@ -188,24 +162,79 @@ def _shared(found: TrialFindings) -> Table:
     return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
-def _notes(found: TrialFindings) -> Table:
-    rows: list[list[Cell]] = [
-        [note.time, note.text, f"{note.user}@{note.host}" if note.user else ""]
-        for note in found.notes
-    ]
-    columns = columns_of("time (UTC): time | noted | by")
+def notes_table(notes: Iterable[Note]) -> Table:
+    """Return the table of what people noted."""
+    rows = (
+        (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
+    )
+    columns = "time (UTC): time | noted | by"
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
+
+
+# ---- conditions ----------------------------------------------------------------------------
+
+
+def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
+    """Return the tables of a trial's conditions that have rows; ``now`` in ns."""
+    if history.start is None:
+        return []
+    made = [_blackouts(history, now), _loads(record, history, now)]
+    return [table for table in made if table.rows]
+
+
+def _blackouts(history: TrialHistory, now: int) -> Table:
+    """Return the blackouts that had begun by the trial's end."""
+    policy, begin = history.policy, history.start or 0
+    rows: list[list[Cell]] = []
+    for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
+        start, end = window.span(begin)
+        if start >= now or end <= begin:
+            continue
+        subject = policy.subject_of(window)
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
+    columns = "from (UTC): time | to (UTC): time | length: seconds | of | why"
+    about = (
+        "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
+        "count it."
+    )
+    return bounded("Blackouts", columns, rows, about)
+
+
+def _loads(record: Record, history: TrialHistory, now: int) -> Table:
+    """Return the open files of a trial's own runs on each target, by its plan or suite."""
+    rows: list[list[Cell]] = []
+    for name, levels in target_loads(history, now).items():
+        highest = max((level.value for level in levels), default=0.0)
+        if highest:
+            system = record.machine.file_systems.get(name.partition("/")[0])
+            safe = system.safe_load if system is not None else 0.0
+            above = _above(levels, safe) if safe else None
+            rows.append([name, highest, safe or None, above])
+    columns = (
+        "target | highest: count, open files | safe: count, open files | time above safe: share"
+    )
+    about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
+    about += "in it."
+    if record.rehearsed:
+        about += " What `seatrial rehearse` prints holds the load assumed of others, too."
+    return bounded("Load of metadata targets", columns, rows, about)
+
+
+def _above(levels: Iterable[LevelSpan], safe: float) -> float:
+    """Return the share of the time in which a load was above the safe one."""
+    levels = list(levels)
+    time = sum(level.end - level.start for level in levels)
+    return sum(level.end - level.start for level in levels if level.value > safe) / max(1, time)
 
 
 # ---- what was excluded --------------------------------------------------------------------
 
 
 def excluded(
-    record: Record, history: TrialHistory, found: TrialFindings, damaged: int
+    record: Record, history: TrialHistory, status: Status, varied: Variability, damaged: int
 ) -> list[Table]:
     """Return the tables of what is not in the figures or was taken out of the trial, and why."""
-    status = found.status
-    rows: list[list[Cell]] = [*_runs_left_out(found)]
+    rows: list[list[Cell]] = [*_runs_left_out(status, varied)]
     for nodes, reason in status.excluded:
         rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
     rows += [
@@ -215,13 +244,13 @@ def excluded(
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = columns_of("what | which | number: count | why")
-    made = [bounded("Excluded", columns, rows, most=MAX_ROWS), *_outages(record, history)]
+    columns = "what | which | number: count | why"
+    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(record, history)]
     return [table for table in made if table.rows]
 
 
-def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
-    for each in found.status.criteria:
+def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
+    for each in status.criteria:
         first = each[0]
         if first.criterion == "pass_rate":
             for word, why in (
@@ -233,7 +262,7 @@ def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
                 if number:
                     yield ["runs", f"of {first.label}", number, f"{word}: {why}"]
     by_test: dict[str, Counter[str]] = {}
-    for row in found.varied.rows:
+    for row in varied.rows:
         tally = by_test.setdefault(row.kind, Counter())
         for rule, number in row.excluded.items():
             tally[rule] = max(tally[rule], number)
@@ -242,7 +271,7 @@ def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
             listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
             why = f"{listed}: figures are of runs with a right answer"
             yield ["runs", kind, tally.total(), why]
-    for one in found.varied.kinds:
+    for one in varied.kinds:
         if one.willed:
             why = "ended by a person or the scheduler: neither usual nor outliers"
             yield ["runs", one.name, one.willed, why]
@@ -252,7 +281,7 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
     if not record.policy.outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
-    columns = columns_of("from (UTC): time | to (UTC): time | nodes | length: seconds")
+    columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
     rows: list[list[Cell]] = []
     for each in outages_of(history):
         length = (each.end - each.start) / SECOND_NS
@@ -270,8 +299,8 @@ def versions(
     """Return the tables of software, toolchains, the plan's file, and what could not run."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
-        columns = columns_of("component | left out | why")
-        made.append(bounded("What the plan left out", columns, list(skipped), most=MAX_ROWS))
+        columns = "component | left out | why"
+        made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
     return [table for table in made if table.rows]
 
 
@@ -288,7 +317,7 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
         rows.append([f"plan's file now, {path.name}", _now(path)])
     for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
         rows.append(["suite", suite])
-    return bounded("Software and files", columns_of("what | version or SHA-256"), rows)
+    return bounded("Software and files", "what | version or SHA-256", rows)
 
 
 def _now(path: Path) -> str:
@@ -299,8 +328,7 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(records: Sequence[Record]) -> Table:
-    names = ("toolchain", "version", "compilers", "flags", "modules", "variables set")
-    columns = [ReportColumn(name) for name in names]
+    columns = "toolchain | version | compilers | flags | modules | variables set"
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record in records:
         for name, one in record.machine.toolchains.items():
@@ -309,17 +337,9 @@ def _toolchains(records: Sequence[Record]) -> Table:
     for name, one in found.values():
         compilers = ", ".join(filter(None, (one.cc, one.cxx, one.fc, one.mpicc)))
         flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
-        rows.append(
-            [
-                name,
-                one.version,
-                compilers,
-                flags,
-                ", ".join(one.modules),
-                ", ".join(one.environment),
-            ]
-        )
-    return bounded("Toolchains", columns, rows, most=MAX_ROWS)
+        names = (", ".join(one.modules), ", ".join(one.environment))
+        rows.append([name, one.version, compilers, flags, *names])
+    return bounded("Toolchains", columns, rows, max_rows=MAX_ROWS)
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
@@ -329,7 +349,7 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
-    columns = columns_of("test | application | cases: count | definition, SHA-256 | builds")
+    columns = "test | application | cases: count | definition, SHA-256 | builds"
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
@@ -353,6 +373,6 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     except OSError:
         return
     if names:
-        rows: list[list[Cell]] = [[name.partition(".")[0]] for name in names]
+        rows = ((name.partition(".")[0],) for name in names)
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", columns_of("hash"), rows, about, 20)
+        yield bounded("Environments of runs", "hash", rows, about, 20)

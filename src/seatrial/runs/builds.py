@@ -11,12 +11,10 @@ time, with or without a driver.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import shlex
 import shutil
-import signal
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +24,7 @@ from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
+from seatrial.runs.shell import kill_group
 from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
@@ -64,7 +63,7 @@ exit "$_code"
 """
 
 
-# The script of a prebuilt binary, which is not copied.
+# The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
 _PREBUILT = """\
 _found=$(sha256sum < {path}) || exit 1
 _found=${{_found%% *}}
@@ -88,20 +87,16 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     """Build, or return the result of an earlier build. Never raises for what the build does. Raises
     TrialError where this host has no space, memory or processes left, or cannot read or write."""
     assert test.build is not None
+    lock = -1
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        lock = await _lock(directory / LOCK)
         if (done := _result(directory)) is not None:
             return done
-        lock = await _lock(directory / LOCK)
-    except OSError as error:
-        return _failed(error, directory)
-    try:
-        done = _result(directory)
-        if done is None:
-            _stage(directory, test, case, machine)
-            if BuildKeys().key(test, case, machine) != case.build:  # after the copy
-                return BuildResult(1, CHANGED)
-            done = await _run(directory, lock, seconds(test.build.timeout))
+        _stage(directory, test, case, machine)
+        if BuildKeys().key(test, case, machine) != case.build:  # after the copy
+            return BuildResult(1, CHANGED)
+        done = await _run(directory, lock, seconds(test.build.timeout))
         if done.code and is_full(directory):
             (directory / RESULT).unlink(missing_ok=True)
             raise TrialError(f"{directory}: the build failed on a full file system; {_REMEDY}")
@@ -111,7 +106,8 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     except UsageError as error:
         return BuildResult(1, str(error))
     finally:
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)
 
 
 def _failed(error: OSError, directory: Path) -> BuildResult:
@@ -132,7 +128,12 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             path.unlink()
     script = test.build.script + "\n"
     if test.build.prebuilt:
-        script = _link_script(Path(test.build.prebuilt), test.build.sha256)
+        binary = Path(test.build.prebuilt)
+        script = _PREBUILT.format(
+            path=shlex.quote(str(binary)),
+            name=shlex.quote(f"./{binary.name}"),
+            sha256=test.build.sha256.lower(),
+        )
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
     environment += exports(toolchain_variables(machine, case.toolchain))
@@ -153,22 +154,12 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     write_script(directory / JOB, shell)
 
 
-def _link_script(binary: Path, sha256: str) -> str:
-    """Return bash that links a binary into the directory of the build, if the binary has this
-    checksum."""
-    path, name = shlex.quote(str(binary)), shlex.quote(f"./{binary.name}")
-    return _PREBUILT.format(path=path, name=name, sha256=sha256.lower())
-
-
 async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     began = time.monotonic()
+    line = ("timeout", f"--kill-after={GRACE_SECONDS}", str(timeout), "bash", directory / JOB)
     with (directory / LOG).open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            "timeout",
-            f"--kill-after={GRACE_SECONDS}",
-            str(timeout),
-            "bash",
-            str(directory / JOB),
+            *line,
             str(lock),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
@@ -179,7 +170,7 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     try:
         code = await process.wait()
     finally:
-        _kill(process.pid)  # with its background processes
+        kill_group(process.pid)  # with its background processes
     if (done := _result(directory)) is not None:
         return done
     if time.monotonic() - began >= timeout:
@@ -187,11 +178,6 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
         return BuildResult(TIMEOUT.number, f"{reason}\n{log_tail(directory)}")
     reason = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
     return BuildResult(1, f"{reason}\n{log_tail(directory)}")
-
-
-def _kill(process_group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process_group, signal.SIGKILL)
 
 
 def _result(directory: Path) -> BuildResult | None:

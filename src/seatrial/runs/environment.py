@@ -38,20 +38,9 @@ def toolchain_variables(machine: Machine, name: str) -> dict[str, Scalar]:
     """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
     documents."""
     chain = machine.toolchains.get(name, Toolchain(cc="cc", cxx="c++"))
-    return {
-        "CC": chain.cc,
-        "CXX": chain.cxx,
-        "FC": chain.fc,
-        "MPICC": chain.mpicc,
-        "MPICXX": chain.mpicxx,
-        "MPIFC": chain.mpifc,
-        "CFLAGS": chain.cflags,
-        "OPENMP": chain.openmp,
-        "LDFLAGS": chain.ldflags,
-        "LDLIBS": chain.ldlibs,
-        "TOOLCHAIN": name,
-        "MACHINE": machine.machine,
-    }
+    keys = ("cc", "cxx", "fc", "mpicc", "mpicxx", "mpifc", "cflags", "openmp", "ldflags", "ldlibs")
+    own = {key.upper(): getattr(chain, key) for key in keys}
+    return {**own, "TOOLCHAIN": name, "MACHINE": machine.machine}
 
 
 def preamble(machine: Machine, test: Test, toolchain: str) -> str:

@@ -14,10 +14,10 @@ import functools
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from seatrial.files import open_regular
 from seatrial.suite.variables import RUN_ONLY
 
 ENVIRONMENT = "job.environment"
@@ -32,7 +32,8 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
     ``environments``. Returns "" where the job left none that can be read."""
     path = f"{run}/{ENVIRONMENT}"
     try:
-        text = _read(path)
+        with open_regular(Path(path), follow=False) as file:
+            text = file.read(MAX_BYTES)
         if not text:
             return ""
         kept = _volatile(tuple(parameters)).sub(b"", text)
@@ -49,16 +50,6 @@ def drop(run: Path) -> None:
     """Remove the file that a job left of its environment, whose hash is in the journal."""
     with contextlib.suppress(OSError):
         os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
-
-
-def _read(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        return os.read(descriptor, MAX_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 @functools.lru_cache(maxsize=64)

@@ -92,23 +92,19 @@ class Placement:
     async def _make(self, place: PlacementTarget, name: str) -> str:
         directory = place.root / name
         about = self._file_systems.get(place.file_system)
-        if about is None or not about.place.strip():
-            await run_in_thread(lambda: _make(directory), "place")
-            return ""
-        if await run_in_thread(directory.is_dir, "place"):
-            return ""
-        await run_in_thread(lambda: _make(directory.parent), "place")
-        variables = {
-            "DIRECTORY": str(directory),
-            "TARGET": place.target,
-            "TARGET_INDEX": str(place.number) if place.target else "",
-        }
-        result = await Shell(about.place, seconds(about.timeout)).run(variables)
-        made = await run_in_thread(directory.is_dir, "place")
-        if not result.failure and made:
-            return ""
+        failure = ""
+        if about and about.place.strip() and not await run_in_thread(directory.is_dir, "place"):
+            await run_in_thread(lambda: _make(directory.parent), "place")
+            variables = {
+                "DIRECTORY": str(directory),
+                "TARGET": place.target,
+                "TARGET_INDEX": str(place.number) if place.target else "",
+            }
+            failure = (await Shell(about.place, seconds(about.timeout)).run(variables)).failure
+            if not failure and not await run_in_thread(directory.is_dir, "place"):
+                failure = f"it succeeded, but did not create {directory}"
         await run_in_thread(lambda: _make(directory), "place")
-        return result.failure or f"it succeeded, but did not create {directory}"
+        return failure
 
     async def _copy(self, place: PlacementTarget, source: Path) -> str:
         failure = await self.make(place, DECKS) if place.file_system else ""

@@ -66,10 +66,10 @@ class Shell:
         try:
             await out.listen()
             await errors.listen()
-            ended = await _within(process, self.timeout)
+            ended = await ends_within(process, self.timeout)
         finally:
-            _kill(process.pid)  # with its background processes
-            if not ended and not await _within(process, GRACE_SECONDS):
+            kill_group(process.pid)  # with its background processes
+            if not ended and not await ends_within(process, GRACE_SECONDS):
                 self._stuck = process
         await out.end()
         await errors.end()
@@ -99,7 +99,7 @@ async def _start(command: str, variables: Mapping[str, str], out: _Pipe, errors:
         os.close(errors.writing)
 
 
-async def _within(process: _Process, seconds: float) -> bool:
+async def ends_within(process: _Process, seconds: float) -> bool:
     """Return whether a process ends within some seconds."""
     try:
         async with asyncio.timeout(seconds):
@@ -109,7 +109,7 @@ async def _within(process: _Process, seconds: float) -> bool:
     return True
 
 
-def _kill(group: int) -> None:
+def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 

@@ -11,7 +11,6 @@ holds what people are shown: how far behind the sink is, and why.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -29,10 +28,8 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Behind(Struct, frozen=True):
-    """What was not sent yet: bytes of the journal, events, and how long the first has waited.
-
-    The number of events is estimated if there are many.
-    """
+    """What was not sent yet: bytes of the journal, events, and how long the first has waited. The
+    number of events is estimated if there are many."""
 
     bytes: int = 0
     events: int = 0
@@ -40,14 +37,11 @@ class Behind(Struct, frozen=True):
 
 
 class Cursor(Struct, kw_only=True):
-    """The position of one sink in one journal.
-
-    ``offset``, ``fingerprint``: the end of what was sent, and a checksum of what lies before it.
-    ``read``: events so far; ``refused``: those that the server refused; ``damaged``: invalid lines.
-    ``error``: why the delivery is stuck, or ""; ``since`` (ns) and ``tries``: when that began, and
-    how many attempts have failed. ``told``: the latest message about something that does not stop
-    the delivery. ``answered``, ``saved``: in ns.
-    """
+    """The position of one sink in one journal. ``offset``, ``fingerprint``: the end of what was
+    sent, and a checksum of what lies before it. ``read``: events so far; ``refused``: those that
+    the server refused; ``damaged``: invalid lines. ``error``: why the delivery is stuck, or "";
+    ``since`` (ns) and ``tries``: when that began, and how many attempts have failed. ``told``: the
+    latest message about something that does not stop the delivery. ``answered``: in ns."""
 
     sink: str
     kind: str = ""
@@ -62,7 +56,6 @@ class Cursor(Struct, kw_only=True):
     tries: int = 0
     told: str = ""
     answered: int = 0
-    saved: int = 0
     behind: Behind = Behind()
 
 
@@ -72,10 +65,8 @@ def folder_of(folder: TrialFolder) -> Path:
 
 
 def load(folder: TrialFolder, sink: str) -> Cursor:
-    """Return the cursor of a sink, or a new one if there is none that can be read.
-
-    Sending events a second time is harmless.
-    """
+    """Return the cursor of a sink, or a new one if there is none that can be read. Sending events a
+    second time is harmless."""
     cursor = read_cursor(folder_of(folder) / f"{sink}.json") or Cursor(sink=sink)
     cursor.sink = sink  # the file may name another
     return cursor
@@ -94,7 +85,6 @@ def save(folder: TrialFolder, cursor: Cursor) -> None:
     """Write a cursor atomically. Raises OSError."""
     place = folder_of(folder)
     place.mkdir(exist_ok=True)
-    cursor.saved = time.time_ns()
     part = place / f".{cursor.sink}.part"
     try:
         with part.open("wb") as file:

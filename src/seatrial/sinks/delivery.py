@@ -18,7 +18,9 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
@@ -56,33 +58,25 @@ class _Held(SeatrialError):
     """The sink refuses everything that it is sent."""
 
 
+@dataclass
 class Delivery:
-    """The delivery of one trial to one sink.
+    """The delivery of one trial to one sink. ``_tell`` is called with a line when trouble begins or
+    ends. ``_again``: the command with which a person continues a delivery that gave up."""
 
-    ``tell`` is called with a line when trouble begins or ends. ``again``: the command with which a
-    person continues a delivery that gave up.
-    """
+    _folder: TrialFolder
+    sink: Sink
+    _about: TrialInfo
+    _lifetime: SinkLifetime
+    _tell: Tell
+    _again: str = ""
 
-    def __init__(
-        self,
-        folder: TrialFolder,
-        sink: Sink,
-        about: TrialInfo,
-        lifetime: SinkLifetime,
-        tell: Tell,
-        again: str = "",
-    ) -> None:
-        self.sink = sink
-        self._folder = folder
-        self._about = about
-        self._lifetime = lifetime
-        self._tell = tell
-        self._again = again or f"seatrial sink {folder.tag}"
-        self._size = bytes_of(sink.size)
+    def __post_init__(self) -> None:
+        self._again = self._again or f"seatrial sink {self._folder.tag}"
+        self._size = bytes_of(self.sink.size)
         self._at_once = max(MIN_BLOCK_BYTES, self._size)
-        self._cursor = cursors.load(folder, sink.name)
-        self._cursor.kind = sink.kind
-        self._cursor.to = planned(sink)
+        self._cursor = cursors.load(self._folder, self.sink.name)
+        self._cursor.kind = self.sink.kind
+        self._cursor.to = planned(self.sink)
         self._refused = 0  # pieces of the current block
         self._done = 0  # number of the last event that was sent before the delivery was held
         self._in_a_row = 0  # pieces refused since one was accepted
@@ -94,22 +88,20 @@ class Delivery:
         self._unsaved = ""  # why the cursor cannot be written
 
     def run(self) -> bool:
-        """Deliver until the course is over; return whether everything was delivered.
-
-        Failures of the sink or of a file system are retried, and raise nothing.
-        """
+        """Deliver until the course is over; return whether everything was delivered. Failures of
+        the sink or of a file system are retried, and raise nothing."""
         try:
             while True:
                 try:
-                    if not self._pass_through():
-                        return True
+                    if self._pass_through():
+                        continue
+                    return True
                 except OSError as error:
-                    why = f"{error.filename or self._folder.journal}: {error.strerror}"
-                    self._fail(Reply("again", why), "the journal cannot be read")
-                    self._pause(0.0)
+                    place = error.filename or self._folder.journal
+                    self._fail(f"{place}: {error.strerror}", "the journal cannot be read")
                 except _Held as error:
-                    self._fail(Reply("again", str(error)), self._cursor.to)
-                    self._pause(0.0)
+                    self._fail(str(error), self._cursor.to)
+                self._pause()
         except GivenUp as error:
             self._tell(str(error))
             return False
@@ -142,19 +134,15 @@ class Delivery:
 
     # ---- the journal ----------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _journal(self) -> Iterator[BinaryIO | None]:
-        """Wait for the journal and open it; None if there will be none."""
+    def _journal(self) -> BinaryIO | contextlib.nullcontext[None]:
+        """Open the journal as soon as it is there; the context of None if there will be none."""
         while True:
             try:
-                with self._folder.journal.open("rb") as journal:
-                    yield journal
-                    return
+                return self._folder.journal.open("rb")
             except FileNotFoundError:
                 if self._lifetime.is_over():
-                    break
+                    return contextlib.nullcontext()
                 self._lifetime.wait(seconds(self.sink.every))
-        yield None
 
     def _is_there(self, journal: BinaryIO) -> bool:
         """Return whether this is still the trial's journal, and no shorter than it was."""
@@ -177,11 +165,9 @@ class Delivery:
 
     def _fold(self, journal: BinaryIO, target: SinkTarget) -> None:
         """Pass the events that were sent to the target; later ones depend on them."""
-        number = 0
-        for block in read_blocks(journal, until=self._cursor.offset):
-            for event in block.events:
-                number += 1
-                target.pieces(event, number)
+        blocks = read_blocks(journal, until=self._cursor.offset)
+        for number, event in enumerate(chain.from_iterable(block.events for block in blocks), 1):
+            target.pieces(event, number)
 
     # ---- one block ------------------------------------------------------------------------
 
@@ -216,11 +202,8 @@ class Delivery:
         self._save()
 
     def _push(self, target: SinkTarget, pieces: Sequence[bytes]) -> None:
-        """Send pieces until each was accepted or refused.
-
-        Raises GivenUp, and _Held if all were refused and too many before them; then none of them
-        counts as refused.
-        """
+        """Send pieces until each was accepted or refused. Raises GivenUp, and _Held if all were
+        refused and too many before them; then none of them counts as refused."""
         refused = self._sent(target, pieces)
         if self._held and len(refused) < len(pieces):  # the server may have recovered meanwhile
             refused = self._sent(target, refused)
@@ -262,35 +245,32 @@ class Delivery:
             _log.debug("%s: %d pieces: %s", self.sink.name, len(pieces), reply)
             if reply.fate != "again":
                 return reply
-            self._fail(reply, target.shown)
+            self._fail(reply.why, target.shown)
             self._pause(reply.wait)
 
     # ---- what goes wrong ------------------------------------------------------------------
 
     def _target(self) -> SinkTarget:
-        """Return the target as soon as its secrets can be read.
-
-        Raises GivenUp if one is missing in our environment, which never changes.
-        """
+        """Return the target as soon as its secrets can be read. Raises GivenUp if one is missing in
+        our environment, which never changes."""
         while True:
             try:
                 return target_of(self.sink, self._about)
-            except BadEnvironment as error:
-                self._fail(Reply("again", str(error)), "it cannot be used")
-                raise GivenUp(
-                    f"{self.sink.name}: given up: put that right, then "
-                    f"`{self._again}` sends what is not sent yet"
-                ) from error
             except UsageError as error:
-                self._fail(Reply("again", str(error)), "it cannot be used")
-                self._pause(0.0)
+                self._fail(str(error), "it cannot be used")
+                if isinstance(error, BadEnvironment):
+                    raise GivenUp(
+                        f"{self.sink.name}: given up: put that right, then "
+                        f"`{self._again}` sends what is not sent yet"
+                    ) from error
+                self._pause()
 
-    def _fail(self, reply: Reply, shown: str) -> None:
+    def _fail(self, reason: str, shown: str) -> None:
         """Record a failed attempt, and tell of it unless that was told before."""
         cursor = self._cursor
-        if not cursor.error or (reply.why != cursor.error and self._may_say("changed")):
-            self._tell(f"{self.sink.name}: {shown}: {reply.why}")
-        cursor.error = reply.why
+        if not cursor.error or (reason != cursor.error and self._may_say("changed")):
+            self._tell(f"{self.sink.name}: {shown}: {reason}")
+        cursor.error = reason
         cursor.since = cursor.since or time.time_ns()
         cursor.tries += 1
         self._failing = self._failing or time.monotonic()
@@ -305,15 +285,12 @@ class Delivery:
         return True
 
     def _recover(self) -> None:
-        """Record that the sink works again."""
         self._cursor.error, self._cursor.since, self._cursor.tries = "", 0, 0
         self._failing = 0.0
 
-    def _pause(self, wanted: float) -> None:
+    def _pause(self, wanted: float = 0.0) -> None:
         """Wait before the next attempt: longer each time, up to a minute, with random jitter.
-
-        ``wanted``: seconds that the server asked for. Raises GivenUp.
-        """
+        ``wanted``: seconds that the server asked for. Raises GivenUp."""
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
         pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
         if not self._lifetime.bears(self._failing, seconds(self.sink.patience), pause):
@@ -329,11 +306,10 @@ class Delivery:
         if cursor.error or now - self._looked >= LOOK_S:
             cursor.behind = behind(self._folder, cursor)
             self._looked = now
+        before, self._unsaved = self._unsaved, ""
         try:
             cursors.save(self._folder, cursor)
         except OSError as error:
-            if error.strerror != self._unsaved:
-                self._tell(f"{self.sink.name}: its cursor cannot be written: {error.strerror}")
             self._unsaved = error.strerror or "unknown"
-        else:
-            self._unsaved = ""
+            if self._unsaved != before:
+                self._tell(f"{self.sink.name}: its cursor cannot be written: {self._unsaved}")

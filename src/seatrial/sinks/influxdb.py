@@ -20,41 +20,25 @@ import msgspec
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.post import HttpResponse, Server, Unreachable, basic
-from seatrial.sinks.protocol import Reply
-from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.post import HttpResponse, Server, Unreachable
+from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
-from seatrial.units import seconds
-
-LONGEST_WHY = 300
 
 _DROPPED = re.compile(r"dropped[= ](\d+)")
 
 
-class InfluxDB:
+class InfluxDB(SinkTarget):
     """A database or a bucket that receives the points of one trial."""
 
     folds = True
 
     def __init__(self, sink: Sink, about: TrialInfo) -> None:
-        headers = {"Content-Type": "text/plain; charset=utf-8"}
-        if sink.bucket:
-            self._path = "/api/v2/write?" + urlencode(
-                {"org": sink.org, "bucket": sink.bucket, "precision": "ns"}
-            )
-        else:
+        where = {"org": sink.org, "bucket": sink.bucket, "precision": "ns"}
+        if not sink.bucket:
             where = {"db": sink.database, "precision": "ns"}
-            if sink.retention:
-                where["rp"] = sink.retention
-            self._path = "/write?" + urlencode(where)
-        if sink.token:
-            token = secret_of(sink.token, f"the token of the sink {sink.name}")
-            login = basic(sink.user, token) if sink.user else f"Token {token}"
-            headers["Authorization"] = login
-        url = sink.url
-        if url.startswith(("env:", "file:")):
-            url = secret_of(url, f"the URL of the sink {sink.name}")
-        self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
+            where |= {"rp": sink.retention} if sink.retention else {}
+        self._path = ("/api/v2/write?" if sink.bucket else "/write?") + urlencode(where)
+        self._server = Server(sink, "text/plain; charset=utf-8", "Token")
         self._points = TrialPoints(about, sink.oth_compatible)
         self.shown = self._server.shown
 
@@ -79,13 +63,12 @@ def reply_to(answer: HttpResponse) -> Reply:
     if 200 <= answer.status < 300:
         return Reply("again", f"it answered {answer.status}, as InfluxDB does not")
     said = _message(answer.text)
-    why = f"{answer.status}: {said}" if said else f"it answered {answer.status}"
     if answer.status in (400, 422) and "partial write" in said:
         dropped = sum(map(int, _DROPPED.findall(said)[:1])) + said.count("unable to parse")
-        return Reply("taken", why[:LONGEST_WHY], max(1, dropped))
+        return Reply("taken", answer.reason(said), max(1, dropped))
     if answer.status in (400, 413, 422):
-        return Reply("smaller", why[:LONGEST_WHY])
-    return Reply("again", why[:LONGEST_WHY], wait=answer.wait)
+        return Reply("smaller", answer.reason(said))
+    return Reply("again", answer.reason(said), wait=answer.wait)
 
 
 def _message(text: str) -> str:
@@ -93,5 +76,5 @@ def _message(text: str) -> str:
     try:
         found = msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return " ".join(text.split())
-    return " ".join(str(found.get("error") or found.get("message") or "").split())
+        return text
+    return str(found.get("error") or found.get("message") or "")

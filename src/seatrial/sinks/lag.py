@@ -1,6 +1,6 @@
 """Report how far behind each sink of a trial is, and why.
 
-    for each in standing(trials / tag):
+    for each in sink_lags(trials / tag):
         each.name, each.behind.events, each.behind.seconds, each.error
 
 The report is made of the cursors and the journal's end, so it is right even if the delivering
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from seatrial.files import open_regular
 from seatrial.journal.encoding import decode_lines
@@ -27,14 +28,8 @@ MAX_SINKS = 100
 
 
 class SinkLag(Struct, frozen=True, kw_only=True):
-    """One sink of a trial.
-
-    ``to``: its host or file, without secrets. ``sent``: events; ``refused``: those that the server
-    refused; ``damaged``: invalid lines of the journal. ``error``: why the delivery is stuck, or "";
-    ``since``: when that began, in ns; ``tries``: failed attempts since. ``told``: the latest
-    message about something that does not stop the delivery. ``answered``: the last answer, in ns.
-    ``working``: a process delivers now.
-    """
+    """One sink of a trial: its cursor, and how far ``behind`` it is now. ``sent``: events;
+    ``working``: a process delivers now."""
 
     name: str
     kind: str
@@ -60,25 +55,13 @@ def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
         return []
     cursors = [cursor for file in files if (cursor := read_cursor(file)) is not None]
     working = bool(cursors) and holder(folder) != ""
-    return [_standing(folder, cursor, working) for cursor in cursors]
+    return [_lag(folder, cursor, working) for cursor in cursors]
 
 
-def _standing(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
-    return SinkLag(
-        name=cursor.sink,
-        kind=cursor.kind,
-        to=cursor.to,
-        sent=cursor.read,
-        refused=cursor.refused,
-        damaged=cursor.damaged,
-        behind=behind(folder, cursor),
-        error=cursor.error,
-        since=cursor.since,
-        tries=cursor.tries,
-        told=cursor.told,
-        answered=cursor.answered,
-        working=working,
-    )
+def _lag(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
+    known = asdict(cursor) | {"name": cursor.sink, "sent": cursor.read}
+    known |= {"behind": behind(folder, cursor), "working": working}
+    return SinkLag(**{name: known[name] for name in SinkLag.__struct_fields__})
 
 
 def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
@@ -103,12 +86,6 @@ def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
 
 
 def _waiting(lines: bytes) -> float:
-    """Return the seconds since the first event of some lines.
-
-    The clocks are those of the driver and of this host.
-    """
-    for text in lines.split(b"\n", 20)[:20]:
-        events, _ = decode_lines([text])
-        if events:
-            return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS)
-    return 0.0
+    """Return the seconds since the first event, by the clocks of the driver and of this host."""
+    events, _ = decode_lines(lines.split(b"\n", 20)[:20])
+    return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS) if events else 0.0

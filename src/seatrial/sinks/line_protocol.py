@@ -27,10 +27,7 @@ _INTEGER_LIMIT = 1 << 63
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
-    """Return ``,key=value`` for every tag that is not empty.
-
-    They are ordered by key, as InfluxDB recommends for speed.
-    """
+    """Return ``,key=value`` for each tag that is not empty, sorted, as InfluxDB recommends."""
     return "".join(
         f",{key_text(key)}={text}"
         for key, value in sorted(tags.items())
@@ -39,10 +36,8 @@ def tag_text(tags: Mapping[str, str]) -> str:
 
 
 def field_text(fields: Mapping[str, str | int | float | bool | None]) -> str:
-    """Return ``key=value`` for every field that has a value, joined by commas; "" for none.
-
-    Numbers are written as floats, so that a field never changes its type.
-    """
+    """Return ``key=value`` for every field that has a value, joined by commas; "" for none. Numbers
+    are written as floats, so that a field never changes its type."""
     texts = []
     for key, value in fields.items():
         if isinstance(value, str):
@@ -69,7 +64,6 @@ def key_text(text: str) -> str:
 
 
 def string_text(text: str) -> str:
-    """Return a string field, escaped and quoted."""
     text = text[:LONGEST_STRING].replace("\0", "")
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')

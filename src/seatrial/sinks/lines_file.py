@@ -13,24 +13,24 @@ import os
 import select
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import json
 
-from seatrial.journal.events import Event
+from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import locked_within
-from seatrial.sinks.protocol import Reply
-from seatrial.sinks.webhook import BEGINNING, record
+from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget, record
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import seconds
 
+LOOK_S = 1.0
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
 
 
-class LinesFile:
+class LinesFile(SinkTarget):
     """A path that lines are appended to."""
-
-    folds = False
 
     def __init__(self, sink: Sink, tag: str) -> None:
         self._path = path_of(sink.path)
@@ -39,9 +39,6 @@ class LinesFile:
         self._held: set[bytes] | None = None  # lines in the file that may be sent again
         self._torn = False  # the FIFO's reader may have half a line
         self.shown = str(self._path)
-
-    def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [record(event, number)]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         try:
@@ -54,9 +51,6 @@ class LinesFile:
         except OSError as error:
             return Reply("again", f"it cannot be written: {error.strerror}")
         return Reply("taken")
-
-    def close(self) -> None:
-        pass
 
     # ---- a file ---------------------------------------------------------------------------
 
@@ -71,7 +65,7 @@ class LinesFile:
             start = max(0, size - TAIL)
             tail = os.pread(descriptor, size - start, start).split(b"\n")
             torn = tail.pop()
-            if torn and _is_ours(torn):
+            if torn and (torn.startswith(BEGINNING) or BEGINNING.startswith(torn)):  # ours
                 size -= len(torn)
                 os.ftruncate(descriptor, size)
                 torn = b""
@@ -82,10 +76,8 @@ class LinesFile:
             os.close(descriptor)
 
     def _missing(self, tail: Sequence[bytes], pieces: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the pieces that are not in the file yet.
-
-        A process that wrote some may have died before its cursor was saved.
-        """
+        """Return the pieces that are not in the file yet. A process that wrote some may have died
+        before its cursor was saved."""
         if self._held is None:
             self._held = {text for text in tail if self._mark in text}
         if not self._held:
@@ -98,7 +90,6 @@ class LinesFile:
     # ---- a FIFO ---------------------------------------------------------------------------
 
     def _into_fifo(self, pieces: Sequence[bytes]) -> Reply:
-        """Write pieces to a FIFO that somebody reads."""
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -111,11 +102,6 @@ class LinesFile:
             return reply
         finally:
             os.close(descriptor)
-
-
-def _is_ours(torn: bytes) -> bool:
-    """Return whether a line without an end is the beginning of an event of Seatrial."""
-    return torn.startswith(BEGINNING) or BEGINNING.startswith(torn)
 
 
 def _write(descriptor: int, size: int, lines: Sequence[bytes]) -> None:
@@ -147,3 +133,20 @@ def _write_within(descriptor: int, data: bytes, timeout: float) -> tuple[Reply, 
         except OSError as error:
             return Reply("again", f"it cannot be written: {error.strerror}"), done
     return Reply("taken"), done
+
+
+def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
+    """Yield a trial's events as JSON lines, some at a time, from the journal's beginning."""
+    offset = number = 0
+    while True:
+        last = lifetime.is_over()
+        with folder.journal.open("rb") as journal:
+            for block in read_blocks(journal, offset):
+                lines = [
+                    record(event, number) for number, event in enumerate(block.events, number + 1)
+                ]
+                number, offset = number + len(lines), block.end
+                yield b"\n".join([*lines, b""])
+        if last:
+            return
+        lifetime.wait(LOOK_S)

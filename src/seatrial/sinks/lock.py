@@ -1,6 +1,6 @@
 """Lock the delivery of a trial's events for one process: ``trials/TAG/sinks/lock``.
 
-with held(folder):       # raises Busy if another process has it
+with held(folder):       # raises DeliveryLocked if another process has it
     ...
 holder(folder)           # "process 123 on login1", or ""
 """
@@ -33,11 +33,8 @@ class DeliveryLocked(SeatrialError):
 
 @contextlib.contextmanager
 def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of a trial, after waiting for ``wait_s`` seconds at most.
-
-    A process that only looks at the lock holds it for an instant, too. Raises Busy, and TrialError
-    if the file cannot be locked.
-    """
+    """Hold the lock of a trial, after waiting for ``wait_s`` seconds at most: one that only looks
+    holds it for an instant. Raises DeliveryLocked, and TrialError if it cannot be locked."""
     path = folder_of(folder) / "lock"
     try:
         path.parent.mkdir(exist_ok=True)
@@ -93,11 +90,9 @@ def holder(folder: TrialFolder) -> str:
 
 
 def stop(folder: TrialFolder) -> str:
-    """End the process that delivers a trial's events, and wait for its end.
-
-    Events that were not delivered stay in the journal. Returns who the process was, or "" if there
-    was none. Raises TrialError for one that cannot be ended from here.
-    """
+    """End the process that delivers a trial's events, and wait for its end. Events that were not
+    delivered stay in the journal. Returns who the process was, or "" if there was none. Raises
+    TrialError for one that cannot be ended from here."""
     who = holder(folder)
     if not who:
         return ""

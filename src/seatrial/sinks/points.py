@@ -81,8 +81,7 @@ _MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
 
 
 class _Written(NamedTuple):
-    """The members of an event that the points name, as they are on disk; None where its kind does
-    not have them."""
+    """The members of an event that points name, as on disk; None for those that it lacks."""
 
     value: int | float | None
     alias: str | None
@@ -96,8 +95,7 @@ class _Written(NamedTuple):
 
 
 class _Run(RunLife, kw_only=True):
-    """The life of a run that is not over; ``moment`` is the time of its points, ``checked`` that of
-    its judging (ns)."""
+    """A run that is not over. ``moment``: time of its points; ``checked``: of its judging (ns)."""
 
     moment: int
     checked: int = 0
@@ -115,6 +113,9 @@ class TrialPoints:
         self._runs: dict[str, _Run] = {}
         self._builds: dict[str, int] = {}
         self._tags: dict[tuple[str, str], str] = {}
+        # A rehearsal is kept apart from what was measured.
+        self._mark = {"rehearsed": "true"} if about.rehearsed else {}
+        self._trial = {"machine": about.machine.machine, "runtag": about.tag, **self._mark}
 
     def of(self, event: Event) -> list[bytes]:
         """The lines of the next event of the journal."""
@@ -273,8 +274,7 @@ class TrialPoints:
         number = finite(event.value)
         if number is None:
             return []
-        about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
-        tags = tag_text({**about, "name": event.gauge, **self._mark})
+        tags = tag_text({**self._trial, "name": event.gauge})
         return [line("non_harness_metrics", tags, field_text({"value": number}), moment)]
 
     # ---- tags -----------------------------------------------------------------------------
@@ -284,16 +284,10 @@ class TrialPoints:
         key = (app, test)
         tags = self._tags.get(key)
         if tags is None:
-            about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
-            tags = tag_text({**about, "app": app, "test": test, **self._mark})
+            tags = tag_text({**self._trial, "app": app, "test": test})
             if len(self._tags) < MAX_TAGS:
                 self._tags[key] = tags
         return tags + tag_text({"test_id": run_id}) if self._oth else tags
-
-    @cached_property
-    def _mark(self) -> dict[str, str]:
-        """What keeps rehearsals apart from what was measured."""
-        return {"rehearsed": "true"} if self._about.rehearsed else {}
 
     @cached_property
     def _groups(self) -> dict[str, str]:

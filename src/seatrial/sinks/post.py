@@ -1,6 +1,6 @@
 """Post requests to one server, over a connection that is kept.
 
-    server = Server("https://influx.site:8086", {"Authorization": ...}, timeout=30)
+    server = Server(sink, "text/plain; charset=utf-8", "Token")
     answer = server.post("/write?db=seatrial", b"...")       # raises Unreachable
     answer.status, answer.text
 
@@ -18,7 +18,7 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -28,9 +28,12 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.sinks import path_of
+from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.secrets import secret_of
+from seatrial.units import seconds
 
 MAX_RESPONSE_BYTES = 65536
+LONGEST_REASON = 300
 _PORTS = {"http": 80, "https": 443}
 _FAILURES = (HTTPError, http.client.HTTPException, OSError, ValueError)
 
@@ -46,30 +49,38 @@ class HttpResponse(NamedTuple):
     text: str
     wait: float = 0.0
 
+    def reason(self, said: str) -> str:
+        """Return why the server took nothing, for people: the status, and what it ``said``."""
+        words = " ".join(said.split())
+        text = f"{self.status}: {words}" if words else f"it answered {self.status}"
+        return text[:LONGEST_REASON]
+
 
 class Server:
-    """A server at a URL.
+    """The server of a sink, to which its token is sent by ``scheme``. ``shown``: the URL as people
+    may see it, without user, password and path. Raises UsageError for a URL, a secret or
+    certificates that cannot be used."""
 
-    ``timeout``: seconds that a request may take. ``ca``: a file of certificates to trust, "" for
-    those of the host. ``shown``: the URL as people may see it, without user, password and path.
-    Raises UsageError for a URL or certificates that cannot be used.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        timeout: float,
-        ca: str = "",
-        verify: bool = True,
-    ) -> None:
-        self._url = _split(url)
-        self._headers = {"User-Agent": "seatrial", **_login(self._url, "Authorization"), **headers}
-        self._timeout = timeout
-        self._trusted = _trusted(ca, verify) if self._url.scheme == "https" else None
+    def __init__(self, sink: Sink, content: str, scheme: str) -> None:
+        self._headers = {"User-Agent": "seatrial", "Content-Type": content}
+        if sink.token:
+            token = secret_of(sink.token, f"the token of the sink {sink.name}")
+            self._headers["Authorization"] = (
+                basic(sink.user, token) if sink.user else f"{scheme} {token}"
+            )
+        url = sink.url
+        if url.startswith(("env:", "file:")):
+            url = secret_of(url, f"the URL of the sink {sink.name}")
+        parts = _split(url)
+        if parts is None:
+            raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
+        self._url = parts
+        self._headers = _login(parts, "Authorization") | self._headers
+        self._timeout = seconds(sink.timeout)
+        self._trusted = _trusted(sink.ca, sink.verify) if parts.scheme == "https" else None
         self._manager: urllib3.PoolManager | None = None
         self._wire = _Wire()
-        self.shown = shown_url(self._url)
+        self.shown = shown_url(parts)
 
     def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
@@ -79,7 +90,21 @@ class Server:
             url += ("&" if "?" in path else "?") + self._url.query
         try:
             with self._wire.cut_after(self._timeout):
-                return self._post(url, body)
+                self._manager = self._manager or self._connections()
+                response = self._manager.urlopen(
+                    "POST",
+                    url,
+                    body=body,
+                    headers=self._headers,
+                    redirect=False,
+                    retries=False,
+                    preload_content=False,
+                    timeout=urllib3.Timeout(total=self._timeout),
+                )
+                text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+                response.close()  # else, with something left to read, it cannot be used again
+                wait = _seconds(response.headers.get("Retry-After", ""))
+                return HttpResponse(response.status, text, wait)
         except _FAILURES as error:
             self.close()
             raise Unreachable(_reason(error, self._timeout)) from error
@@ -90,24 +115,6 @@ class Server:
             self._manager.clear()
             self._manager = None
         self._wire.release()
-
-    def _post(self, url: str, body: bytes) -> HttpResponse:
-        self._manager = self._manager or self._connections()
-        response = self._manager.urlopen(
-            "POST",
-            url,
-            body=body,
-            headers=self._headers,
-            redirect=False,
-            retries=False,
-            preload_content=False,
-            timeout=urllib3.Timeout(total=self._timeout),
-        )
-        text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
-        response.close()  # a connection with something left to read cannot be used again
-        return HttpResponse(
-            response.status, text, _seconds(response.headers.get("Retry-After", ""))
-        )
 
     def _connections(self) -> urllib3.PoolManager:
         """Return the maker of connections: direct ones, or through the environment's proxy."""
@@ -129,11 +136,9 @@ class Server:
 
 
 class _Wire:
-    """The socket beneath a connection, which another thread can cut at any moment.
-
-    The limits of urllib3 are for each byte, so a server that sends one now and then would never
-    reach them. A duplicate of the socket is held: TLS takes the connection's own one over.
-    """
+    """The socket beneath a connection, which another thread can cut at any moment. The limits of
+    urllib3 are for each byte, so a server that sends one now and then would never reach them. A
+    duplicate of the socket is held: TLS takes the connection's own one over."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -159,7 +164,7 @@ class _Wire:
             self._socket = self._connection = None
 
     @contextlib.contextmanager
-    def cut_after(self, seconds: float) -> Iterator[None]:
+    def cut_after(self, limit: float) -> Iterator[None]:
         """Cut the connection if the block takes longer. Raises TimeoutError then."""
         was_cut = threading.Event()
 
@@ -170,7 +175,7 @@ class _Wire:
                 with contextlib.suppress(OSError):
                     held.shutdown(socket.SHUT_RDWR)
 
-        timer = threading.Timer(seconds, cut)
+        timer = threading.Timer(limit, cut)
         timer.daemon = True
         timer.start()
         try:
@@ -199,12 +204,13 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _split(url: str) -> SplitResult:
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL of a web server; None if it is none."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in _PORTS and parts.hostname and parts.port != 0:
             return parts
-    raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
+    return None
 
 
 def _trusted(ca: str, verify: bool) -> ssl.SSLContext:
@@ -226,11 +232,10 @@ def _proxy(url: SplitResult) -> SplitResult | None:
     written = proxies.get(url.scheme) or proxies.get("all")
     if not written or proxy_bypass(url.netloc.rpartition("@")[2]):
         return None
-    with contextlib.suppress(ValueError):
-        proxy = urlsplit(written if "//" in written else f"http://{written}")
-        if proxy.scheme in _PORTS and proxy.hostname and proxy.port != 0:
-            return proxy
-    raise Unreachable("the proxy of the environment must be http(s)://HOST:PORT")
+    proxy = _split(written if "//" in written else f"http://{written}")
+    if proxy is None:
+        raise Unreachable("the proxy of the environment must be http(s)://HOST:PORT")
+    return proxy
 
 
 def _login(url: SplitResult, header: str) -> dict[str, str]:

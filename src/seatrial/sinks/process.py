@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
@@ -40,11 +41,8 @@ _started: list[subprocess.Popen[bytes]] = []  # kept, as they outlive us and nob
 
 
 def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
-    """Start the process for a trial whose machine names sinks.
-
-    It ends when the trial is over and everything is delivered. Returns why it could not be started,
-    or "".
-    """
+    """Start the process for a trial whose machine names sinks. It ends when the trial is over and
+    everything is delivered. Returns why it could not be started, or ""."""
     place, log = folder_of(folder), folder.log("sinks")
     try:
         place.mkdir(exist_ok=True)
@@ -64,10 +62,8 @@ def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
 
 
 def run(path: str, log_level: str) -> int:
-    """Deliver a trial's events for as long as it is driven; return the exit code of the process.
-
-    If another process does that already, this one ends.
-    """
+    """Deliver a trial's events for as long as it is driven; return the exit code of the process. If
+    another process does that already, this one ends."""
     folder = TrialFolder(Path(path))
     os.nice(BESIDE_A_DRIVER)
     with log_to(folder.log("sinks"), log_level):
@@ -82,13 +78,13 @@ def run(path: str, log_level: str) -> int:
             return 1
 
 
-class Starting:
+@dataclass
+class Starting(Observer):
     """An observer that starts the process when a drive begins, and passes everything on."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:
-        self._folder = folder
-        self._observer = observer
-        self._log_level = log_level
+    _folder: TrialFolder
+    _observer: Observer
+    _log_level: str
 
     def on_open(self, finished: int, wanted: int) -> None:
         if reason := start(self._folder, self._log_level):
@@ -121,43 +117,37 @@ def deliver(
     again: str = "",
     from_start: bool = False,
 ) -> bool:
-    """Deliver a trial's events to some sinks; return whether everything was delivered.
-
-    ``wait_s``: how long another process that does this may take to end. ``again``: the command with
-    which a person continues. ``from_start``: send the whole journal again. Raises Busy if the other
-    process does not end, and TrialError.
-    """
+    """Deliver a trial's events to some sinks; return whether everything was delivered. ``wait_s``:
+    how long another process that does this may take to end. ``again``: the command with which a
+    person continues. ``from_start``: send the whole journal again. Raises DeliveryLocked if that
+    process does not end, and TrialError."""
     about = about_of(folder)
     with held(folder, wait_s):
         if from_start:
             for sink in sinks:
                 forget(folder, sink.name)
+        done: list[str] = []
+
+        def work(delivery: Delivery) -> None:
+            name = delivery.sink.name
+            try:
+                done.extend([name] if delivery.run() else [])
+            except Exception as error:  # in one sink; the others go on
+                traceback.print_exc()
+                tell(f"{name}: this is a defect of Seatrial: {error}")
+
         deliveries = [Delivery(folder, sink, about, lifetime, tell, again) for sink in sinks]
-        done: list[bool] = []
-        threads = [
-            threading.Thread(target=_run, args=(delivery, done, tell), daemon=True)
-            for delivery in deliveries
-        ]
+        threads = [Thread(target=work, args=(each,), daemon=True) for each in deliveries]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return all(done) and len(done) == len(deliveries)
-
-
-def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
-    try:
-        done.append(delivery.run())
-    except Exception as error:  # in one sink; the others go on
-        traceback.print_exc()
-        tell(f"{delivery.sink.name}: this is a defect of Seatrial: {error}")
+        return len(done) == len(threads)
 
 
 def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:
-    """Return the sinks of a trial's machine with these names.
-
-    Without names they are all sinks, but for a rehearsal only those that want rehearsals.
-    """
+    """Return the sinks of a trial's machine with these names. Without names they are all sinks, but
+    for a rehearsal only those that want rehearsals."""
     sinks = about.machine.sinks
     if names:
         return [sink for sink in sinks if sink.name in names]

@@ -15,35 +15,30 @@ class BadEnvironment(UsageError):
 
 
 def secret_of(place: str, what: str) -> str:
-    """Return the secret at a place, without surrounding blanks.
-
-    Raises UsageError, BadEnvironment among them; no message shows a secret.
-    """
+    """Return the secret at a place, without surrounding blanks. Raises UsageError, BadEnvironment
+    among them; no message shows a secret."""
     kind, _, name = place.partition(":")
     if kind == "env":
-        found = os.environ.get(name, "")
-        if not found.strip():
-            raise BadEnvironment(f"{what}: the environment variable {name} is not set")
+        text, fault = os.environ.get(name, ""), f"the environment variable {name} is not set"
+    else:
+        path = path_of(name)
+        fault = f"{path} is empty"
         try:
-            return _clean(found, what)
-        except UsageError as error:
-            raise BadEnvironment(str(error)) from error
-    path = path_of(name)
-    try:
-        with path.open("rb") as file:
-            found = file.read(MAX_SECRET_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"{what}: {path} cannot be read: {error.strerror}") from error
-    if not found.strip():
-        raise UsageError(f"{what}: {path} is empty")
-    return _clean(found, what)
+            with path.open("rb") as file:
+                text = file.read(MAX_SECRET_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            raise UsageError(f"{what}: {path} cannot be read: {error.strerror}") from error
+    text = text.strip()
+    if not text.isprintable():
+        fault = "it holds line ends or control characters; write it in one line"
+    elif text:
+        return text
+    raise (BadEnvironment if kind == "env" else UsageError)(f"{what}: {fault}")
 
 
 def missing(sink: Sink) -> str:
-    """Return which secret of a sink our environment lacks, or "".
-
-    Files are not read, as that may take long.
-    """
+    """Return which secret of a sink our environment lacks, or "". Files are not read, as that may
+    take long."""
     for place, what in ((sink.token, "token"), (sink.url, "URL")):
         if place.startswith("env:"):
             try:
@@ -51,10 +46,3 @@ def missing(sink: Sink) -> str:
             except BadEnvironment as error:
                 return str(error)
     return ""
-
-
-def _clean(text: str, what: str) -> str:
-    text = text.strip()
-    if not text.isprintable():
-        raise UsageError(f"{what}: it holds line ends or control characters; write it in one line")
-    return text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from seatrial.decoding import DAMAGED, decoder
-from seatrial.errors import TrialError
 from seatrial.machine.sinks import Sink
 from seatrial.trial.folder import TrialFolder
 
@@ -28,10 +26,4 @@ class TrialInfo(Struct):
 
 def about_of(folder: TrialFolder) -> TrialInfo:
     """Return what the record of a trial says. Raises TrialError."""
-    path = folder.path / "trial.json"
-    try:
-        return decoder(TrialInfo).decode(path.read_bytes())
-    except OSError as error:
-        raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-    except DAMAGED as error:
-        raise TrialError(f"{path}: is not a trial's record: {error}") from error
+    return folder.record_as(TrialInfo)

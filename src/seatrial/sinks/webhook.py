@@ -7,47 +7,23 @@ Any other answer except 2xx: the request is sent again in halves, until the faul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from seatrial.journal.encoding import encode
-from seatrial.journal.events import Event
-from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.post import Server, Unreachable
-from seatrial.sinks.protocol import Reply
-from seatrial.sinks.secrets import secret_of
-from seatrial.trial.folder import TrialFolder
-from seatrial.units import seconds
-
-LONGEST_WHY = 300
-
-LOOK_S = 1.0
-BEGINNING = b'{"seq":'
+from seatrial.sinks.protocol import Reply, SinkTarget
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
 
-class Webhook:
+class Webhook(SinkTarget):
     """A URL to which events are posted."""
-
-    folds = False
 
     def __init__(self, sink: Sink) -> None:
         self._array = sink.body == "array"
         kind = "application/json" if self._array else "application/x-ndjson"
-        headers = {"Content-Type": kind}
-        if sink.token:
-            token = secret_of(sink.token, f"the token of the sink {sink.name}")
-            headers["Authorization"] = f"Bearer {token}"
-        url = sink.url
-        if url.startswith(("env:", "file:")):
-            url = secret_of(url, f"the URL of the sink {sink.name}")
-        self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
+        self._server = Server(sink, kind, "Bearer")
         self.shown = self._server.shown
-
-    def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [record(event, number)]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         body = b"[" + b",".join(pieces) + b"]" if self._array else b"\n".join([*pieces, b""])
@@ -57,33 +33,10 @@ class Webhook:
             return Reply("again", str(error))
         if 200 <= answer.status < 300:
             return Reply("taken")
-        said = " ".join(answer.text.split())
-        why = (f"{answer.status}: {said}" if said else f"it answered {answer.status}")[:LONGEST_WHY]
+        reason = answer.reason(answer.text)
         if answer.status >= 500 or answer.status in _AGAIN:
-            return Reply("again", why, wait=answer.wait)
-        return Reply("smaller", why)
+            return Reply("again", reason, wait=answer.wait)
+        return Reply("smaller", reason)
 
     def close(self) -> None:
         self._server.close()
-
-
-def record(event: Event, number: int) -> bytes:
-    """Return an event's record in the journal as JSON, with its number as ``seq``."""
-    return BEGINNING + b"%d," % number + encode(event)[1:]
-
-
-def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
-    """Yield a trial's events as JSON lines, some at a time, from the journal's beginning."""
-    offset = number = 0
-    while True:
-        last = lifetime.is_over()
-        with folder.journal.open("rb") as journal:
-            for block in read_blocks(journal, offset):
-                lines = [
-                    record(event, number) for number, event in enumerate(block.events, number + 1)
-                ]
-                number, offset = number + len(lines), block.end
-                yield b"\n".join([*lines, b""])
-        if last:
-            return
-        lifetime.wait(LOOK_S)

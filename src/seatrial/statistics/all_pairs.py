@@ -1,13 +1,13 @@
 """Judge an all-pairs matrix of a network: slow senders, receivers, links, and pairs cut off.
 
-survey(bandwidths, "higher", names=hosts, groups=switches).senders
+survey(bandwidths, names=hosts, groups=switches).senders
 
 Row i, column j is the rate from i to j. The diagonal is ignored; NaN, 0 and negative figures mean
 that the pair could not communicate. The median of each topology class (same host, same group, other
 group) is subtracted from the logarithms. A median polish (Tukey 1977) then gives the effects of
 rows (senders) and columns (receivers); the residuals are those of links. A node is slow at 5 robust
-deviations of all nodes and 2 %, a link at 8 median absolute deviations of all links and 2 %. Where
-lower figures are better (latency), the sign is reversed.
+deviations of all nodes and 2 %, a link at 8 median absolute deviations of all links and 2 %. Of
+figures of which lower ones are better (latency), give the reciprocals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from seatrial.statistics.arrays import Bools, Floats, Indices
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
-from seatrial.units import Better
 
 MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
@@ -79,7 +78,7 @@ class GroupPair(Struct, frozen=True):
 
 
 class Nic(Struct, frozen=True):
-    """Mean and maximum rates that a network card, of one rank or more, sent and received."""
+    """Mean and maximum rates that the network card of a row sent and received."""
 
     name: str
     sent: float | None
@@ -123,21 +122,18 @@ class Network(Struct, frozen=True, kw_only=True):
 
 def survey(
     matrix: Sequence[Sequence[float]] | Floats,
-    better: Better,
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
-    nics: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,
 ) -> Network:
     """Judge an all-pairs matrix, shape (n, n).
 
-    ``names``, ``groups`` (topology: switch, rack), ``nics`` and ``hosts``: n labels each. Without
-    groups all rows are in one; without nics each row has its own. Rows of one host are a class of
-    their own, such as ranks that share memory. Raises ValueError if the matrix is not square or the
-    number of labels differs.
+    ``names``, ``groups`` (topology: switch, rack) and ``hosts``: n labels each. Without groups all
+    rows are in one. Rows of one host are a class of their own, such as ranks that share memory.
+    Raises ValueError if the matrix is not square or the number of labels differs.
     """
     figures = np.array(matrix, dtype=float)
-    count = _checked(figures, names=names, groups=groups, nics=nics, hosts=hosts)
+    count = _checked(figures, names=names, groups=groups, hosts=hosts)
     labels = [str(i) for i in range(count)] if names is None else list(names)
     kinds, member = np.unique(
         ["all"] * count if groups is None else list(groups), return_inverse=True
@@ -150,12 +146,14 @@ def survey(
     part = _parts(talks)
     mute = _mute_pairs(talks, silent, found, member)
     mute = mute[part[mute[:, 0]] == part[mute[:, 1]]]
-    cut_off = _cut_off(found, kinds.tolist())
+    others = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
+    alone = ~(others.any(axis=0) | others.any(axis=1)) & (len(kinds) > 1)
+    cut_off = kinds[alone].tolist()
     classes = (
         [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
     )
     reason = _too_little(talks)
-    effects = None if reason else _Effects(figures, classes, better)
+    effects = None if reason else _Effects(figures, classes)
     slow = _slow_links(figures, effects, labels) if effects else ([], 0)
     return Network(
         nodes=count,
@@ -168,8 +166,8 @@ def survey(
         apart=_apart(part, silent | np.isin(kinds[member], cut_off), labels),
         pairs=[(labels[i], labels[j]) for i, j in mute[:MAX_LISTED].tolist()],
         mute_pairs=len(mute),
-        groups=_group_table(found, kinds.tolist(), better),
-        nics=_nic_table(figures, labels if nics is None else list(nics)),
+        groups=_group_table(found, kinds.tolist()),
+        nics=_nic_table(figures, labels),
         noise=effects.noise if effects else None,
         why=reason,
     )
@@ -207,11 +205,9 @@ class _Effects:
     ``noise``: the median absolute and the standard deviation of the residuals.
     """
 
-    def __init__(self, figures: Floats, classes: Sequence[Indices], better: Better) -> None:
+    def __init__(self, figures: Floats, classes: Sequence[Indices]) -> None:
         # Single precision (1e-7 relative) halves time and memory.
         self.rest = np.log(figures).astype(np.float32)
-        if better == "lower":
-            np.negative(self.rest, out=self.rest)
         self._remove_classes(classes)
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
@@ -279,14 +275,14 @@ def _slow_links(figures: Floats, effects: _Effects, labels: list[str]) -> tuple[
 # ---- who cannot talk ----------------------------------------------------------------------
 
 
-def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
+def _group_table(found: Blocks, kinds: list[str]) -> list[GroupPair]:
     """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
     own = np.eye(len(kinds), dtype=bool)
     norms = np.full(found.median.shape, np.nan)
     for those in (own, ~own):
         if (of_class := found.median[those & (found.known > 0)]).size:
             norms[those] = np.median(of_class)
-    ratio = found.median / norms if better == "higher" else norms / found.median
+    ratio = found.median / norms
     links = _links(found)
     chosen = np.argwhere(np.ones_like(own))
     if len(chosen) > MAX_GROUP_PAIRS:
@@ -318,13 +314,6 @@ def _links(found: Blocks) -> Indices:
     """
     links: Indices = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
     return links
-
-
-def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
-    """Return the groups without a working link to another group."""
-    known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
-    talks = known.any(axis=0) | known.any(axis=1)
-    return [] if len(kinds) < 2 else [kinds[i] for i in np.flatnonzero(~talks)]
 
 
 def _parts(talks: Bools) -> Indices:
@@ -376,25 +365,14 @@ def _mute_pairs(talks: Bools, silent: Bools, found: Blocks, member: Indices) -> 
 
 
 def _nic_table(figures: Floats, labels: list[str]) -> list[Nic]:
-    """Return the rates of each network card; ``labels`` names that of each row."""
-    names, member = np.unique(labels, return_inverse=True)
+    """Return the rates of each network card, by its name."""
     known = ~np.isnan(figures)
     plain = np.where(known, figures, 0.0)
-    sides = []
+    columns: list[list[float | None]] = []
     for axis in (1, 0):
-        sums = np.bincount(member, plain.sum(axis=axis), minlength=len(names))
-        counts = np.bincount(member, known.sum(axis=axis), minlength=len(names))
-        greatest = np.zeros(len(names))
-        np.maximum.at(greatest, member, plain.max(axis=axis, initial=0.0))
-        sides.append((sums / np.maximum(counts, 1), greatest, counts))
-    (sent, sent_most, out), (received, received_most, into) = sides
-    return [
-        Nic(
-            str(name),
-            float(sent[i]) if out[i] else None,
-            float(sent_most[i]) if out[i] else None,
-            float(received[i]) if into[i] else None,
-            float(received_most[i]) if into[i] else None,
-        )
-        for i, name in enumerate(names)
-    ]
+        counts = known.sum(axis=axis)
+        means = plain.sum(axis=axis) / np.maximum(counts, 1)
+        for rates in (means, plain.max(axis=axis, initial=0.0)):
+            pairs = zip(rates.tolist(), counts.tolist(), strict=True)
+            columns.append([rate if number else None for rate, number in pairs])
+    return sorted(map(Nic, labels, *columns), key=lambda nic: nic.name)

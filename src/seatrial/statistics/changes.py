@@ -25,13 +25,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.statistics import rank_tests, step_location
-from seatrial.statistics.arrays import Floats, Indices
+from seatrial.statistics.arrays import Floats
 from seatrial.statistics.segments import starts
 from seatrial.statistics.spread import MAD_TO_SIGMA
 
@@ -55,15 +56,14 @@ class LevelChange(Struct, frozen=True):
     """A change of level at ``index``, which counts in the values as given.
 
     ``before`` and ``after`` are the levels up to the neighbouring confirmed changes: means of the
-    figures, winsorised at three robust deviations from their median. ``time`` is that of the point
-    at ``index``. ``strength`` is the normal deviate that is as rare as the difference.
+    figures, winsorised at three robust deviations from their median. ``strength`` is the normal
+    deviate that is as rare as the difference.
     """
 
     index: int
     before: float
     after: float
     tier: Tier
-    time: float | None = None
     strength: float = 0.0
 
     @property
@@ -75,14 +75,13 @@ class LevelChange(Struct, frozen=True):
 class SeriesAnalysis(Struct, frozen=True):
     """The changes of a series of ``count`` finite figures.
 
-    ``left_out``: indices of figures that are not finite. ``noise``: the robust standard deviation
-    within the pieces. ``why``: the reason why nothing can be concluded, or "". ``limit``: which
-    changes a series so short cannot show, however large they are, or "".
+    ``noise``: the robust standard deviation within the pieces. ``why``: the reason why nothing can
+    be concluded, or "". ``limit``: which changes a series so short cannot show, however large they
+    are, or "".
     """
 
     changes: list[LevelChange]
     count: int
-    left_out: list[int]
     noise: float
     why: str = ""
     limit: str = ""
@@ -93,72 +92,39 @@ class SeriesAnalysis(Struct, frozen=True):
         return self.count < MIN_POINTS
 
 
-def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[LevelChange]:
-    """Return the changes of level of a series in order of time.
-
-    ``analyse`` also returns the reason if there are none.
-    """
-    return analyse(values, times).changes
+def find(values: Sequence[float]) -> list[LevelChange]:
+    """Return the changes of level of a series. ``analyse`` also returns the reason if there are
+    none."""
+    return analyse(values).changes
 
 
-def analyse(
-    values: Sequence[float],
-    times: Sequence[float] | None = None,
-    least: float = MIN_RELATIVE_CHANGE,
-) -> SeriesAnalysis:
-    """Return the changes of level of a series, and which figures could not be used.
+def analyse(values: Sequence[float]) -> SeriesAnalysis:
+    """Return the changes of level of a series in order of time, and its noise.
 
-    ``times`` (any unit) gives the order of the figures; without it they are in order. ``least`` is
-    the least effect, as a share of the level before. Raises ValueError if the numbers of times and
-    figures differ or a time is not finite.
+    Figures that are not finite are left out.
     """
     given = np.asarray(values, dtype=float).reshape(-1)
-    usable, left_out = _in_order(given, times)
+    usable = np.flatnonzero(np.isfinite(given))
     series = given[usable]
     if reason := _unfit(series):
-        return SeriesAnalysis([], len(series), left_out, 0.0, reason)
+        return SeriesAnalysis([], len(series), 0.0, reason)
     power = int(np.frexp(np.abs(series).max())[1])
     series = np.ldexp(series, -power)  # exact; now no square of a figure overflows
-    confirmed = _confirmed(series, least)
-    pieces = _pieces(series, confirmed)
+    confirmed = _confirmed(series)
+    pieces = list(pairwise([0, *confirmed, len(series)]))
     tiers: list[tuple[_Step, Tier]] = [(step, "confirmed") for step in _steps(series, confirmed)]
-    suspects = [_suspect(series, start, end, least) for start, end in pieces]
+    suspects = [_suspect(series, start, end) for start, end in pieces]
     tiers += [(step, "suspect") for step in suspects if step]
-    changes = []
-    for step, tier in sorted(tiers):
-        index = int(usable[step.at])
+    found = []
+    for step, tier in sorted(tiers, key=lambda one: one[0].at):
         before, after = math.ldexp(step.before, power), math.ldexp(step.after, power)
-        time = None if times is None else float(times[index])
-        changes.append(LevelChange(index, before, after, tier, time, step.strength))
-    noise = _deviation(np.concatenate([_off(series[start:end]) for start, end in pieces]))
-    limit = _limit(len(series))
-    return SeriesAnalysis(changes, len(series), left_out, math.ldexp(noise, power), limit=limit)
-
-
-def latest(course: SeriesAnalysis, values: Sequence[float]) -> list[float]:
-    """Return the finite figures since the last confirmed change, from which to learn a reference.
-
-    ``values`` are those that the course was found in, in order of time.
-    """
-    since = max((c.index for c in course.changes if c.tier == "confirmed"), default=0)
-    return [value for value in values[since:] if math.isfinite(value)]
+        found.append(LevelChange(int(usable[step.at]), before, after, tier, step.strength))
+    off = [series[start:end] - np.median(series[start:end]) for start, end in pieces]
+    noise = math.ldexp(_deviation(np.concatenate(off)), power)
+    return SeriesAnalysis(found, len(series), noise, limit=_limit(len(series)))
 
 
 # ---- the series ---------------------------------------------------------------------------
-
-
-def _in_order(given: Floats, times: Sequence[float] | None) -> tuple[Indices, list[int]]:
-    """Return the indices of the finite figures in order of time, and those of the others."""
-    order = np.arange(len(given))
-    if times is not None:
-        if len(times) != len(given):
-            raise ValueError(f"{len(given)} figures have {len(times)} times; give one for each")
-        at = np.asarray(times, dtype=float)
-        if not np.isfinite(at).all():
-            raise ValueError("a time is not a finite number")
-        order = np.argsort(at, kind="stable")
-    finite = np.isfinite(given)
-    return order[finite[order]], np.flatnonzero(~finite).tolist()
 
 
 def _unfit(series: Floats) -> str:
@@ -186,11 +152,6 @@ def _limit(count: int) -> str:
     return ""
 
 
-def _pieces(series: Floats, changes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return start and end of each piece between changes."""
-    return list(zip([0, *changes], [*changes, len(series)], strict=True))
-
-
 def _deviation(off: Floats) -> float:
     """Return a robust standard deviation: from the median distance, or the mean one if that is 0.
 
@@ -209,12 +170,6 @@ def _width(off: Floats) -> float:
     return max(_deviation(off), float(np.partition(np.abs(off), place)[place]) / QUARTER)
 
 
-def _off(piece: Floats) -> Floats:
-    """Return the distances of figures from their median."""
-    off: Floats = piece - np.median(piece)
-    return off
-
-
 # ---- steps --------------------------------------------------------------------------------
 
 
@@ -222,6 +177,9 @@ class _Step(NamedTuple):
     """A possible change before index ``at``, and the levels ``before`` and ``after`` it.
 
     ``strength`` and ``order`` are normal deviates: of the difference, and of the order of figures.
+    ``figures`` are those of both sides, winsorised. ``variance`` is that of one of them, inflated
+    for the correlation of neighbours, so that it may be used as if figures were independent (0 if
+    all on each side are equal).
     """
 
     at: int
@@ -229,13 +187,20 @@ class _Step(NamedTuple):
     after: float
     strength: float
     order: float
+    figures: Floats
+    variance: float
 
-    def small(self, least: float) -> bool:
-        return abs(self.after - self.before) < least * abs(self.before)
+    @property
+    def small(self) -> bool:
+        return abs(self.after - self.before) < MIN_RELATIVE_CHANGE * abs(self.before)
 
     def weight(self, count: int) -> float:
         """Return the weight of the evidence; below 1 it may be chance in so many figures."""
         return min(self.strength / MIN_STRENGTH, self.order / least_deviate(count))
+
+    def holds(self, count: int) -> bool:
+        """Return whether the change is confirmed in so many figures."""
+        return self.weight(count) >= 1 and not self.small
 
 
 def least_deviate(count: int) -> float:
@@ -243,38 +208,35 @@ def least_deviate(count: int) -> float:
     return math.sqrt(BEST_SPLIT * math.log(count))
 
 
-class _Sides(NamedTuple):
-    """The figures before and after a split.
-
-    ``left`` and ``right``: distances from the ``medians`` of their sides, winsorised. ``before``
-    and ``after``: the levels. ``variance``: of one figure, inflated for the correlation of
-    neighbours, so that it may be used as if figures were independent (0 if all are equal).
-    """
-
-    medians: tuple[float, float]
-    left: Floats
-    right: Floats
-    before: float
-    after: float
-    variance: float
-
-
-def _sides(series: Floats, start: int, at: int, end: int) -> _Sides:
-    """Return the figures in [start, at) and in [at, end) as the two sides of a split."""
+def _step(series: Floats, start: int, at: int, end: int) -> _Step:
+    """Return the step of the level from [start, at) to [at, end)."""
     medians = float(np.median(series[start:at])), float(np.median(series[at:end]))
     off = np.concatenate([series[start:at] - medians[0], series[at:end] - medians[1]])
     bound = CLIP * _width(off)
-    clipped = np.clip(off, -bound, bound)
-    left, right = clipped[: at - start], clipped[at - start :]
+    figures = np.clip(off, -bound, bound)
+    left, right = figures[: at - start], figures[at - start :]
     means = float(left.mean()), float(right.mean())
     before, after = medians[0] + means[0], medians[1] + means[1]
-    first, last = left - means[0], right - means[1]
-    squares = float(first @ first + last @ last)
-    if squares <= 1e-20 * before * before:
-        return _Sides(medians, left, right, before, after, 0.0)
-    r = min(max(neighbour_correlation(first, last), 0.0), MAX_CORRELATION)
-    variance = squares / max(end - start - 2, 1) * (1 + r) / (1 - r)
-    return _Sides(medians, left, right, before, after, variance)
+    variance = _variance(left - means[0], right - means[1], before)
+    left += medians[0]
+    right += medians[1]
+    if before == after:
+        return _Step(at, before, after, 0.0, 0.0, figures, variance)
+    rare = rank_tests.deviate(series[start:end], at - start, (before + after) / 2)
+    error = math.sqrt(variance * (1 / (at - start) + 1 / (end - at)))
+    strength = math.inf  # of no variance, or less than a float can hold
+    if error:
+        strength = normal(abs(after - before) / error, end - start - 2)
+    return _Step(at, before, after, strength, rare, figures, variance)
+
+
+def _variance(before: Floats, after: Floats, level: float) -> float:
+    """Return the variance of a figure by the deviations of two samples from their own means."""
+    squares = float(before @ before + after @ after)
+    if squares <= 1e-20 * level * level:
+        return 0.0
+    r = min(max(neighbour_correlation(before, after), 0.0), MAX_CORRELATION)
+    return squares / max(len(before) + len(after) - 2, 1) * (1 + r) / (1 - r)
 
 
 def neighbour_correlation(before: Floats, after: Floats) -> float:
@@ -287,19 +249,6 @@ def neighbour_correlation(before: Floats, after: Floats) -> float:
     squares = float(before @ before + after @ after)
     r = float(before[1:] @ before[:-1] + after[1:] @ after[:-1]) / squares
     return r + 2 * (1 + 3 * r) / (len(before) + len(after))
-
-
-def _step(series: Floats, start: int, at: int, end: int) -> _Step:
-    """Return the step of the level from [start, at) to [at, end)."""
-    sides = _sides(series, start, at, end)
-    before, after = sides.before, sides.after
-    if before == after:
-        return _Step(at, before, after, 0.0, 0.0)
-    rare = rank_tests.deviate(series[start:end], at - start, (before + after) / 2)
-    error = math.sqrt(sides.variance * (1 / (at - start) + 1 / (end - at)))
-    if not error:  # no variance, or less than a float can hold
-        return _Step(at, before, after, math.inf, rare)
-    return _Step(at, before, after, normal(abs(after - before) / error, end - start - 2), rare)
 
 
 def normal(student: float, freedom: int) -> float:
@@ -317,41 +266,38 @@ def _steps(series: Floats, changes: Sequence[int]) -> list[_Step]:
 # ---- confirmed ----------------------------------------------------------------------------
 
 
-def _confirmed(series: Floats, least: float) -> list[int]:
+def _confirmed(series: Floats) -> list[int]:
     """Return the indices of the confirmed changes."""
     sigma = _width(series[LAG:] - series[:-LAG]) / math.sqrt(2)
     proposed = starts(series, PRICE * math.log(len(series)) * sigma, SHORTEST)[1:]
-    solid = _pruned(series, proposed, least)
-    if splits := _splits(series, solid, least):
-        solid = _pruned(series, sorted([*solid, *splits]), least)
-    return _placed(series, solid, least)
+    solid = _pruned(series, proposed)
+    if splits := _splits(series, solid):
+        solid = _pruned(series, sorted([*solid, *splits]))
+    return _placed(series, solid)
 
 
-def _placed(series: Floats, changes: list[int], least: float) -> list[int]:
+def _placed(series: Floats, changes: list[int]) -> list[int]:
     """Move each change to its likely place if it is still confirmed there."""
     marks = [0, *changes, len(series)]
     for i in range(1, len(marks) - 1):
         start, at, end = marks[i - 1 : i + 2]
-        sides = _sides(series, start, at, end)
-        if not sides.variance:
-            continue
-        clipped = np.concatenate([sides.left + sides.medians[0], sides.right + sides.medians[1]])
-        moved = start + step_location.likely(clipped, sides.variance, SHORTEST)
-        step = _step(series, start, moved, end)
-        if step.weight(len(series)) >= 1 and not step.small(least):
-            marks[i] = moved
+        step = _step(series, start, at, end)
+        if step.variance:
+            moved = start + step_location.likely(step.figures, step.variance, SHORTEST)
+            if _step(series, start, moved, end).holds(len(series)):
+                marks[i] = moved
     return marks[1:-1]
 
 
-def _pruned(series: Floats, changes: list[int], least: float) -> list[int]:
+def _pruned(series: Floats, changes: list[int]) -> list[int]:
     """Remove changes that are too small or too weak, the weakest first.
 
     After each removal its neighbours are judged anew, with longer pieces.
     """
     count = len(series)
     steps = _steps(series, changes)
-    while failing := [s for s in steps if s.weight(count) < 1 or s.small(least)]:
-        worst = steps.index(min(failing, key=lambda step: step.weight(count)))
+    while failing := [i for i, step in enumerate(steps) if not step.holds(count)]:
+        worst = min(failing, key=lambda i: steps[i].weight(count))
         del steps[worst]
         marks = [0, *(step.at for step in steps), count]
         for i in range(max(0, worst - 1), min(worst + 1, len(steps))):
@@ -359,39 +305,28 @@ def _pruned(series: Floats, changes: list[int], least: float) -> list[int]:
     return [step.at for step in steps]
 
 
-def _splits(series: Floats, changes: list[int], least: float) -> list[int]:
+def _splits(series: Floats, changes: list[int]) -> list[int]:
     """Return further changes in the pieces: the best split by ranks if it is strong enough.
 
     The two halves of such a split are searched in the same way.
     """
     found = []
-    pieces = _pieces(series, changes)
+    pieces = list(pairwise([0, *changes, len(series)]))
     while pieces:
         start, end = pieces.pop()
         if end - start < 2 * SHORTEST:
             continue
-        at = start + _best_by_ranks(series[start:end])
-        step = _step(series, start, at, end)
-        if step.weight(len(series)) >= 1 and not step.small(least):
+        at = start + rank_tests.best_split(series[start:end], SHORTEST)
+        if _step(series, start, at, end).holds(len(series)):
             found.append(at)
             pieces += [(start, at), (at, end)]
     return found
 
 
-def _best_by_ranks(piece: Floats) -> int:
-    """Return the index of the split with the largest standardised rank sum (Wilcoxon 1945)."""
-    count = len(piece)
-    ranks = np.empty(count)
-    ranks[np.argsort(piece, kind="stable")] = np.arange(count) - (count - 1) / 2
-    first = np.arange(SHORTEST, count - SHORTEST + 1)
-    sums = np.abs(np.cumsum(ranks)[first - 1])
-    return int(first[(sums / np.sqrt(first * (count - first))).argmax()])
-
-
 # ---- suspect ------------------------------------------------------------------------------
 
 
-def _suspect(series: Floats, start: int, end: int, least: float) -> _Step | None:
+def _suspect(series: Floats, start: int, end: int) -> _Step | None:
     """Return the best split of the piece [start, end) by Student's t if p < 0.001, else None."""
     piece = series[start:end]
     count = len(piece)
@@ -410,4 +345,4 @@ def _suspect(series: Floats, start: int, end: int, least: float) -> _Step | None
     at = int(student.argmax())
     step = _step(series, start, start + at + 1, end)
     weak = normal(float(student[at]), count - 2) < SUSPECTED
-    return None if weak or step.small(least) else step
+    return None if weak or step.small else step

@@ -1,6 +1,6 @@
 """Find the defective nodes among many, by one figure of each.
 
-defective({"n001": 812.0, "n002": 811.2, ...}, "higher")   # {"n047": Defect(value=787.0, ...)}
+survey({"n001": 812.0, ...}, "higher").defective     # {"n047": Defect(value=787.0, ...)}
 
 The rule adapts to the noise. The healthy nodes are those of the best mode that holds a fifth of the
 nodes or more, or all nodes if there is one mode; so 110 bad nodes of 200 do not become the norm.
@@ -45,7 +45,7 @@ class Defect(Struct, frozen=True):
     deviations: float | None
 
 
-class Survey(Struct, frozen=True):
+class Survey(Struct, frozen=True, kw_only=True):
     """The result for many nodes.
 
     ``centre`` and ``noise`` (a standard deviation, in the figures' unit): of the ``healthy`` nodes.
@@ -53,55 +53,38 @@ class Survey(Struct, frozen=True):
     figure. ``why``: the reason why nothing can be concluded, or "".
     """
 
-    defective: dict[str, Defect]
-    suspect: dict[str, Defect]
+    defective: dict[str, Defect] = {}
+    suspect: dict[str, Defect] = {}
     nodes: int
-    healthy: int
-    centre: float | None
-    noise: float | None
-    bound: float | None
+    healthy: int = 0
+    centre: float | None = None
+    noise: float | None = None
+    bound: float | None = None
     without: list[str]
     why: str = ""
 
 
-def defective(
-    values_by_node: Mapping[str, float | Sequence[float]], better: Better
-) -> dict[str, Defect]:
-    """Return the defective nodes, worst first. ``survey`` also returns the reason if none is."""
-    return survey(values_by_node, better).defective
-
-
-def survey(
-    values_by_node: Mapping[str, float | Sequence[float]],
-    better: Better,
-    least: float = MIN_RELATIVE_CHANGE,
-) -> Survey:
-    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately.
-
-    ``least`` is the least effect of a defect, as a share of the centre.
-    """
+def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better) -> Survey:
+    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately."""
     figures = {node: _figure(given) for node, given in values_by_node.items()}
     known = {node: value for node, value in figures.items() if value is not None}
     without = [node for node, value in figures.items() if value is None]
-
-    def nothing(reason: str) -> Survey:
-        return Survey({}, {}, len(known), 0, None, None, None, without, reason)
-
     if len(known) < MIN_NODES:
-        return nothing(
-            f"{len(known)} nodes have a figure: what is usual can be told of {MIN_NODES} or more"
-        )
+        reason = f"{len(known)} nodes have a figure: "
+        reason += f"what is usual can be told of {MIN_NODES} or more"
+        return Survey(nodes=len(known), without=without, why=reason)
     healthy = _healthy(list(known.values()), better)
     centre = median(healthy)
     if centre <= 0:
-        return nothing(f"the healthy centre is {centre:g}: a share of it means nothing")
+        reason = f"the healthy centre is {centre:g}: a share of it means nothing"
+        return Survey(nodes=len(known), without=without, why=reason)
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
     sign = 1 if better == "higher" else -1
     worse: dict[str, Defect] = {}
     for node, value in known.items():
         effect = sign * (value - centre) / centre
-        if effect <= -least:
+        if effect <= -MIN_RELATIVE_CHANGE:
             worse[node] = Defect(value, effect, effect * centre / noise if noise else None)
     worst = sorted(worse.items(), key=lambda item: item[1].effect)
     return Survey(
@@ -125,7 +108,7 @@ def _figure(given: float | Sequence[float]) -> float | None:
 
 def _healthy(values: list[float], better: Better) -> list[float]:
     """Return the figures of the best mode that may be the norm; all if there is only one mode."""
-    large = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
+    large = [mode for mode in modes.find(values) if mode.share >= MIN_HEALTHY]
     if len(large) < 2:
         return values
     if better == "higher":

@@ -1,6 +1,6 @@
 """Find the modes of a sample, and the share of the figures in each.
 
-find(latencies).modes      # centres 5.46, 6.09 and 6.74, shares 0.33, 0.34, 0.33
+find(latencies)      # centres 5.46, 6.09 and 6.74, shares 0.33, 0.34, 0.33
 
 The density is estimated with a Gaussian kernel (Silverman 1986). Two peaks are two modes if the
 valley between them is deep (below three quarters of the lower peak) and hardly chance (2.2 standard
@@ -49,36 +49,20 @@ class Mode(Struct, frozen=True):
     count: int
 
 
-class Modes(Struct, frozen=True):
-    """The modes of ``count`` finite figures, in ascending order.
+def find(values: Sequence[float]) -> list[Mode]:
+    """Return the modes of the finite figures of a sample, in ascending order.
 
-    ``outlying``: figures outside all modes. ``left_out``: how many are not finite. ``why``: the
-    reason why modes cannot be told apart, or "".
+    Those of few figures cannot be told apart: they are one mode.
     """
-
-    modes: list[Mode]
-    count: int
-    outlying: list[float]
-    left_out: int
-    why: str = ""
-
-
-def find(values: Sequence[float]) -> Modes:
-    """Return the modes of a sample."""
     given = np.asarray(values, dtype=float).reshape(-1)
     sample = np.sort(given[np.isfinite(given)])
-    count, left_out = len(sample), len(given) - len(sample)
-    if not count:
-        return Modes([], 0, [], left_out, "there is no finite figure")
+    count = len(sample)
     if count < MIN_FIGURES:
-        reason = f"of {count} figures modes cannot be told apart; it takes {MIN_FIGURES}"
-        return Modes([_mode(sample, count)], count, [], left_out, reason)
+        return [_mode(sample, count)] if count else []
     power = int(np.frexp(np.abs(sample).max())[1])  # no square overflows after this scaling
     parts = [np.ldexp(part, power) for part in _parts(np.ldexp(sample, -power))]
     least = max(MIN_MEMBERS, MIN_SHARE * count)
-    solid = [part for part in parts if len(part) >= least]
-    outlying = [float(x) for part in parts if len(part) < least for x in part]
-    return Modes([_mode(part, count) for part in solid], count, outlying, left_out)
+    return [_mode(part, count) for part in parts if len(part) >= least]
 
 
 def _mode(part: Floats, count: int) -> Mode:

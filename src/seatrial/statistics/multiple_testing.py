@@ -76,31 +76,27 @@ def _welch(figures: Floats, deals: Bools) -> tuple[Floats, Floats]:
     return scale * np.sqrt(freedom * np.log1p(off**2 / error / freedom)), off
 
 
-def confirmed(ps: Sequence[float], tested: int, false: float = FALSE) -> set[int]:
-    """Return the indices of the p-values that stand at a false discovery rate of ``false``.
+def confirmed(ps: Sequence[float], tested: int) -> set[int]:
+    """Return the indices of the p-values that stand at a false discovery rate of ``FALSE``.
 
     The procedure is that of Benjamini and Hochberg (1995). If nothing differs, it names a
     difference with that probability. ``tested``: how many were tested; those without a p-value
     count as equal.
     """
-    order = sorted(range(len(ps)), key=ps.__getitem__)
-    last = 0
-    for place, index in enumerate(order, start=1):
-        if ps[index] <= false * place / tested:
-            last = place
-    return set(order[:last])
+    order = np.argsort(ps, kind="stable")
+    bounds = FALSE * np.arange(1, len(ps) + 1) / tested
+    below = np.flatnonzero(np.asarray(ps)[order] <= bounds)
+    return set(order[: below[-1] + 1].tolist()) if below.size else set()
 
 
-def unshuffled(
-    rows: Sequence[Samples], told: Collection[int], least: float, false: float = FALSE
-) -> set[int]:
+def unshuffled(rows: Sequence[Samples], told: Collection[int], least: float) -> set[int]:
     """Return which of the differences ``told`` (indices of ``rows``) stand in noise of any shape.
 
     Figures that fall into two modes look clearly different if each side has one mode. So the
     figures of every other row are dealt to its sides anew. The mean number of those rows that then
     differ as clearly, and by the ``least`` effect, estimates how many are false (Storey and
     Tibshirani 2003). The clearest of ``told`` stand, as many as keep the false share below
-    ``false``.
+    ``FALSE``.
     """
     clear = {index: _deviate(rows[index]) for index in told if _usable(rows[index])}
     order = sorted(clear, key=clear.__getitem__, reverse=True)
@@ -120,7 +116,7 @@ def unshuffled(
                 shares[places.get(alike[number], len(order)) :] = 0.0
             by_chance += beyond.sum(axis=0)
     counts = np.arange(1, len(order) + 1)
-    stand = max(counts[by_chance <= false * counts + 1e-9].tolist(), default=0)
+    stand = max(counts[by_chance <= FALSE * counts + 1e-9].tolist(), default=0)
     return {*order[:stand]} | ({*told} - {*order})
 
 

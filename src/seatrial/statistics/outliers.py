@@ -1,6 +1,6 @@
-"""Find the runs of a test that differ from the others, and what these runs share.
+"""Find the runs of a test that differ from the others.
 
-found = classify(runs); found.of("slow"); shared(runs, found, groups)
+classify(runs).outliers     # [Outlier(run="r17", kind="slow", why=...), ...]
 
 Classes: *walltime*: it ended at its limit; *slow*: complete, but far slower than the others (a
 performance failure); *short*: reported as complete in far too little time; *failed*: by its cause.
@@ -9,14 +9,12 @@ performance failure); *short*: reported as complete in far too little time; *fai
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.statistics import suspects
-from seatrial.statistics.scan_statistic import BadSpan, spans
 from seatrial.statistics.spread import MAD_TO_SIGMA
 
 Class = Literal["walltime", "slow", "short", "failed"]
@@ -32,16 +30,14 @@ STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds to which times may be rounded
 class RunSample(NamedTuple):
     """One run of a test.
 
-    ``seconds``: elapsed. ``cause``: why it failed, or "". ``limit``: its walltime in seconds.
-    ``start``: in any unit. None means unknown.
+    ``seconds``: elapsed. ``cause``: why it failed, or "". ``limit``: its walltime in seconds. None
+    means unknown.
     """
 
     name: str
     seconds: float | None
     cause: str = ""
     limit: float | None = None
-    nodes: Sequence[str] = ()
-    start: float | None = None
 
 
 class Outlier(Struct, frozen=True):
@@ -66,50 +62,19 @@ class Outliers(Struct, frozen=True):
     noise: float | None
     why: str = ""
 
-    def of(self, kind: Class) -> list[Outlier]:
-        return [outlier for outlier in self.outliers if outlier.kind == kind]
-
-
-class SharedByOutliers(Struct, frozen=True):
-    """Nodes, groups and spans of time that outliers share."""
-
-    nodes: suspects.Suspects
-    spans: list[BadSpan]
-
 
 def classify(runs: Sequence[RunSample]) -> Outliers:
     """Return the outliers among the runs of one test; all should take the same time."""
-    times = [seconds for run in runs if (seconds := _complete(run)) is not None]
+    complete = [run.seconds for run in runs if not run.cause and not _at_limit(run)]
+    times = [time for time in complete if time is not None and math.isfinite(time)]
     few = len(times) < MIN_RUNS
     middle = median(times) if times else None
     noise = _deviation(times, middle) if middle is not None and not few else None
-    outliers = []
-    for run in runs:
-        outlier = _ended(run)
-        if outlier is None and middle is not None and noise is not None:
-            outlier = _timed(run, middle, noise)
-        if outlier is not None:
-            outliers.append(outlier)
+    outliers = [outlier for run in runs if (outlier := _outlier(run, middle, noise))]
     reason = ""
     if few:
         reason = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
     return Outliers(outliers, len(runs), len(times), middle, noise, reason)
-
-
-def shared(
-    runs: Sequence[RunSample], found: Outliers, groups: Mapping[str, Sequence[str]] | None = None
-) -> SharedByOutliers:
-    """Return the nodes, groups and times that explain the outliers better than chance does."""
-    bad = {outlier.run for outlier in found.outliers}
-    jobs = [suspects.RunOnNodes(run.nodes, run.name in bad) for run in runs if run.nodes]
-    timed = sorted((run.start, run.name in bad) for run in runs if run.start is not None)
-    return SharedByOutliers(suspects.find(jobs, groups), spans(timed))
-
-
-def _complete(run: RunSample) -> float | None:
-    """Return the elapsed seconds of a complete run that did not end at its limit, else None."""
-    usable = run.seconds is not None and math.isfinite(run.seconds) and not run.cause
-    return run.seconds if usable and not _at_limit(run) else None
 
 
 def _at_limit(run: RunSample) -> bool:
@@ -134,24 +99,20 @@ def _step(times: Sequence[float]) -> float:
     return 0.0
 
 
-def _ended(run: RunSample) -> Outlier | None:
-    """Return the run as an outlier if it ended at its limit or failed."""
+def _outlier(run: RunSample, middle: float | None, noise: float | None) -> Outlier | None:
+    """Return the run as an outlier, or None.
+
+    ``middle`` and ``noise``: of the complete runs, None if unknown.
+    """
     if _at_limit(run):
         return Outlier(run.name, "walltime", f"{run.seconds:g} s of {run.limit:g} s")
     if run.cause:
         return Outlier(run.name, "failed", run.cause)
-    return None
-
-
-def _timed(run: RunSample, middle: float, noise: float) -> Outlier | None:
-    """Return the run as an outlier if it is slow or short."""
-    if run.seconds is None or not math.isfinite(run.seconds):
+    if middle is None or noise is None or run.seconds is None or not math.isfinite(run.seconds):
         return None
-    away = run.seconds - middle
+    away, text = run.seconds - middle, f"{run.seconds:g} s; the median is {middle:g} s"
     if abs(away) <= DEVIATIONS * noise:
         return None
     if away > SLOW * middle:
-        return Outlier(run.name, "slow", f"{run.seconds:g} s; the median is {middle:g} s")
-    if run.seconds < SHORT * middle:
-        return Outlier(run.name, "short", f"{run.seconds:g} s; the median is {middle:g} s")
-    return None
+        return Outlier(run.name, "slow", text)
+    return Outlier(run.name, "short", text) if run.seconds < SHORT * middle else None

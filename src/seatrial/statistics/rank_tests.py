@@ -42,8 +42,8 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
     ``other_high`` of all ``count`` + ``other`` are. A chance above 0.5 counts as 0.5.
     """
     drawn, total = high + other_high, count + other
-    chance, step = 0.0, _ways(drawn, high) + _ways(total - drawn, count - high)
-    share = math.exp(step - _ways(total, count))
+    chance, step = 0.0, log_choices(drawn, high) + log_choices(total - drawn, count - high)
+    share = math.exp(step - log_choices(total, count))
     for more in range(high, min(count, drawn) + 1):
         chance += share
         share *= (drawn - more) * (count - more)
@@ -53,7 +53,7 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
     return -NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MAX_DEVIATE
 
 
-def _ways(count: int, chosen: int) -> float:
+def log_choices(count: int, chosen: int) -> float:
     """Return the logarithm of the binomial coefficient."""
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
@@ -64,7 +64,24 @@ def wilcoxon(figures: Floats, first: int) -> float:
     ``figures``: shape (n,). Equal ones are ranked in the order given.
     """
     total = len(figures)
-    ranks = np.empty(total)
-    ranks[np.argsort(figures, kind="stable")] = np.arange(1, total + 1)
+    ranks = _ranks(figures)
     away = abs(float(ranks[:first].sum()) - first * (total + 1) / 2)
     return away / math.sqrt(first * (total - first) * (total + 1) / 12)
+
+
+def best_split(figures: Floats, shortest: int) -> int:
+    """Return the split of a series whose rank sum is the least likely by chance.
+
+    ``figures``: shape (n,). At least ``shortest`` figures are on each side.
+    """
+    total = len(figures)
+    first = np.arange(shortest, total - shortest + 1)
+    away = np.abs(np.cumsum(_ranks(figures) - (total + 1) / 2)[first - 1])
+    return int(first[(away / np.sqrt(first * (total - first))).argmax()])
+
+
+def _ranks(figures: Floats) -> Floats:
+    """Return the ranks of figures from 1, equal ones in the order given; shape (n,)."""
+    ranks = np.empty(len(figures))
+    ranks[np.argsort(figures, kind="stable")] = np.arange(1, len(figures) + 1)
+    return ranks

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats, Ints
+from seatrial.statistics.rank_tests import log_choices
 
 LEVEL = 0.05  # probability that chance alone accuses any
 
@@ -236,8 +237,7 @@ class _Model:
         """
         if not number:
             return 0.0
-        choices = math.lgamma(self.count + 1) - math.lgamma(number + 1)
-        choices -= math.lgamma(self.count - number + 1)
+        choices = log_choices(self.count, number)
         return choices + number * math.log(FURTHER) - math.log(LEVEL) + PARAMETERS
 
     def best(self) -> list[int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist, median
 from typing import Literal
@@ -38,21 +38,18 @@ EXACT = 400  # largest product of the sizes for which Mann-Whitney's distributio
 
 
 class RatioEstimate(Struct, frozen=True, kw_only=True):
-    """The comparison of two samples of ``first`` and ``second`` finite figures.
+    """The comparison of the finite figures of two samples.
 
     ``ratio``: of the second median to the first. ``low`` and ``high``: its 95 % interval. ``p``: of
-    Mann-Whitney's test. Each is None if not defined. ``left_out``: how many figures are not finite.
-    ``why``: the reason of an unclear verdict, or "".
+    Mann-Whitney's test. Each is None if not defined. ``why``: the reason of an unclear verdict, or
+    "".
     """
 
-    verdict: Verdict
-    first: int
-    second: int
+    verdict: Verdict = "unclear"
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    left_out: int = 0
     why: str = ""
 
     def gain(self, better: Better) -> float | None:
@@ -76,41 +73,25 @@ def compare(
     ``least`` is the least effect that matters, as a share: 0.01 for 1 %.
     """
     one, other = _finite(first), _finite(second)
-    left_out = len(first) + len(second) - len(one) - len(other)
-
-    def told(verdict: Verdict, why: str = "", **figures: float | None) -> RatioEstimate:
-        return RatioEstimate(
-            verdict=verdict,
-            first=len(one),
-            second=len(other),
-            left_out=left_out,
-            why=why,
-            ratio=figures.get("ratio"),
-            low=figures.get("low"),
-            high=figures.get("high"),
-            p=figures.get("p"),
-        )
-
     if not one or not other:
         side = "the second side" if one else "the first side" if other else "either side"
-        return told("unclear", f"there is no finite figure of {side}")
+        return RatioEstimate(why=f"there is no finite figure of {side}")
     before, after = median(one), median(other)
     p = mann_whitney(one, other)
     if before <= 0 or after <= 0:
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
-        return told("unclear", why, p=p)
+        return RatioEstimate(why=why, p=p)
     ratio = after / before
     if not 1 / MAX_RATIO < ratio < MAX_RATIO:
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
-        return told("unclear", why, p=p)
+        return RatioEstimate(why=why, p=p)
     if min(len(one), len(other)) < 2:
-        why = "one figure has no spread: repeat the run"
-        return told("unclear", why, ratio=ratio)
+        return RatioEstimate(why="one figure has no spread: repeat the run", ratio=ratio)
     low, high = interval(one, other)
     verdict, why = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
     if verdict in ("better", "worse") and (step := hides(one, other, abs(after - before))):
         verdict, why = "unclear", f"figures rounded to steps of {step:g} may differ so though equal"
-    return told(verdict, why, ratio=ratio, low=low, high=high, p=p)
+    return RatioEstimate(verdict=verdict, why=why, ratio=ratio, low=low, high=high, p=p)
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -127,26 +108,25 @@ def _verdict(
     sizes: tuple[int, int],
 ) -> tuple[Verdict, str]:
     """Return the verdict, and the reason if it is unclear."""
-    few = least_p(*sizes) >= 1 - CONFIDENCE
-    needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
+    both = f"{sizes[0]} and {sizes[1]} figures"
+    needed = ""
+    if least_p(*sizes) >= 1 - CONFIDENCE:
+        needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
     if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
-        if few:
-            return (
-                "unclear",
-                f"{sizes[0]} and {sizes[1]} figures that agree may do so by chance: {needed}",
-            )
-        return "same", ""
-    apart = low > 1 or high < 1
-    if apart and abs(ratio - 1) * ALMOST >= least:
-        if few:
-            reason = f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are"
-            return "unclear", f"{reason}: {needed}"
-        if p is not None and p < 1 - CONFIDENCE:
-            return "better" if (ratio > 1) == (better == "higher") else "worse", ""
-        return "unclear", f"Mann-Whitney's test gives p = {p:.2g}"
-    if apart:
-        return "unclear", f"the difference is under the least effect of {100 * least:g} %"
-    return "unclear", "the interval takes in 0 %: no change"
+        if not needed:
+            return "same", ""
+        reason = f"{both} that agree may do so by chance: {needed}"
+    elif low <= 1 <= high:
+        reason = "the interval takes in 0 %: no change"
+    elif abs(ratio - 1) * ALMOST < least:
+        reason = f"the difference is under the least effect of {100 * least:g} %"
+    elif needed:
+        reason = f"{both} can show no difference, whatever they are: {needed}"
+    elif p is None or p >= 1 - CONFIDENCE:
+        reason = f"Mann-Whitney's test gives p = {p:.2g}"
+    else:
+        return "better" if (ratio > 1) == (better == "higher") else "worse", ""
+    return "unclear", reason
 
 
 # ---- the bootstrap ------------------------------------------------------------------------
@@ -281,33 +261,3 @@ def _ways(m: int, n: int) -> list[int]:
         for u in range(i, m * n + 1):
             ways[u] += ways[u - i]
     return ways
-
-
-# ---- many ---------------------------------------------------------------------------------
-
-
-def corrected(ps: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number (Holm 1979), in the order given."""
-    order = sorted(range(len(ps)), key=ps.__getitem__)
-    result = [0.0] * len(ps)
-    highest = 0.0
-    for place, index in enumerate(order):
-        highest = max(highest, min(1.0, ps[index] * (len(ps) - place)))
-        result[index] = highest
-    return result
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    """Return the geometric mean of ratios.
-
-    An arithmetic mean would depend on which side is the divisor. Raises ValueError if there is no
-    ratio, or one is not a finite number above 0.
-    """
-    logarithms = []
-    for ratio in ratios:
-        if not (math.isfinite(ratio) and ratio > 0):
-            raise ValueError(f"{ratio:g} is no ratio: a geometric mean is of numbers above 0")
-        logarithms.append(math.log(ratio))
-    if not logarithms:
-        raise ValueError("there is no ratio to take the mean of")
-    return math.exp(math.fsum(logarithms) / len(logarithms))

@@ -1,38 +1,81 @@
 """The figures of trials, case by case, for comparisons and scaling tables: all in one read.
 
 for found in by_case(store, trials, since, until):
-    found.case, found.values[("triad", "MB/s", "higher")], found.excluded
+    found.test, found.values[("triad", "MB/s", "higher")], found.excluded
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
-from seatrial.store import queries
 from seatrial.store.queries import MEASURED, NO_OUTCOME
-from seatrial.store.rows import CaseRow, TrialRow
-from seatrial.store.schema import Store, chunks
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.store.sql_filters import listed
+from seatrial.suite.model import show
 
 ELAPSED = ("elapsed", "s", "lower")
+NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
+_ATTRIBUTES = (*NUMBERS, "machine", "toolchain", "stage", "node", "trial", "test")
 
 Kind = tuple[str, str, str]  # a metric's name, unit and direction
 
 
-class CaseRuns(Struct):
-    """The runs of a case in one stage (``alone``, ``full`` or ""). ``values`` are the figures of
-    runs whose answer was right (verdict pass or performance), with the seconds of their scripts as
-    ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and those
-    whose case runs again. ``runs`` are the rows of those that count."""
+class CaseRuns(Struct, frozen=True):
+    """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). ``values`` are the
+    figures of runs whose answer was right (verdict pass or performance), with the seconds of their
+    scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
+    those whose case runs again. ``runs`` are the rows of those that count."""
 
-    trial: TrialRow
-    case: CaseRow
+    test: str
+    parameters: dict[str, str]
+    machine: str
+    toolchain: str
     stage: str
+    node: str
+    trial: str
+    nodes: int | None
+    tasks: int | None
+    threads: int | None
+    build: str
     runs: list[int]
     values: dict[Kind, list[float]]
     excluded: dict[str, int]
+    tags: str = ""  # of its test, as ``tests.tags``
+
+    def attribute(self, name: str) -> str:
+        """Return a parameter's value, or the attribute of that name; "" where it has none."""
+        if name in self.parameters:
+            return self.parameters[name]
+        value = getattr(self, name) if name in _ATTRIBUTES else None
+        return "" if value is None else str(value)
+
+
+def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
+    """Return the figures of cases in metrics of these kinds."""
+    return [value for case in cases for kind in kinds for value in case.values.get(kind, ())]
+
+
+def excluded_of(cases: Iterable[CaseRuns]) -> dict[str, int]:
+    """Return the runs of cases that are excluded, by verdict."""
+    total: Counter[str] = Counter()
+    for case in cases:
+        total.update(case.excluded)
+    return dict(total)
+
+
+def differing(cases: Iterable[CaseRuns], *attributes: str) -> str:
+    """Return the parameters, and those of the ``attributes``, that cases do not share; "" if they
+    share all."""
+    shapes = [one.parameters | {name: getattr(one, name) for name in attributes} for one in cases]
+    names = {name for shape in shapes for name in shape}
+    return ", ".join(sorted(n for n in names if len({shape.get(n) for shape in shapes}) > 1))
 
 
 def by_case(
@@ -41,26 +84,23 @@ def by_case(
     """Return what the cases of trials measured in runs that were created from ``since`` to before
     ``until`` (ns; 0: no bound), in the order of the cases. A case without such a run is there, too,
     with stage "" and nothing in it."""
-    found: list[CaseRuns] = []
-    for some in chunks(trials):
-        found += _by_case(store, some, since, until)
-    return found
-
-
-def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -> list[CaseRuns]:
-    cases = _cases(store, trials)
-    where = f"runs.trial IN ({', '.join(str(trial.row) for trial in trials)})"
+    if not trials:
+        return []
+    rows = listed(trial.row for trial in trials)
+    cases = _cases(store, rows)
+    where = f"runs.trial IN ({rows})"
     where += f" AND runs.created >= {since}" if since else ""
     where += f" AND runs.created < {until}" if until else ""
+    where += f" AND runs.code NOT IN ({listed(NO_OUTCOME)})"
     groups: dict[tuple[int, str], CaseRuns] = {}
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
     for run, case, code, again, elapsed, stage in store.rows(sql):
-        if code in NO_OUTCOME:
-            continue
         group = groups.get((case, stage))
         if group is None:
-            group = groups[case, stage] = CaseRuns(*cases[case], stage, [], {}, {})
+            nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}}
+            group = msgspec.structs.replace(cases[case], stage=stage, **nothing)
+            groups[case, stage] = group
         if code in MEASURED:
             of_run[run] = group
             group.runs.append(run)
@@ -71,10 +111,23 @@ def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -
             group.excluded[name] = group.excluded.get(name, 0) + 1
     _add_figures(store, where, of_run)
     begun = {case for case, _ in groups}
-    for row, (trial, case) in cases.items():
-        if row not in begun:
-            groups[row, ""] = CaseRuns(trial, case, "", [], {}, {})
+    groups |= {(row, ""): case for row, case in cases.items() if row not in begun}
     return [groups[key] for key in sorted(groups)]
+
+
+def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
+    """Return the cases of trials by their row in the store, without runs."""
+    sql = (
+        "SELECT cases.id, tests.name, parameters, tests.tags, machine, toolchain, '', node,"
+        " trials.tag, nodes, tasks, threads, build FROM cases JOIN trials ON trials.id = trial"
+        f" JOIN tests ON tests.id = cases.test WHERE cases.trial IN ({trials})"
+    )
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    found = {}
+    for row, test, parameters, tags, *rest in store.rows(sql):
+        shown = {name: show(value) for name, value in decode(parameters).items()}
+        found[row] = CaseRuns(*(test, shown, *rest, [], {}, {}, tags))
+    return found
 
 
 def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
@@ -86,7 +139,7 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
     replaced: set[int] = set()
     sql = (
         "SELECT run, metric, value FROM runs JOIN metrics ON run = runs.id"
-        f" WHERE {where} AND runs.code IN ({', '.join(map(str, MEASURED))})"
+        f" WHERE {where} AND runs.code IN ({listed(MEASURED)})"
     )
     for run, metric, value in store.rows(sql):
         group = of_run[run]
@@ -94,13 +147,3 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
             replaced.add(id(group))
             group.values.pop(ELAPSED, None)
         group.values.setdefault(kinds[metric], []).append(value)
-
-
-def _cases(store: Store, trials: Sequence[TrialRow]) -> dict[int, tuple[TrialRow, CaseRow]]:
-    """Return the cases of trials by their row in the store."""
-    result: dict[int, tuple[TrialRow, CaseRow]] = {}
-    for trial in trials:
-        rows = store.rows("SELECT id FROM cases WHERE trial = ? ORDER BY id", (trial.row,))
-        for (row,), case in zip(rows, queries.cases_of(store, trial), strict=True):
-            result[row] = (trial, case)
-    return result

@@ -35,8 +35,8 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\
 
 def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
     """Return a trial as one object: trial, cases, runs (the oldest first), metrics."""
-    found = _runs_of(store, trial)
-    figures = queries.figures(store, found)
+    found = queries.runs(store, Filters(trial=trial.path))[::-1]
+    figures = queries.figures(store, [run.row for run in found])
     return {
         "trial": record(trial),
         "cases": [record(case) for case in queries.cases_of(store, trial)],
@@ -77,21 +77,16 @@ def to_json(value: Any) -> str:
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def _runs_of(store: Store, trial: TrialRow) -> list[RunRow]:
-    return queries.runs(store, Filters(trial=trial.path))[::-1]
-
-
 # ---- JUnit --------------------------------------------------------------------------------
 
 
 def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     """Yield JUnit XML: a suite for each test, a test case for each run and for each case without a
     run."""
-    found = _runs_of(store, trial)
-    figures = queries.figures(store, found)
+    found = queries.runs(store, Filters(trial=trial.path))[::-1]
+    figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
-    again = queries.run_again(store, trial)
-    total = _counts([run for _, run in entries], again)
+    total = _counts([run for _, run in entries])
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
     yield f"<testsuites name={_quoted(name)} {total}>\n"
@@ -99,12 +94,12 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
         part = list(group)
         yield f"  <testsuite name={_quoted(test)} package={_quoted(app)}"
         yield f" hostname={_quoted(trial.machine)} timestamp={_quoted(_began(trial, part))}"
-        yield f" {_counts([run for _, run in part], again)}>\n"
+        yield f" {_counts([run for _, run in part])}>\n"
         attempts: dict[str, int] = {}
         for case, run in part:
             attempts[case.id] = number = attempts.get(case.id, 0) + 1
             name = case.name if number == 1 else f"{case.name} #{number}"
-            yield from _test_case(case, run, name, figures, again)
+            yield from _test_case(case, run, name, figures)
         yield "  </testsuite>\n"
     yield "</testsuites>\n"
 
@@ -122,11 +117,10 @@ def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
     return [(case, run) for case in ordered for run in runs_of.get(case.id, [None])]
 
 
-def _counts(found: Sequence[RunRow | None], again: set[int]) -> str:
-    skipped = sum(_is_skipped(run, again) for run in found)
+def _counts(found: Sequence[RunRow | None]) -> str:
+    skipped = sum(_is_skipped(run) for run in found)
     failures = sum(
-        not _is_skipped(run, again) and run is not None and run.code != codes.PASS.number
-        for run in found
+        not _is_skipped(run) and run is not None and run.code != codes.PASS.number for run in found
     )
     seconds = sum(run.elapsed or 0.0 for run in found if run is not None)
     return (
@@ -135,8 +129,8 @@ def _counts(found: Sequence[RunRow | None], again: set[int]) -> str:
     )
 
 
-def _is_skipped(run: RunRow | None, again: set[int]) -> bool:
-    return run is None or run.code in NO_OUTCOME or run.row in again
+def _is_skipped(run: RunRow | None) -> bool:
+    return run is None or run.code in NO_OUTCOME or run.again
 
 
 def _began(trial: TrialRow, part: Sequence[Entry]) -> str:
@@ -149,7 +143,6 @@ def _test_case(
     run: RunRow | None,
     name: str,
     figures: dict[int, list[MetricRow]],
-    again: set[int],
 ) -> Iterator[str]:
     group = _quoted(f"{case.app}.{case.test}")
     yield f"    <testcase classname={group} name={_quoted(name)}"
@@ -167,9 +160,9 @@ def _test_case(
             yield f"        <property name={_quoted(key)} value={_quoted(value)}/>\n"
     yield "      </properties>\n"
     message = f"{run.verdict}: {run.why}" if run.why else run.verdict
-    if run.row in again:
+    if run.again:
         message += "; the case is run again"
-    if _is_skipped(run, again):
+    if _is_skipped(run):
         yield f"      <skipped message={_quoted(message)}/>\n"
     elif run.code != codes.PASS.number:
         yield f"      <failure type={_quoted(run.verdict)} message={_quoted(message)}>"

@@ -7,6 +7,7 @@ their time, not by their place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,7 +40,6 @@ from seatrial.store.run_upserts import (
     MAX_INTEGER,
     RunUpserts,
     TrialRecord,
-    replace,
 )
 from seatrial.store.schema import Writer
 
@@ -117,7 +117,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     """Fold the events that are of no run, with their places in the journal."""
     builds: dict[str, _Build] = {}
     rows = []
-    life = TrialLife.resumed(TrialState(trial.state))
+    life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
         rows.append((trial.id, event.time, seq, *_columns(event)))
         trial.last = max(trial.last or 0, event.time)
@@ -127,7 +127,9 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
             _change_trial(trial, life, event)
     if rows:
         writer.insert("trial_events", _TRIAL_EVENT, rows)
-    replace(writer, "builds", "trial, key", list(builds.values()))
+    if builds:
+        changed = map(msgspec.structs.astuple, builds.values())
+        writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
 
 
 def _change_trial(trial: TrialRecord, life: TrialLife, event: Event) -> None:

@@ -44,9 +44,9 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) 
     open_one = [GapRow(*row) for row in writer.rows(query, (trial.id,))]
     ((count,),) = writer.rows("SELECT count(*) FROM gaps WHERE trial = ?", (trial.id,))
     found = _gaps(file, trial, block.end, open_one[0] if open_one else None)
-    rows = [msgspec.structs.astuple(gap) for gap in found[: max(MAX_GAPS - count, len(open_one))]]
-    columns = ("trial", *GapRow.__struct_fields__)
-    writer.upsert("gaps", columns, "trial, first", [(trial.id, *row) for row in rows])
+    kept = found[: max(MAX_GAPS - count, len(open_one))]
+    rows = [(trial.id, *msgspec.structs.astuple(gap)) for gap in kept]
+    writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
 
 
 def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> list[GapRow]:

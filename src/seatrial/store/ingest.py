@@ -15,17 +15,16 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from seatrial.decoding import DAMAGED, decoder
-from seatrial.errors import SeatrialError, TrialError
-from seatrial.files import open_regular, read_regular
+from seatrial.errors import TrialError
+from seatrial.files import open_regular
 from seatrial.gc_pause import uncollected
-from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
@@ -43,10 +42,11 @@ READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
 LONGEST_TAGS = 5 * LONGEST_NAME  # bytes of all tags of a test together
 RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
 MAX_SOUND_RECORDS = 10_000  # how many are remembered as readable
-LEFT_OUT = "; trial left out"
 MAX_DATABASE_INTEGER = (1 << 63) - 1  # of a database's integers
 
 Progress = Callable[[str, int, int], None]
+_Seen = tuple[int, ...]  # of a file by ``stat``: inode, size, time of the last change
+_NO_FILE: _Seen = (0, 0, 0)
 
 
 class Synced(NamedTuple):
@@ -54,14 +54,6 @@ class Synced(NamedTuple):
 
     trials: int
     events: int
-
-
-class _Seen(NamedTuple):
-    """The state of a journal's file by ``stat``; all zero where there is none yet."""
-
-    inode: int
-    size: int
-    modified: int
 
 
 class _NodeNames(Struct):
@@ -115,16 +107,15 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
     a tag, the bytes read and the bytes to read."""
     known: dict[str, set[_Seen]] = {}
     made: dict[str, int] = {}
-    for path, created, *seen in store.rows(
-        "SELECT path, created, inode, size, modified FROM trials"
-    ):
-        known.setdefault(path, set()).add(_Seen(*seen))
+    sql = "SELECT path, created, inode, size, modified FROM trials"
+    for path, created, *seen in store.rows(sql):
+        known.setdefault(path, set()).add(tuple(seen))
         made[path] = created
     stale = changed = count = 0
     for path, seen in _journals(trials):
         if path in made and (why := _changed_record(path, made[path])):
             store.notices.append(why)
-        if path in known and (seen in known[path] or not seen.inode):
+        if path in known and (seen in known[path] or seen == _NO_FILE):
             continue
         if not store.writable:
             stale += 1
@@ -132,8 +123,10 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
         try:
             count += _ingest(store, path, progress)
             changed += 1
-        except (SeatrialError, OSError) as error:
-            _notice_or_raise(store, path, error)
+        except TrialError as error:  # which must not hide the others
+            store.notices.append(f"{error}; trial left out")
+        except OSError as error:
+            store.notices.append(f"{error.filename or path}: cannot be read: {error.strerror}")
     if stale:
         trials_are = "1 trial is" if stale == 1 else f"{stale} trials are"
         store.notices.append(
@@ -141,16 +134,6 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             "name another with --store to see all"
         )
     return Synced(changed, count)
-
-
-def _notice_or_raise(store: Store, path: str, error: SeatrialError | OSError) -> None:
-    """Keep a trial that cannot be read from hiding the others."""
-    if isinstance(error, TrialError):
-        store.notices.append(str(error))
-    elif isinstance(error, OSError):
-        store.notices.append(f"{error.filename or path}: cannot be read: {error.strerror}")
-    else:
-        raise error
 
 
 def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
@@ -167,15 +150,18 @@ def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
         if name.startswith("."):
             continue
         try:
-            found = os.stat(path + "/journal.jsonl")  # noqa: PTH116
-            yield path, _seen(found)
+            yield path, _seen(os.stat(path + "/journal.jsonl"))  # noqa: PTH116
         except OSError:
             if os.path.exists(path + "/trial.json"):  # noqa: PTH110
-                yield path, _Seen(0, 0, 0)
+                yield path, _NO_FILE
 
 
 def _seen(found: os.stat_result) -> _Seen:
-    return _Seen(found.st_ino & MAX_DATABASE_INTEGER, found.st_size, found.st_mtime_ns)
+    return found.st_ino & MAX_DATABASE_INTEGER, found.st_size, found.st_mtime_ns
+
+
+def _inode(file: BinaryIO) -> int:
+    return _seen(os.fstat(file.fileno()))[0]
 
 
 # ---- one trial ----------------------------------------------------------------------------
@@ -197,65 +183,68 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
                 return count
             with open_regular(folder.journal) as file:
                 state = _open_row(writer, folder, file)
-                events, done = _next_block(writer, file, state, ahead)
-            fold(writer, state, events)
+                piece = ahead
+                # Another process may have gone on since, or the file may be new.
+                if piece is None or (piece.start, piece.seen[0]) != (state.ingested, _inode(file)):
+                    piece = _read(file, state.ingested)
+                keep_gaps(writer, file, state, piece.block)
+                state.damaged += piece.block.damaged
+                state.ingested = piece.block.end
+                state.inode, state.size, state.modified = piece.seen
+                state.fingerprint = fingerprint(file, state.ingested)
+            fold(writer, state, piece.block.events)
             _keep(writer, state)
-        count += len(events)
+        count += len(piece.block.events)
         if progress is not None:
             progress(folder.tag, state.ingested, folder.journal.stat().st_size)
-        if done:
+        if state.size >= 0:
             return count
         ahead = _read_ahead(folder.journal, state.ingested)  # while others may write
-
-
-_STATE = ", ".join(TrialRecord.__struct_fields__)
 
 
 def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
     """Return the trial's row. It is empty if the trial is new or its journal is another than
     before."""
-    rows = writer.rows(f"SELECT {_STATE} FROM trials WHERE path = ?", (str(folder.path),))
-    for state in (TrialRecord(*row) for row in rows):
+    sql = f"SELECT {', '.join(TrialRecord.__struct_fields__)} FROM trials WHERE path = ?"
+    path = str(folder.path)
+    rows = [TrialRecord(*row) for row in writer.rows(sql, (path,))]
+    for state in rows:
         if file is not None and _goes_on(file, state):
             return state
     record = _record(folder.path)
-    machine = record.machine.machine
-    same = f"SELECT {_STATE} FROM trials WHERE path = ? AND machine = ?"
-    if not rows and _take_moved(writer, folder, record):
-        rows = writer.rows(same, (str(folder.path), machine))
-        state = TrialRecord(*rows[0])
+    if not rows:
+        _take_moved(writer, folder, record)
+    for row in writer.rows(f"{sql} AND machine = ?", (path, record.machine.machine)):
+        state = TrialRecord(*row)
         if file is None or _goes_on(file, state):
             return state
-    for row in writer.rows(same, (str(folder.path), machine)):
-        if file is None:
-            return TrialRecord(*row)
-        _forget(writer, row[0])
+        _forget(writer, state.id)
     return _make_row(writer, folder, record)
 
 
 def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
     """Return whether a journal is the one that was read, up to where it was read."""
-    found = os.fstat(file.fileno())
     return (
         state.ingested > 0
-        and _seen(found).inode == state.inode
-        and found.st_size >= state.ingested
+        and _inode(file) == state.inode
+        and os.fstat(file.fileno()).st_size >= state.ingested
         and fingerprint(file, state.ingested) == state.fingerprint
     )
 
 
 class _Piece(NamedTuple):
-    """A block of a journal's file, where it begins, and how far the file was read for it."""
+    """A block of a journal, where it begins, and the file when it was read; its size is -1 if more
+    follows."""
 
-    inode: int
     start: int
     block: Block
-    reached: int
+    seen: _Seen
 
 
 def _read(file: BinaryIO, start: int) -> _Piece:
+    inode, size, modified = _seen(os.fstat(file.fileno()))
     block = next(read_blocks(file, start, at_once=READ_AT_ONCE), Block([], start, 0))
-    return _Piece(_seen(os.fstat(file.fileno())).inode, start, block, file.tell())
+    return _Piece(start, block, (inode, size if file.tell() >= size else -1, modified))
 
 
 def _read_ahead(journal: Path, start: int) -> _Piece | None:
@@ -265,46 +254,20 @@ def _read_ahead(journal: Path, start: int) -> _Piece | None:
     return None
 
 
-def _next_block(
-    writer: Writer, file: BinaryIO, state: TrialRecord, ahead: _Piece | None
-) -> tuple[list[Event], bool]:
-    """Return the events of the next whole lines, and whether these were the last; move ``state``
-    on. ``ahead`` was read before: another process may have gone on since, or the file may be
-    new."""
-    found = os.fstat(file.fileno())
-    seen = _seen(found)
-    if ahead is None or (ahead.inode, ahead.start) != (seen.inode, state.ingested):
-        ahead = _read(file, state.ingested)
-    block, done = ahead.block, ahead.reached >= found.st_size
-    keep_gaps(writer, file, state, block)
-    state.damaged += block.damaged
-    state.ingested = block.end
-    state.inode, _, state.modified = seen
-    state.size = found.st_size if done else -1
-    state.fingerprint = fingerprint(file, state.ingested)
-    return block.events, done
-
-
 def _keep(writer: Writer, state: TrialRecord) -> None:
     fields = state.__struct_fields__[1:]
     changes = ", ".join(f"{name} = ?" for name in fields)
-    values = [getattr(state, name) for name in fields]
-    writer.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values, state.id])
+    values = msgspec.structs.astuple(state)
+    writer.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values[1:], state.id])
 
 
 # ---- a trial's own files ------------------------------------------------------------------
 
 
 def _record(trial: Path) -> _Record:
-    from seatrial.trial.folder import MAX_RECORD_BYTES
+    from seatrial.trial.folder import TrialFolder
 
-    path = trial / "trial.json"
-    try:
-        return decoder(_Record).decode(read_regular(path, MAX_RECORD_BYTES))
-    except OSError as error:
-        raise TrialError(f"{path}: cannot be read: {error.strerror}{LEFT_OUT}") from error
-    except DAMAGED as error:
-        raise TrialError(f"{path}: is not a trial's record: {error}{LEFT_OUT}") from error
+    return TrialFolder(trial).record_as(_Record)
 
 
 def _changed_record(path: str, created: int) -> str:
@@ -319,7 +282,7 @@ def _changed_record(path: str, created: int) -> str:
     try:
         _require_sound(path, found.st_ino, found.st_size, found.st_ctime_ns)
     except TrialError as error:
-        return str(error).removesuffix(LEFT_OUT) + "; put it back: a rebuilt store leaves it out"
+        return f"{error}; put it back: a rebuilt store leaves it out"
     return ""
 
 
@@ -330,58 +293,58 @@ def _require_sound(path: str, *_seen: int) -> None:
     _record(Path(path))
 
 
-def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> bool:
-    """Give the row of a trial that was moved its new path. Returns whether there was one."""
+def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> None:
+    """Give the row of a trial that was moved its new path."""
     query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
     key = (folder.tag, record.created, record.machine.machine)
     for row, path in writer.rows(query, key):
         if not Path(path).exists():
             values = (str(folder.path), row)
             writer.execute("UPDATE trials SET path = ? WHERE id = ?", values)
-            return True
-    return False
+            return
 
 
-_NEW_TRIAL = (
-    *("path", "machine", "tag", "created", "version", "owner", "host", "cases", "planned"),
-    *("plan", "component", "phase", "rehearsed", *TrialRecord.__struct_fields__[1:]),
+_OF_CASE = (
+    *("name", "toolchain", "nodes", "tasks", "tasks_per_node", "threads", "walltime"),
+    *("node", "build", "repeat"),
 )
-_NEW_CASE = (
-    *("trial", "case_id", "test", "name", "toolchain", "parameters", "nodes", "tasks"),
-    *("tasks_per_node", "threads", "walltime", "node", "build", "repeat"),
-)
+_values_of_case = attrgetter("id", *_OF_CASE)
 
 
 def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialRecord:
     cases = {case.id: case for case in folder.cases()}.values()
     path, machine = str(folder.path), record.machine.machine
-    row = (
-        *(path, machine, folder.tag, record.created, record.version, record.user, record.host),
-        *(len(cases), sum(case.repeat for case in cases), record.plan),
-        *(record.component.component if record.component else "", record.phase),
-        *(record.rehearsed, *msgspec.structs.astuple(TrialRecord(0))[1:]),
-    )
-    writer.insert("trials", _NEW_TRIAL, [row])
+    row = msgspec.structs.asdict(TrialRecord(0)) | {
+        "path": path,
+        "machine": machine,
+        "tag": folder.tag,
+        "created": record.created,
+        "version": record.version,
+        "owner": record.user,
+        "host": record.host,
+        "cases": len(cases),
+        "planned": sum(case.repeat for case in cases),
+        "plan": record.plan,
+        "component": record.component.component if record.component else "",
+        "phase": record.phase,
+        "rehearsed": record.rehearsed,
+    }
+    del row["id"]
+    writer.insert("trials", tuple(row), [tuple(row.values())])
     query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
     ((number,),) = writer.rows(query, (path, machine))
     _add_nodes(writer, record.machine)
-    words = {case.test: record.tests.get(case.test, _TestWords()) for case in cases}
-    tests = {
-        name: test_row(writer, name, test.app, _lines(test.tags)) for name, test in words.items()
-    }
+    tests = {}
+    for name in dict.fromkeys(case.test for case in cases):
+        test = record.tests.get(name, _TestWords())
+        tests[name] = test_row(writer, name, test.app, _lines(test.tags))
     encode = msgspec.json.Encoder().encode
-    writer.insert(
-        "cases",
-        _NEW_CASE,
-        (
-            [
-                *(number, case.id, tests[case.test], case.name, case.toolchain),
-                *(encode(case.parameters).decode(), case.nodes, case.tasks, case.tasks_per_node),
-                *(case.threads, case.walltime, case.node, case.build, case.repeat),
-            ]
-            for case in cases
-        ),
+    columns = ("trial", "test", "parameters", "case_id", *_OF_CASE)
+    rows = (
+        (number, tests[case.test], encode(case.parameters).decode(), *_values_of_case(case))
+        for case in cases
     )
+    writer.insert("cases", columns, rows)
     return TrialRecord(number)
 
 

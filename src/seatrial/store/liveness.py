@@ -27,7 +27,11 @@ def owned(trial: str) -> bool:
         found = _OWNER.search(os.read(descriptor, 200).decode(errors="replace"))
         if found and found[2] == socket.gethostname() and not _alive(int(found[1])):
             return False
-        return _locked(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        return False
+    except OSError:  # held, or this file system cannot say: then the owner's name stands
+        return True
     finally:
         os.close(descriptor)
 
@@ -40,12 +44,3 @@ def _alive(process: int) -> bool:
     except PermissionError:
         pass  # it lives, under another user
     return True
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # held, or this file system cannot say: then the owner's name stands
-        return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False

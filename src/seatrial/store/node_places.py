@@ -14,17 +14,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from seatrial.machine.facts import unfold
-from seatrial.store.schema import Writer
+from seatrial.machine.facts import unfold_or_empty
+from seatrial.store.schema import Writer, chunks, marks
 
 LONGEST_NODE_NAME = 200
-AT_ONCE = 500
 
 Span = tuple[int, int]
-_Ends = tuple[str, str, int]  # first and last name, and how many numbers apart they are
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_SIMPLE = re.compile(r"([A-Za-z0-9._-]*)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
+_RANGE = "[0-9]+(?:-[0-9]+)?"
+_SIMPLE = re.compile(rf"([A-Za-z0-9._-]*)\[({_RANGE}(?:,{_RANGE})*)\]([A-Za-z0-9._-]*)")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 
 
@@ -63,29 +62,26 @@ class NodePlaces:
         """Return the spans of places of each node set; none of what is no node set. Nodes that have
         no place yet get one."""
         ends = {folded: _ends_of(folded) for folded in node_sets}
-        self._look_up({name for own in ends.values() for pair in own or () for name in pair[:2]})
+        self._look_up({name for own in ends.values() for pair in own for name in pair})
         return {
-            folded: self._spans_between(own or ()) or self._spans_of_names(folded)
+            folded: self._spans_between(own) or self._spans_of_names(folded)
             for folded, own in ends.items()
         }
 
-    def _spans_between(self, ends: Sequence[_Ends]) -> list[Span]:
+    def _spans_between(self, ends: Sequence[tuple[str, str]]) -> list[Span]:
         """Return the spans between known nodes of one chain each; none where there are others, or
         these are out of order."""
         found: list[Span] = []
-        for first, last, apart in ends:
+        for first, last in ends:
             low, chain = self._places.get(first, (-1, -1))
             high, other = self._places.get(last, (-1, -2))
-            if chain != other or high - low != apart or (found and low <= found[-1][1]):
+            if chain != other or high < low or (found and low <= found[-1][1]):
                 return []
             found.append((low, high))
         return found
 
     def _spans_of_names(self, folded: str) -> list[Span]:
-        try:
-            names = [_bounded(name) for name in unfold(folded)] if folded else []
-        except ValueError:  # a job may have written anything
-            return []
+        names = [_bounded(name) for name in unfold_or_empty(folded)]
         self.add(names)
         found: list[Span] = []
         for place in sorted({self._places[name][0] for name in names}):
@@ -96,36 +92,23 @@ class NodePlaces:
         return found
 
     def _look_up(self, names: Collection[str]) -> None:
-        wanted = [name for name in names if name not in self._places]
-        for start in range(0, len(wanted), AT_ONCE):
-            some = wanted[start : start + AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT name, place, chain FROM nodes WHERE machine = ? AND name IN ({marks})"
-            for name, place, chain in self._writer.rows(query, (self._machine, *some)):
-                self._places[name] = (place, chain)
+        query = "SELECT name, place, chain FROM nodes WHERE machine = ? AND name IN"
+        for some in chunks([name for name in names if name not in self._places]):
+            rows = self._writer.rows(f"{query} ({marks(len(some))})", (self._machine, *some))
+            self._places |= {name: (place, chain) for name, place, chain in rows}
 
 
-def _ends_of(folded: str) -> list[_Ends] | None:
-    """Return the ends of each range of a node set with one pair of brackets, or of one node; None
-    for any other."""
+def _ends_of(folded: str) -> list[tuple[str, str]]:
+    """Return the first and the last node of each range of a node set with one pair of brackets, or
+    one node twice; none of any other."""
     if _NAME.fullmatch(folded):
-        return [(folded, folded, 0)]
+        return [(folded, folded)]
     simple = _SIMPLE.fullmatch(folded)
     if simple is None:
-        return None
+        return []
     before, ranges, after = simple.groups()
-    found: list[_Ends] = []
-    for part in ranges.split(","):
-        first, _, last = part.partition("-")
-        if (
-            not first.isdecimal()
-            or len(part) > LONGEST_NODE_NAME
-            or (last and not last.isdecimal())
-        ):
-            return None
-        last = last or first
-        found.append((before + first + after, before + last + after, int(last) - int(first)))
-    return found
+    ends = [part.partition("-")[::2] for part in ranges.split(",")]
+    return [(before + first + after, before + (last or first) + after) for first, last in ends]
 
 
 def _follows(name: str, before: str) -> bool:

@@ -1,151 +1,127 @@
-"""Which runs were on which nodes: rows for those who keep them in memory and ask for the news.
+"""The runs of trials and the nodes that they were on, as arrays; what pages of nodes ask.
 
-runs_after(store, trial.row, last, unfinished)     # the new ones, and those not over then
-figures_of(store, metrics, trial.row)              # (run, metric, value)
-
-A node set is text in the store, so no query can count by node: see ``web.nodes.run_index``.
+runs_of_trial(store, trial.row)                    # the runs, and the spans of nodes of each
+figures_of(store, metrics, trial.row)              # the figures of those with a right answer
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seatrial.journal import codes
-from seatrial.store.queries import MEASURED, run_rows
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats, Ints
+from seatrial.store.queries import MEASURED, NEWEST, run_rows
 from seatrial.store.rows import RunRow
-from seatrial.store.schema import Store, chunks, marks
+from seatrial.store.schema import Store
+from seatrial.store.sql_filters import listed
 from seatrial.suite.model import node_suffix
+from seatrial.units import SECOND_NS
+
+NO_TIME = -1
 
 
-class NodeRuns(NamedTuple):
-    """Runs as columns, as nodes see them. Times in ns, -1 where there is none; ``elapsed`` in
-    seconds."""
+def runs_of_trial(store: Store, trial: int) -> tuple[Ints, ...]:
+    """Return the runs of a trial as columns: row, case, code, created, time of the start (or of the
+    creation), elapsed (NO_TIME: none), all times in ns. Then come their spans of nodes: row of the
+    run, first and last place. The index by tests holds all that is asked for."""
+    time = "coalesce(script_started, created)"
+    elapsed = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
+    columns = ("id", "case_row", "code", "created", time, elapsed)
+    tables = "FROM runs WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?"
+    spans = ("run", "first", "last")
+    with store.reading():
+        return (
+            *store.numbers(columns, tables, (trial, trial)),
+            *store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,)),
+        )
 
-    row: list[int]
-    case: list[int]
-    code: list[int]
-    again: list[bool]
-    created: list[int]
-    script_started: list[int]
-    judged: list[int]
-    elapsed: list[float | None]
-    nodes: list[str]
+
+def versions_of(store: Store, machine: str) -> dict[int, tuple[int, ...]]:
+    """Return for each trial on a machine (its row) numbers that change when there is news, and when
+    a rebuilt store has its runs in other rows."""
+    run = "coalesce((SELECT runs.id FROM runs WHERE trial = trials.id ORDER BY {} LIMIT 1), 0)"
+    first = run.format("runs.created, runs.id")
+    last = run.format("runs.created DESC, runs.id DESC")
+    columns = f"id, created, ingested, fingerprint, {first}, {last}"
+    rows = store.rows(f"SELECT {columns} FROM trials WHERE machine = ?", (machine,))
+    return {row[0]: tuple(row) for row in rows}
+
+
+def names_of(store: Store, machine: str) -> list[str]:
+    """Return the names of a machine's nodes in the order of their places."""
+    sql = "SELECT name FROM nodes WHERE machine = ? ORDER BY place"
+    return [name for (name,) in store.rows(sql, (machine,))]
 
 
 class NodeCase(NamedTuple):
-    """A case by its row: runs of one ``kind`` (the name without its node) should go alike."""
+    """A case. Runs of one ``kind`` (its name without its node) should go alike."""
 
     row: int
     test: str
     kind: str
-    node: str
-
-
-_COLUMNS = (
-    "id, case_row, code, again, created, coalesce(script_started, -1), coalesce(judged, -1),"
-    " elapsed, nodes"
-)
-
-
-def runs_after(store: Store, trial: int, last: int, rows: Sequence[int]) -> NodeRuns:
-    """The runs of a trial whose row is beyond ``last``, and those of these rows."""
-    sql = f"SELECT {_COLUMNS} FROM runs WHERE trial = ? AND id > ?"
-    found = store.columns(sql, (trial, last))
-    for some in chunks(rows):
-        more = store.columns(f"SELECT {_COLUMNS} FROM runs WHERE id IN ({marks(len(some))})", some)
-        for column, values in zip(found, more, strict=True):
-            column.extend(values)
-    return NodeRuns(*found)
-
-
-def run_ids_of(store: Store, rows: Sequence[int]) -> dict[int, str]:
-    """The ids of the runs in a few rows, by which they are known again."""
-    if not rows:
-        return {}
-    sql = f"SELECT id, run_id FROM runs WHERE id IN ({marks(len(rows))})"
-    return dict(store.rows(sql, rows))
-
-
-def codes_of(store: Store, trial: int) -> dict[int, int]:
-    """How many runs of a trial have each verdict. Passes, which are most, are what the others
-    leave: to sort a hundred thousand runs by their code takes longer than all else."""
-    passed = codes.PASS.number
-    sql = f"SELECT code, count(*) FROM runs WHERE trial = ? AND code <> {passed} GROUP BY code"
-    with store.reading():
-        found: dict[int, int] = dict(store.rows(sql, (trial,)))
-        ((every,),) = store.rows("SELECT count(*) FROM runs WHERE trial = ?", (trial,))
-    if rest := every - sum(found.values()):
-        found[passed] = rest
-    return found
 
 
 def cases_of(store: Store, trial: int) -> list[NodeCase]:
-    """The cases of a trial."""
+    """Return the cases of a trial."""
     sql = (
         "SELECT cases.id, tests.name, cases.name, node FROM cases"
         " JOIN tests ON tests.id = cases.test WHERE cases.trial = ?"
     )
     return [
-        NodeCase(row, test, name.removesuffix(node_suffix(node)), node)
+        NodeCase(row, test, name.removesuffix(node_suffix(node)))
         for row, test, name, node in store.rows(sql, (trial,))
     ]
 
 
-def metrics_of(store: Store, rows: Sequence[int]) -> dict[int, list[str]]:
-    """The names of the metrics of each of these runs."""
-    found: dict[int, list[str]] = {}
-    for some in chunks(rows):
-        sql = (
-            "SELECT run, name FROM metrics JOIN metric_names ON metric_names.id = metrics.metric"
-            f" WHERE run IN ({marks(len(some))}) ORDER BY run, name"
-        )
-        for run, name in store.rows(sql, some):
-            found.setdefault(run, []).append(name)
+def metrics_by_test(store: Store, trials: Sequence[int]) -> dict[str, list[str]]:
+    """Return the metrics of each test: those of a run with a right answer, in the latest of the
+    trials that has one."""
+    if not trials:
+        return {}
+    sql = (
+        "SELECT tests.name, metric_names.name FROM tests CROSS JOIN metrics CROSS JOIN metric_names"
+        " WHERE metrics.run = (SELECT runs.id FROM runs WHERE runs.test = tests.id"
+        f" AND runs.trial IN ({listed(trials)}) AND runs.code IN ({listed(MEASURED)})"
+        " ORDER BY runs.trial DESC LIMIT 1) AND metric_names.id = metrics.metric"
+        " ORDER BY tests.name, metric_names.name"
+    )
+    found: dict[str, list[str]] = {}
+    for test, metric in store.rows(sql):
+        found.setdefault(test, []).append(metric)
     return found
 
 
-class MetricKind(NamedTuple):
-    """A metric's name with its unit and direction."""
-
-    row: int
-    unit: str
-    better: str
+def metric_kinds(store: Store, name: str) -> dict[int, tuple[str, str]]:
+    """Return the units and directions that a metric of that name has, by their rows."""
+    sql = "SELECT id, unit, better FROM metric_names WHERE name = ?"
+    return {row: (unit, better) for row, unit, better in store.rows(sql, (name,))}
 
 
-def metric_kinds(store: Store, name: str) -> list[MetricKind]:
-    """The units and directions that a metric of that name has."""
-    sql = "SELECT id, unit, better FROM metric_names WHERE name = ? ORDER BY id"
-    return [MetricKind(*row) for row in store.rows(sql, (name,))]
-
-
-def figures_of(store: Store, metrics: Sequence[int], trial: int) -> list[tuple[int, int, float]]:
-    """(run, metric, value) of the runs of a trial whose answer was right."""
-    if not metrics:
-        return []
-    sql = (
+def figures_of(store: Store, kinds: Iterable[int], trial: int) -> tuple[Ints, Ints, Floats]:
+    """Return the figures of these kinds of a trial's runs with a right answer: the rows of the
+    runs, those of the kinds, the values."""
+    runs, rows, values = store.columns(
         "SELECT metrics.run, metrics.metric, metrics.value FROM runs"
         " JOIN metrics ON metrics.run = runs.id"
-        f" AND metrics.metric IN ({marks(len(metrics))})"
-        f" WHERE runs.trial = ? AND runs.code IN ({', '.join(map(str, MEASURED))})"
+        f" AND metrics.metric IN ({listed(kinds)})"
+        f" WHERE runs.trial = ? AND runs.code IN ({listed(MEASURED)})",
+        (trial,),
     )
-    return [(run, metric, value) for run, metric, value in store.rows(sql, (*metrics, trial))]
+    return np.array(runs, dtype=np.int64), np.array(rows, dtype=np.int64), np.array(values, float)
 
 
 def runs_of(store: Store, rows: Sequence[int]) -> list[RunRow]:
-    """The runs of these rows, the newest first."""
-    if not rows:
-        return []
-    where = f"WHERE runs.id IN ({', '.join(map(str, rows))})"
-    return run_rows(store, where, (), "ORDER BY runs.created DESC, runs.id DESC")
+    """Return the runs of these rows, the newest first."""
+    return run_rows(store, f"WHERE runs.id IN ({listed(rows)})", (), NEWEST) if rows else []
 
 
 def widest_runs(store: Store, limit: int) -> list[RunRow]:
-    """The latest run with a right answer of each measured case with two tasks or more that is
-    pinned to no node: of so many cases, those that ran last."""
+    """Return the latest run with a right answer of each measured case with two tasks or more that
+    is pinned to no node: of so many cases, those that ran last."""
     sql = (
         "SELECT (SELECT runs.id FROM runs WHERE runs.case_row = cases.id"
-        f" AND runs.code IN ({', '.join(map(str, MEASURED))}) ORDER BY runs.id DESC LIMIT 1) AS run"
+        f" AND runs.code IN ({listed(MEASURED)}) ORDER BY runs.id DESC LIMIT 1) AS run"
         " FROM cases JOIN trials ON trials.id = cases.trial"
         " WHERE cases.tasks >= 2 AND cases.node = '' AND NOT trials.rehearsed"
     )

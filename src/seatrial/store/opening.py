@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.errors import StoreError
 from seatrial.store.location import Location, NoStore, shown
 from seatrial.store.schema import WAIT_S, Store
 from seatrial.store.sqlite import in_memory, open_file, reopen_file
+
+if TYPE_CHECKING:
+    from seatrial.store.postgres import PostgresStore
 
 
 def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
@@ -24,10 +28,9 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
     reach, or locked for longer than ``wait_s``."""
     if isinstance(location, Path):
         return open_file(location, wait_s)
-    _require_psycopg(location)
-    from seatrial.store.postgres import connect
-
-    return connect(location, wait_s)
+    store = _postgres_store(location, wait_s)
+    store.rows("SELECT 1")
+    return store
 
 
 def open_memory(notices: Sequence[str] = ()) -> Store:
@@ -40,19 +43,25 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
     was a store. Raises StoreError for a newer version, and NoStore for anything else."""
     if isinstance(location, Path):
         return reopen_file(location, wait_s)
-    _require_psycopg(location)
-    from seatrial.store.postgres import connect_empty
-
-    return connect_empty(location, wait_s)
+    store = _postgres_store(location, wait_s)
+    store.empty()
+    return store
 
 
 def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
     """Make a store in a database of PostgreSQL, owned by ``writer`` ("": the connected role) and
     read by ``viewers``. Returns what was done. Raises StoreError."""
     _require_psycopg(url)
-    from seatrial.store.provisioning import found
+    from seatrial.store.postgres_server import found
 
     return found(url, writer, viewers)
+
+
+def _postgres_store(location: str, wait_s: float) -> PostgresStore:
+    _require_psycopg(location)
+    from seatrial.store.postgres import PostgresStore
+
+    return PostgresStore(location, wait_s)
 
 
 def _require_psycopg(location: str) -> None:

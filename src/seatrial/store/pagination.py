@@ -76,7 +76,11 @@ def page(
     direction = "DESC" if order.descending else "ASC"
     ordered = f"ORDER BY {order.key} {direction}, runs.id {direction}"
     with store.reading():
-        conditioned += _bounds(store, filters)
+        # An index can be searched by these, as ``conditions`` hides their columns from it.
+        conditioned += [f"runs.created >= {filters.since:d}"] if filters.since else []
+        conditioned += [f"runs.created < {filters.until:d}"] if filters.until else []
+        if filters.trial:
+            conditioned.append(f"runs.trial = {trial_row(store, filters.trial)}")
         # By the index of the order, which ends as soon as the page is full; where there is none,
         # by what the filters choose.
         runs = "+runs" if order.key.startswith("runs.") else "runs"
@@ -84,33 +88,11 @@ def page(
         return run_rows(store, where, values, ordered, limit)
 
 
-def _bounds(store: Store, filters: Filters) -> list[str]:
-    bounds = [f"runs.created >= {filters.since:d}"] if filters.since else []
-    bounds += [f"runs.created < {filters.until:d}"] if filters.until else []
-    return bounds + ([f"runs.trial = {trial_row(store, filters.trial)}"] if filters.trial else [])
-
-
 def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
     """Return how many runs match, for which ``more`` conditions hold."""
     with store.reading():
         where, values = conditions(store, filters, *more)
         return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
-
-
-def again_of(store: Store, found: Collection[RunRow]) -> set[int]:
-    """Return the rows of those runs that do not count, as their cases run again."""
-    if not found:
-        return set()
-    rows = listed(run.row for run in found)
-    return {row for (row,) in store.rows(f"SELECT id FROM runs WHERE id IN ({rows}) AND again")}
-
-
-def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
-    """Return the run with that id in that trial; None where there is none."""
-    where = "WHERE runs.run_id = ? AND runs.trial = ?"
-    with store.reading():
-        found = run_rows(store, where, [run_id, trial_row(store, trial)], "ORDER BY runs.id")
-    return found[0] if found else None
 
 
 class BuildRow(Struct, frozen=True):

@@ -1,9 +1,9 @@
 """A store in a PostgreSQL database, for a site with several collectors and viewers.
 
-    store = connect("postgresql://ana@db.example.org/seatrial", wait_s=10)
+    store = PostgresStore("postgresql://ana@db.example.org/seatrial", wait_s=10)
 
-All tables are in the schema ``seatrial``, which ``provisioning`` makes. A collector holds a lock on
-the trial that it writes, and a shared lock on the tables, so that nobody can replace them
+All tables are in the schema ``seatrial``, which ``postgres_server`` makes. A collector holds a lock
+on the trial that it writes, and a shared lock on the tables, so that nobody can replace them
 meanwhile. Journals can be read again, so commits do not wait for the disk. A query over a
 connection that turns out to be lost is repeated once over a new one.
 """
@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import psycopg
-from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
@@ -31,17 +30,17 @@ from seatrial.store.postgres_server import (
     clean,
     connected,
     do,
+    lock_tables,
     make_tables,
     select,
     store_error,
     version_of,
 )
 from seatrial.store.schema import (
-    ROWS_AT_ONCE,
     Store,
     Writer,
-    newer_store_error,
-    transposed,
+    columns_of,
+    require_known,
     upsert_sql,
 )
 from seatrial.store.tables import VERSION
@@ -49,12 +48,12 @@ from seatrial.store.tables import VERSION
 T = TypeVar("T")
 
 _NAMED = TABLES_LOCK + 1  # the class of the other advisory locks
-_AT_ONCE = 1 << 18  # characters to COPY
-_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\ufffd"})
 
 
 class PostgresStore(Store):
     """An open database. ``role`` is the connected role."""
+
+    join_texts = "string_agg(CAST({} AS text), ',')"
 
     def __init__(self, url: str, wait_s: float) -> None:
         super().__init__(shown(url), False, [])
@@ -67,12 +66,7 @@ class PostgresStore(Store):
         return self._once_more(lambda connection: select(connection, sql, parameters))
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
-        def ask(connection: Connection) -> list[list[Any]]:
-            cursor = asked(connection, sql, parameters)
-            batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return transposed(batches, len(cursor.description or ()))
-
-        return self._once_more(ask)
+        return self._once_more(lambda connection: columns_of(asked(connection, sql, parameters)))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -80,22 +74,16 @@ class PostgresStore(Store):
             if self._inside():
                 yield
                 return
-            self._once_more(
-                lambda connection: do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            )
-            with self._ending("COMMIT"):
+            with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
                 yield
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:
-        with self._turn:
-            self._once_more(lambda connection: do(connection, "BEGIN"))
-            with self._ending("COMMIT"), self._raising_store_errors():
-                connection = self._open()
-                self._require_writable()
-                do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
-                self._check_version(connection)
-                yield _Writer(connection)
+        with self._turn, self._transaction("BEGIN") as connection, self._raising_store_errors():
+            self._require_writable()
+            do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
+            self._check_version(connection)
+            yield _Writer(connection)
 
     def size(self) -> int:
         sql = (
@@ -121,7 +109,7 @@ class PostgresStore(Store):
             connection = self._open()
             self._require_writable()
             with connection.transaction():
-                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                lock_tables(connection)
                 make_tables(connection)
 
     # ---- the connection -------------------------------------------------------------------
@@ -161,22 +149,16 @@ class PostgresStore(Store):
 
     def _look(self, connection: Connection) -> None:
         """Find out the role, its rights, and whether the tables are of this version."""
-        try:
-            ((self.role,),) = select(connection, "SELECT current_user")
-            sql = (
-                f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT')"
-                " AND NOT pg_is_in_recovery()"
-                " AND current_setting('default_transaction_read_only') = 'off'"
-            )
-            ((self.writable,),) = select(connection, sql)
-            version = version_of(connection)
-        except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
-            raise StoreError(
-                f"{self.place}: has no store in it; its owner makes one: seatrial store create"
-            ) from error
+        ((self.role,),) = select(connection, "SELECT current_user")
+        sql = (
+            f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT') AND NOT pg_is_in_recovery()"
+            " AND current_setting('default_transaction_read_only') = 'off'"
+        )
+        ((self.writable,),) = select(connection, sql)
+        version = version_of(connection)
         if version < VERSION and self.writable:
             with connection.transaction():
-                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                lock_tables(connection)
                 if version_of(connection) < VERSION:  # another process may have been first
                     make_tables(connection)
             self.notices.append(
@@ -193,8 +175,7 @@ class PostgresStore(Store):
 
     def _check_version(self, connection: Connection) -> None:
         version = version_of(connection)
-        if version > VERSION:
-            raise newer_store_error(self.place, version)
+        require_known(self.place, version)
         if version < VERSION:
             raise StoreError(
                 f"{self.place}: is of version {version}, this reads {VERSION}, and {self.role} may "
@@ -202,11 +183,12 @@ class PostgresStore(Store):
             )
 
     @contextlib.contextmanager
-    def _ending(self, statement: str) -> Iterator[None]:
-        """End a transaction by a statement, or undo it on an exception."""
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        """Commit what is done within, or undo it on an exception."""
+        self._once_more(lambda connection: do(connection, begin))
         connection = self._open()
         try:
-            yield
+            yield connection
         except BaseException:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
@@ -214,7 +196,7 @@ class PostgresStore(Store):
         with self._raising_store_errors():
             if self._connection is not connection:
                 raise Away(f"{self.place}: went away in the middle; ask again")
-            do(connection, statement)
+            do(connection, "COMMIT")
 
     @contextlib.contextmanager
     def _raising_store_errors(self) -> Iterator[None]:
@@ -247,8 +229,10 @@ class _Writer:
         json = columns.index("value") if table in ("events", "trial_events") else -1
         copying = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
-            for piece in _pieces(rows, json):
-                copy.write(piece)
+            for row in map(clean, rows):
+                if json >= 0:
+                    row[json] = _json(row[json])
+                copy.write_row(row)
 
     def upsert(
         self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
@@ -265,58 +249,9 @@ class _Writer:
         self.execute(f"SELECT pg_advisory_xact_lock({_NAMED}, hashtext(?))", (what,))
 
 
-# ---- opening ------------------------------------------------------------------------------
-
-
-def connect(url: str, wait_s: float) -> Store:
-    """Return the store in that database."""
-    store = PostgresStore(url, wait_s)
-    store.rows("SELECT 1")
-    return store
-
-
-def connect_empty(url: str, wait_s: float) -> Store:
-    """Return the store in that database with nothing in it."""
-    store = PostgresStore(url, wait_s)
-    store.empty()
-    return store
-
-
-# ---- what is sent -------------------------------------------------------------------------
-
-
-def _pieces(rows: Iterable[Sequence[Any]], json: int) -> Iterator[str]:
-    """Yield the rows in the format of COPY, in pieces of a bounded size. The column ``json`` has
-    that type; -1: none."""
-    lines: list[str] = []
-    size = 0
-    for row in rows:
-        words = [_word(value) for value in row]
-        if json >= 0 and row[json] is not None:
-            words[json] = _json(row[json])
-        line = "\t".join(words)
-        lines.append(line)
-        size += len(line)
-        if size > _AT_ONCE:
-            yield "\n".join(lines) + "\n"
-            lines, size = [], 0
-    if lines:
-        yield "\n".join(lines) + "\n"
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "\\N"
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
-    if isinstance(value, bool):
-        return "t" if value else "f"
-    return repr(value)
-
-
-def _json(value: int | float | str) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        value = str(value)
-    if isinstance(value, str):
-        value = value.replace("\0", "\ufffd")
-    return msgspec.json.encode(value).decode().translate(_ESCAPES)
+def _json(value: int | float | str | None) -> int | str | None:
+    """Return a value of an event as JSON."""
+    if value is None or value.__class__ is int:
+        return value
+    finite = str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return msgspec.json.encode(finite).decode()

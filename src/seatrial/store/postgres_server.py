@@ -1,7 +1,11 @@
-"""A PostgreSQL server: connections, statements, tables and errors.
+"""A PostgreSQL server: connections, statements, tables and errors; and the making of a store.
 
-with connected("postgresql://ana@db/seatrial", wait_s=10) as connection:
-    select(connection, "SELECT tag FROM trials WHERE id = ?", (1,))
+    with connected("postgresql://ana@db/seatrial", wait_s=10) as connection:
+        select(connection, "SELECT tag FROM trials WHERE id = ?", (1,))
+    found("postgresql://admin@db/seatrial", writer="collector", viewers=["grafana"])
+
+The schema belongs to the writer, so that it can replace its tables. Every member of that role
+collects, too.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from psycopg.types.numeric import FloatLoader
 
 from seatrial.errors import StoreError
 from seatrial.store.location import NoStore, shown
+from seatrial.store.schema import WAIT_S, require_known
 from seatrial.store.tables import VERSION, statements
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -28,6 +33,9 @@ _DEFAULTS = {
     "tcp_user_timeout": 20_000,  # ms; a server that is silent for longer is gone
     "application_name": "seatrial",
 }
+
+
+_NO_STORE = "has no store in it; its owner makes one: seatrial store create"
 
 
 class Away(StoreError):
@@ -92,12 +100,17 @@ def clean(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def act(connection: Connection, text: str, *names: str) -> None:
+def _act(connection: Connection, text: str, *names: str) -> None:
     """Execute a statement about things with these names."""
     connection.execute(sql.SQL(text).format(*map(sql.Identifier, names)))
 
 
 # ---- tables -------------------------------------------------------------------------------
+
+
+def lock_tables(connection: Connection) -> None:
+    """Keep all others away from the tables, until the caller's transaction ends."""
+    do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
 
 
 def version_of(connection: Connection) -> int:
@@ -110,22 +123,22 @@ def make_tables(connection: Connection) -> None:
     """Drop everything in the schema and make the tables, as its owner, inside the caller's
     transaction."""
     do(connection, "SET LOCAL synchronous_commit TO on")
-    become_owner(connection)
-    for (name,) in select(connection, TABLES_THERE, (SCHEMA,)):
-        act(connection, "DROP TABLE {}.{} CASCADE", SCHEMA, name)
+    _become_owner(connection)
+    for (name,) in select(connection, _TABLES_THERE, (SCHEMA,)):
+        _act(connection, "DROP TABLE {}.{} CASCADE", SCHEMA, name)
     for statement in _statements():
         do(connection, statement)
     do(connection, "INSERT INTO about VALUES (?)", (VERSION,))
 
 
-def become_owner(connection: Connection) -> None:
+def _become_owner(connection: Connection) -> None:
     """Become the role that owns the schema, for the rest of the caller's transaction."""
     owner = "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = ?"
     ((role,),) = select(connection, owner, (SCHEMA,))
     do(connection, f"SET LOCAL ROLE {role}")  # quoted by the server where it must be
 
 
-TABLES_THERE = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
+_TABLES_THERE = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
 
 
 def _statements() -> Iterator[str]:
@@ -143,6 +156,72 @@ def _statements() -> Iterator[str]:
             statement = statement.replace(ours, theirs)
         yield statement
     yield "CREATE INDEX events_by_run ON events (run)"
+
+
+# ---- making a store -----------------------------------------------------------------------
+
+
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA {} TO {}",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}",
+    "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}",
+)
+
+
+def found(url: str, writer: str, viewers: Sequence[str]) -> str:
+    """Make the schema, owned by ``writer`` ("": the connected role), and the tables where they are
+    missing, and let ``viewers`` read them. Returns what was done. Raises StoreError."""
+    place = shown(url)
+    try:
+        with connected(url, WAIT_S) as connection, connection.transaction():
+            _require(connection, place, [writer, *viewers])
+            lock_tables(connection)
+            _make_schema(connection, place, writer)
+            done = _make_tables(connection, place)
+            for viewer in viewers:
+                for grant in _GRANTS:
+                    _act(connection, grant, SCHEMA, viewer)
+    except psycopg.Error as error:
+        raise store_error(place, error, "", lost=False) from error
+    return done
+
+
+def _require(connection: Connection, place: str, roles: Sequence[str]) -> None:
+    ((encoding,),) = select(connection, "SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{place}: keeps text as {encoding}; make a database for it: CREATE DATABASE"
+            " seatrial ENCODING 'UTF8' TEMPLATE template0"
+        )
+    for role in roles:
+        if role and not select(connection, "SELECT 1 FROM pg_roles WHERE rolname = ?", (role,)):
+            raise NoStore(f"{place}: has no role {role}; first: CREATE ROLE {role} LOGIN")
+
+
+def _make_schema(connection: Connection, place: str, writer: str) -> None:
+    ((own,),) = select(connection, "SELECT current_user")
+    owners = "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = ?"
+    owner = select(connection, owners, (SCHEMA,))
+    there = {name for (name,) in select(connection, _TABLES_THERE, (SCHEMA,))}
+    if there and "about" not in there:
+        raise StoreError(f"{place}: has a schema {SCHEMA} of another program; use another database")
+    if not owner:
+        _act(connection, "CREATE SCHEMA {} AUTHORIZATION {}", SCHEMA, writer or own)
+    elif writer and owner[0][0] != writer:
+        raise StoreError(
+            f"{place}: its writer is {owner[0][0]}; make {writer} a member of that role: "
+            f"GRANT {owner[0][0]} TO {writer}"
+        )
+
+
+def _make_tables(connection: Connection, place: str) -> str:
+    """Make the tables as the schema's owner, which is the role from then on."""
+    _become_owner(connection)
+    if not select(connection, _TABLES_THERE, (SCHEMA,)):
+        make_tables(connection)
+        return "made"
+    require_known(place, version_of(connection))
+    return "was there"
 
 
 # ---- errors -------------------------------------------------------------------------------
@@ -166,7 +245,8 @@ def store_error(place: str, error: psycopg.Error, role: str, lost: bool) -> Stor
         (errors.InsufficientPrivilege, f"{role or 'this role'} may not do that; ask its owner"),
         (errors.ReadOnlySqlTransaction, "cannot be written now; connect to the server that can"),
         (errors.DiskFull, "cannot grow: the server's disk is full; free some space"),
-        (errors.UndefinedTable, "has no store in it; its owner makes one: seatrial store create"),
+        (errors.UndefinedTable, _NO_STORE),
+        (errors.InvalidSchemaName, _NO_STORE),
         (errors.QueryCanceled, "took too long to answer; ask for less"),
     )
     for kind, remedy in remedies:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,11 @@ from seatrial.store.rows import (
     MetricRow,
     RunCounts,
     RunRow,
-    Samples,
     SummaryRow,
     TrialRow,
 )
 from seatrial.store.schema import Store, chunks, marks
-from seatrial.store.sql_filters import MAX_NAMED, conditions, trial_row, trials_chosen
+from seatrial.store.sql_filters import MAX_NAMED, conditions, of_trials, trial_row
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
@@ -50,9 +51,8 @@ _RUN_COLUMNS = (
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed, runs.environment"
+    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again"
 )
-_REHEARSED = -2
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
     " LEFT JOIN trials ON trials.id = runs.trial LEFT JOIN cases ON cases.id = runs.case_row"
@@ -65,26 +65,20 @@ def runs(store: Store, filters: Filters) -> list[RunRow]:
     """Return the runs that match, the newest first."""
     with store.reading():
         where, values = conditions(store, filters)
-        return run_rows(store, where, values, NEWEST, filters.limit, filters.skip)
+        return run_rows(store, where, values, NEWEST, filters.limit)
 
 
 def run_rows(
-    store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0, skip: int = 0
+    store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0
 ) -> list[RunRow]:
     """Return the rows of the runs that a condition and an order choose. An index chooses them
     first, as it holds all that is asked for; then they are looked up."""
     sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
     if limit:
-        chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)} OFFSET {int(skip)}"
+        chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)}"
         looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
-    return [_run_row(row) for row in store.rows(sql, values)]
-
-
-def _run_row(row: Sequence[Any]) -> RunRow:
-    values = list(row)
-    values[_REHEARSED] = bool(values[_REHEARSED])
-    return RunRow(*values)
+    return [RunRow(*row) for row in store.rows(sql, values)]
 
 
 def count_runs(store: Store, filters: Filters) -> int:
@@ -95,20 +89,16 @@ def count_runs(store: Store, filters: Filters) -> int:
 def counts(store: Store, filters: Filters) -> RunCounts:
     """Return how many of the matching runs are in each state, whatever the limit. Within
     ``store.reading()`` the counts agree with ``runs``."""
-    of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
-    if msgspec.structs.replace(filters, limit=0, skip=0) == of_trials:
-        return _counts_of_trials(store, filters)
+    plain = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
+    if msgspec.structs.replace(filters, limit=0) == plain:
+        sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in STATES)
+        with store.reading():
+            chosen = of_trials(store, filters, "trials.id") or "1 = 1"
+            return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE {chosen}")[0])
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):
         found[state] += number
     return RunCounts(*found)
-
-
-def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
-    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in RunCounts._fields)
-    with store.reading():
-        chosen = trials_chosen(store, filters)
-        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:
@@ -131,7 +121,8 @@ def run(store: Store, wanted: str) -> RunRow:
     if tag:
         where += " AND runs.trial = ?"
         values.append(trial_row(store, tag))
-    found = run_rows(store, where, values, NEWEST, limit=50) if prefix else []
+    order = "ORDER BY runs.run_id, runs.id DESC"  # the one whose id is no longer comes first
+    found = run_rows(store, where, values, order, limit=50) if prefix else []
     exact = [row for row in found if row.run_id == prefix]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -159,17 +150,13 @@ def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str
 
 def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
     """Return the figures of a run, by name."""
-    sql = (
-        "SELECT name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
-        " WHERE run = ? ORDER BY name, id"
-    )
-    return [MetricRow(*row) for row in store.rows(sql, (run.row,))]
+    return figures(store, [run.row]).get(run.row, [])
 
 
-def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]:
-    """Return the figures of many runs, by their ``row``."""
+def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
+    """Return the figures of many runs (their rows), by run and name."""
     result: dict[int, list[MetricRow]] = {}
-    for rows in chunks([run.row for run in found]):
+    for rows in chunks(runs):
         sql = (
             "SELECT run, name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
             f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
@@ -177,12 +164,6 @@ def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]
         for run, *fields in store.rows(sql, rows):
             result.setdefault(run, []).append(MetricRow(*fields))
     return result
-
-
-def run_again(store: Store, trial: TrialRow) -> set[int]:
-    """Return the ``row`` of each run that does not count, as its case runs again."""
-    sql = "SELECT id FROM runs WHERE trial = ? AND again"
-    return {row for (row,) in store.rows(sql, (trial.row,))}
 
 
 _EVENT_NAMES = {kind.number: name for name, kind in EVENT_KINDS.items()}
@@ -244,28 +225,25 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
     sql = (
-        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged,"
-        " plan, component, phase, rehearsed, waiting, running, passed, failed, again"
+        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, passed,"
+        " failed, running, waiting, damaged, plan, component, phase, rehearsed"
         f" FROM trials {where} ORDER BY created DESC, id DESC"
     )
     return [_trial_row(row) for row in store.rows(sql, values)]
 
 
 def _trial_row(row: Sequence[Any]) -> TrialRow:
-    number, tag, path, machine, created, started, last, state, cases, planned, damaged = row[:11]
-    pending, running, passed, failed, _ = row[15:]
-    waiting = max(pending, planned - passed - failed - running)
-    end = last
+    started, end, state, cases, planned, passed, failed, running, waiting = row[5:14]
+    waiting = max(waiting, planned - passed - failed - running)
     if state == "running":
-        if owned(path):
+        if owned(row[2]):
             end = time.time_ns()
         else:
             state = "interrupted"
     elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
+    runs = max(planned, passed + failed + running + waiting)
     return TrialRow(
-        *(number, tag, path, machine, created, started, last, state, elapsed, cases),
-        *(max(planned, passed + failed + running + waiting), passed, failed, running, waiting),
-        *(damaged, *row[11:14], bool(row[14])),
+        *(*row[:7], state, elapsed, cases, runs, passed, failed, running, waiting, *row[14:])
     )
 
 
@@ -281,50 +259,29 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
         f" FROM cases JOIN tests ON tests.id = cases.test {where}"
     )
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    rows: list[list[Any]] = [list(row) for row in store.rows(sql, (value,))]
-    for row in rows:
-        row[5] = decode(row[5])
-    return [CaseRow(*row) for row in rows]
+    return [CaseRow(*(*row[:5], decode(row[5]), *row[6:])) for row in store.rows(sql, (value,))]
 
 
-def samples(store: Store, trial: TrialRow) -> list[Samples]:
-    """Return the metrics of each case with the figures of its runs, in the order of the cases."""
+def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
+    """Return a summary of each case's metrics over its runs, in the order of the cases."""
+    from statistics import median  # takes long to import, for this query alone
+
     sql = (
         "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
         " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
         " ORDER BY cases.id, metric_names.name, metric_names.id"
     )
-    values: dict[tuple[str, str, str, str, str], list[float]] = {}
-    excluded: dict[tuple[str, str, str, str, str], int] = {}
-    for case, name, metric, unit, better, code, value in store.rows(sql, (trial.row,)):
-        key = (case, name, metric, unit, better)
-        values.setdefault(key, [])
-        if code in MEASURED:
-            values[key].append(value)
-        else:
-            excluded[key] = excluded.get(key, 0) + 1
-    return [Samples(*key, found, excluded.get(key, 0)) for key, found in values.items()]
-
-
-def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
-    """Return a summary of each case's metrics over its runs, in the order of the cases."""
-    return [_summarised(one) for one in samples(store, trial)]
-
-
-def _summarised(one: Samples) -> SummaryRow:
-    from statistics import median  # takes long to import, for this query alone
-
-    middle = median(one.values) if one.values else None
-    least, largest = min(one.values, default=None), max(one.values, default=None)
-    spread = None
-    if least is not None and largest is not None and middle and len(one.values) > 1:
-        spread = (largest - least) / abs(middle)
-    return SummaryRow(
-        *(one.case, one.case_name, one.metric, one.unit, one.better),
-        *(len(one.values), one.excluded),
-        *(least, middle, largest, spread),
-    )
+    found = []
+    for key, rows in groupby(store.rows(sql, (trial.row,)), itemgetter(0, 1, 2, 3, 4)):
+        figures = [(code in MEASURED, value) for *_, code, value in rows]
+        values = sorted(value for right, value in figures if right)
+        counts = (len(values), len(figures) - len(values))
+        middle = median(values) if values else None
+        spread = (values[-1] - values[0]) / abs(middle) if middle and len(values) > 1 else None
+        ends = (values[0], middle, values[-1]) if values else (None, None, None)
+        found.append(SummaryRow(*(*key, *counts, *ends, spread)))
+    return found
 
 
 def failed_cases(store: Store, trial: TrialRow) -> list[str]:

@@ -24,7 +24,7 @@ RUN_TIMES = (
 
 class Filters(Struct, frozen=True, kw_only=True):
     """Filters of runs. An empty filter chooses all. Runs were created from ``since`` to before
-    ``until`` (ns). ``limit`` 0 means no limit; ``skip`` is how many of the newest are passed over.
+    ``until`` (ns). ``limit`` 0 means no limit.
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
@@ -45,7 +45,6 @@ class Filters(Struct, frozen=True, kw_only=True):
     machine: str = ""
     toolchain: str = ""
     limit: int = 0
-    skip: int = 0
     rehearsed: bool = False
 
 
@@ -53,7 +52,7 @@ class RunRow(Struct, frozen=True):
     """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
     ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
     on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
-    environment."""
+    environment; ``again``: it does not count, as its case runs again."""
 
     row: int
     trial: str
@@ -84,6 +83,7 @@ class RunRow(Struct, frozen=True):
     stage: str = ""
     rehearsed: bool = False
     environment: str = ""
+    again: bool = False
 
     @property
     def verdict(self) -> str:
@@ -181,19 +181,6 @@ class MetricRow(Struct, frozen=True):
     better: str
 
 
-class Samples(Struct, frozen=True):
-    """The figures of one metric of a case. ``values`` are of runs whose answer was right (verdict
-    pass or performance); ``excluded`` counts the figures of other runs."""
-
-    case: str
-    case_name: str
-    metric: str
-    unit: str
-    better: str
-    values: list[float]
-    excluded: int
-
-
 class CaseName(Struct, frozen=True):
     """The names of a case in a series. ``case`` is its id, ``node`` the one that it is pinned
     to."""
@@ -225,6 +212,7 @@ class RunOutcome(Struct, frozen=True):
     """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
     ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
 
+    row: int
     run_id: str
     trial: str
     machine: str

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from seatrial.journal.events import MetricRecorded, RunEvent
@@ -97,7 +96,9 @@ class RunUpserts:
         self._writer = writer
         self._trial = trial
         self._metrics: dict[tuple[str, str, str], int] = {}
-        self.known = self._read(list(cases)) if trial.runs else {}
+        sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
+        rows = _rows_of(writer, sql, trial.id, list(cases)) if trial.runs else ()
+        self.known = {row[2]: _run_of(row) for row in rows}
         self._old = set(self.known)
         self._nodes_before = {run.id: run.life.nodes for run in self.known.values()}
         new = [case for run_id, case in cases.items() if run_id not in self._old]
@@ -116,8 +117,8 @@ class RunUpserts:
         """Return the id of a metric's name, unit and direction."""
         key = (event.metric[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
         if key not in self._metrics:
-            query = "SELECT id FROM metric_names WHERE name = ? AND unit = ? AND better = ?"
-            self._metrics[key] = _named(self._writer, query, _NEW_METRIC, key)
+            columns = ("name", "unit", "better")
+            self._metrics[key] = _named(self._writer, "metric_names", columns, key)
         return self._metrics[key]
 
     def write(self, figures: dict[tuple[int, int], float]) -> None:
@@ -158,12 +159,6 @@ class RunUpserts:
             changed = [run for run in nodes_of if before(run)]
             keep_nodes(self._writer, self._trial.id, nodes_of, changed)
 
-    def _read(self, ids: Sequence[str]) -> dict[str, RunRecord]:
-        columns = ", ".join(COLUMNS)
-        query = f"SELECT {columns} FROM runs WHERE trial = ? AND run_id IN"
-        rows = _rows_of(self._writer, query, self._trial.id, ids)
-        return {row[2]: _run_of(row) for row in rows}
-
     def _read_cases(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
         query = "SELECT case_id, id, test FROM cases WHERE trial = ? AND case_id IN"
         rows = _rows_of(self._writer, query, self._trial.id, ids)
@@ -186,26 +181,22 @@ class RunUpserts:
         return self._cases[event.case]
 
 
-_NEW_METRIC = "INSERT INTO metric_names (name, unit, better) VALUES (?, ?, ?)"
-_NEW_TEST = "INSERT INTO tests (name, app, tags) VALUES (?, ?, ?)"
-
-
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
     """Return the id of a test with that name, application and tags; make it if it is new."""
-    query = "SELECT id FROM tests WHERE name = ? AND app = ? AND tags = ?"
     key = (name[:LONGEST_NAME], app[:LONGEST_NAME], tags)
-    return _named(writer, query, _NEW_TEST, key)
+    return _named(writer, "tests", ("name", "app", "tags"), key)
 
 
-def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> int:
+def _named(writer: Writer, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> int:
     """Return the id of a row that all trials share; make it if it is new. One writer at a time
     makes such rows, so that no two wait for each other."""
+    query = f"SELECT id FROM {table} WHERE {' AND '.join(f'{name} = ?' for name in columns)}"
     found = writer.rows(query, key)
     if not found:
         writer.lock("names")
         found = writer.rows(query, key)
     if not found:
-        writer.execute(insertion, key)
+        writer.insert(table, columns, [key])
         found = writer.rows(query, key)
     return int(found[0][0])
 
@@ -214,14 +205,3 @@ def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> It
     """Yield the rows of a query that ends in IN, for any number of names."""
     for some in chunks(names):
         yield from writer.rows(f"{query} ({marks(len(some))})", (trial, *some))
-
-
-def replace(writer: Writer, table: str, key: str, records: Sequence[Struct]) -> None:
-    """Write rows over those with the same key."""
-    if records:
-        writer.upsert(table, records[0].__struct_fields__, key, map(row_of, records))
-
-
-def row_of(record: Struct) -> tuple[Any, ...]:
-    """Return the values of a row."""
-    return msgspec.structs.astuple(record)

@@ -1,7 +1,7 @@
 """The other runs of a case, in the same trial and in others on the same machine.
 
-siblings(store, run)                 # the newest first, the run itself among them earlier(store,
-found, run)           # the figures of each metric up to it, by time
+siblings(store, run)                 # the newest first, the run itself among them
+earlier(store, found, run)           # the figures of each metric up to it, by time
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SIBLINGS = 200
 MAX_TRIALS = 500  # the latest of those that have the case
 
 
-class Sibling(Struct, frozen=True, kw_only=True):
+class Sibling(Struct, frozen=True):
     """A run of the same case. Times in ns, ``elapsed`` in seconds; ``environment`` is the hash of
     its script's environment."""
 
@@ -30,10 +30,10 @@ class Sibling(Struct, frozen=True, kw_only=True):
     created: int
     elapsed: float | None
     code: int
-    verdict: str
     again: bool
     nodes: str
     environment: str
+    verdict: str
 
 
 class Siblings(Struct, frozen=True, kw_only=True):
@@ -55,14 +55,14 @@ def siblings(store: Store, run: RunRow) -> Siblings:
         ((number,),) = store.rows(found)
         newer = _side(store, run, cases, ">", "ASC")[::-1]
         older = _side(store, run, cases, "<", "DESC")
-        itself = _rows(store, [run.row])
-    before = newer[-max(MAX_SIBLINGS // 2, MAX_SIBLINGS - len(older)) :]
-    kept = [*before, *itself, *older[: MAX_SIBLINGS - len(before)]]
+        newer = newer[-max(MAX_SIBLINGS // 2, MAX_SIBLINGS - len(older)) :]
+        older = older[: MAX_SIBLINGS - len(newer)]
+        runs = _siblings(store, [*newer, run.row, *older])
     return Siblings(
-        runs=kept,
+        runs=runs,
         found=number,
-        newer=newer[-1] if newer else None,
-        older=older[0] if older else None,
+        newer=runs[len(newer) - 1] if newer else None,
+        older=runs[len(newer) + 1] if older else None,
     )
 
 
@@ -80,11 +80,9 @@ def _cases(store: Store, run: RunRow) -> list[int]:
     return [row for (row,) in found[:MAX_TRIALS]]
 
 
-def _side(
-    store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str
-) -> list[Sibling]:
-    """Return the runs before or after a run, the nearest first. The nearest of each trial are found
-    first, then the nearest of all."""
+def _side(store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str) -> list[int]:
+    """Return the rows of the runs before or after a run, the nearest first. The nearest of each
+    trial are found first, then the nearest of all."""
     nearest: list[tuple[int, int]] = []
     for case in cases:
         nearest += store.rows(
@@ -94,34 +92,18 @@ def _side(
             f" ORDER BY runs.created {direction}, runs.id {direction} LIMIT {MAX_SIBLINGS}"
         )
     nearest.sort(reverse=direction == "DESC")
-    found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MAX_SIBLINGS]])}
-    return [found[row] for _, row in nearest[:MAX_SIBLINGS]]
+    return [row for _, row in nearest[:MAX_SIBLINGS]]
 
 
-def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
-    if not rows:
-        return []
+def _siblings(store: Store, rows: Sequence[int]) -> list[Sibling]:
     sql = (
         "SELECT runs.id, trials.tag, runs.run_id, runs.created, runs.elapsed, runs.code,"
         " runs.again, runs.nodes, runs.environment FROM runs"
         " LEFT JOIN trials ON trials.id = runs.trial"
         f" WHERE runs.id IN ({listed(rows)})"
     )
-    return [
-        Sibling(
-            row=row,
-            trial=trial,
-            run_id=run_id,
-            created=created,
-            elapsed=elapsed,
-            code=code,
-            verdict=codes.code_of(code).name,
-            again=bool(again),
-            nodes=nodes,
-            environment=environment,
-        )
-        for row, trial, run_id, created, elapsed, code, again, nodes, environment in store.rows(sql)
-    ]
+    found = {row[0]: Sibling(*(*row, codes.code_of(row[5]).name)) for row in store.rows(sql)}
+    return [found[row] for row in rows]
 
 
 Kind = tuple[str, str]  # a metric's name and unit

@@ -11,7 +11,7 @@ The tables are in ``tables``. One SQL serves both databases, by these rules:
 
 - Parameters are ``?``, never within quotes. Numbers of our own may be written into the text.
 - ``again`` and ``rehearsed`` are true or false: ``WHERE NOT runs.again``. Count them with
-  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. Convert what a query returns with ``bool``.
+  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. The column itself is selected as a ``bool``.
 - No patterns (LIKE, GLOB), ``instr``, ``rowid``, PRAGMA, OR REPLACE, scalar ``max(a, b)``.
   Patterns are matched in Python on the small tables (``tests``, ``trials``), and their ids go into
   the query: ``sql_filters.conditions`` does so for ``Filters``, and queries ``runs`` alone.
@@ -39,10 +39,11 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from seatrial.errors import StoreError
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Ints
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
@@ -79,7 +80,9 @@ class Writer(Protocol):
 
 class Store(ABC):
     """An open store. ``place`` is its name in messages; ``notices`` are lines that a person should
-    see."""
+    see. ``join_texts`` is the SQL that joins a column to one text with commas."""
+
+    join_texts: ClassVar[str]
 
     def __init__(self, place: str, writable: bool, notices: Sequence[str]) -> None:
         self.place = place
@@ -95,6 +98,16 @@ class Store(ABC):
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         """Return the columns of a query. For many rows this is twice as fast as transposing its
         rows. Raises StoreError."""
+
+    def numbers(
+        self, columns: Sequence[str], tables: str, parameters: Sequence[Any] = ()
+    ) -> list[Ints]:
+        """Return columns of whole numbers, of which none is NULL, as arrays. ``tables`` is the
+        query from FROM on. The database joins each column to one text, which is five times as fast
+        as rows. Raises StoreError."""
+        chosen = ", ".join(self.join_texts.format(column) for column in columns)
+        ((*texts,),) = self.rows(f"SELECT {chosen} {tables}", parameters)
+        return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
 
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Writer]:
@@ -120,12 +133,7 @@ class Store(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -140,10 +148,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + ROWS_AT_ONCE]
 
 
-def transposed(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:
-    """Transpose batches of rows into columns. No batch is kept for long."""
-    columns: list[list[Any]] = [[] for _ in range(width)]
-    for batch in batches:
+def columns_of(cursor: Any) -> list[list[Any]]:
+    """Return the columns of what a database's cursor selects. No batch of rows is kept for long."""
+    columns: list[list[Any]] = [[] for _ in cursor.description]
+    while batch := cursor.fetchmany(ROWS_AT_ONCE):
         for column, values in zip(columns, zip(*batch, strict=True), strict=True):
             column.extend(values)
     return columns
@@ -162,9 +170,10 @@ def insert_sql(table: str, columns: Sequence[str], mark: str, rows: int = 1) -> 
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"
 
 
-def newer_store_error(place: str, version: int) -> StoreError:
-    """Return the error for a store that a newer Seatrial made."""
-    return StoreError(
-        f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}: "
-        "upgrade it, or name another store with --store"
-    )
+def require_known(place: str, version: int) -> None:
+    """Raise StoreError for a store that a newer Seatrial made."""
+    if version > VERSION:
+        raise StoreError(
+            f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}:"
+            " upgrade it, or name another store with --store"
+        )

@@ -32,52 +32,39 @@ def conditions(
     """Return the condition of the matching runs, with ``more`` conditions, and its parameters. The
     unary plus stops a database from using an index on that column, so that it follows the index of
     the order. ``+runs`` does so for all columns; ``runs.test`` lets it find runs by their tests."""
-    found: list[str] = list(more)
+    found = list(more)
     values: list[Any] = []
-
-    def add(condition: str, *given: Any) -> None:
-        found.append(condition)
-        values.extend(given)
-
-    for condition in (
-        _of_trials(store, filters, f"{runs}.trial"),
-        _of_tests(store, filters, tests),
-    ):
-        if condition:
-            add(condition)
+    found += filter(
+        None, (of_trials(store, filters, f"{runs}.trial"), _of_tests(store, filters, tests))
+    )
     if filters.since:
-        add(f"{runs}.created >= ?", filters.since)
+        found.append(f"{runs}.created >= {filters.since:d}")
     if filters.until:
-        add(f"{runs}.created < ?", filters.until)
+        found.append(f"{runs}.created < {filters.until:d}")
     states = {FAILED} if filters.failed else set()
     if filters.states:
         named = set(map(state_number, filters.states))
         states = named & states if states else named
         if not states:
-            add(NOTHING)
+            found.append(NOTHING)
     if states == {FAILED}:
-        add(f"{runs}.state = {FAILED}")  # they are few: an index has them
+        found.append(f"{runs}.state = {FAILED}")  # they are few: an index has them
     elif states:
-        add(f"+runs.state IN ({listed(sorted(states))})")
+        found.append(f"+runs.state IN ({listed(sorted(states))})")
     if filters.verdicts:
-        add(f"+runs.code IN ({listed(map(verdict_number, filters.verdicts))})")
+        found.append(f"+runs.code IN ({listed(map(verdict_number, filters.verdicts))})")
     if filters.toolchain:
         names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
         matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
         cases = f"SELECT id FROM cases WHERE toolchain IN ({marks(len(matching))})"
         if len(matching) < len(names) or not names:
-            add(f"+runs.case_row IN ({cases})" if matching else NOTHING, *matching)
+            found.append(f"+runs.case_row IN ({cases})" if matching else NOTHING)
+            values = matching
     return f"WHERE {' AND '.join(found)}" if found else "", values
 
 
-def trials_chosen(store: Store, filters: Filters) -> str:
-    """Return the condition of the filters on the table ``trials``, to follow others; "" for
-    none."""
-    condition = _of_trials(store, filters, "trials.id")
-    return f" AND {condition}" if condition else ""
-
-
-def _of_trials(store: Store, filters: Filters, column: str) -> str:
+def of_trials(store: Store, filters: Filters, column: str) -> str:
+    """Return the condition that a column is the row of a matching trial; "" where all match."""
     known = store.rows("SELECT id, machine, rehearsed FROM trials")
     if filters.trial:
         named = trial_row(store, filters.trial)

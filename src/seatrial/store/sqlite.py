@@ -13,24 +13,35 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import StoreError
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
 from seatrial.store.location import NoStore
-from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer_store_error, transposed
-from seatrial.store.sqlite_writer import SqliteWriter
+from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
 from seatrial.store.tables import VERSION, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
+MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 
-# Results and extended results of SQLite, by their lowest byte.
-_ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL = 1, 5, 6, 8, 11, 13
-_CANTOPEN, _NOTADB = 14, 26
+_IS_LOCKED = "is locked by another process; wait for it, or name another with --store"
+_REMEDIES = {
+    "": "cannot be used; if that stays so, run `seatrial store rebuild`",
+    "BUSY": _IS_LOCKED,
+    "LOCKED": _IS_LOCKED,
+    "READONLY": "cannot be written; name another place with --store",
+    "CORRUPT": "is damaged; run `seatrial store rebuild`",
+    "FULL": "cannot grow: the disk is full; free some space",
+    "CANTOPEN": "cannot be opened; check its permissions, or name another with --store",
+    "NOTADB": "is not a store; run `seatrial store rebuild`, or name another with --store",
+}
+
+sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
 
 
 class _Opened(NamedTuple):
@@ -45,13 +56,16 @@ class _Opened(NamedTuple):
 class SqliteStore(Store):
     """An open file, or a store in memory, where ``path`` is None."""
 
+    join_texts = "group_concat({})"
+
     def __init__(self, opened: _Opened, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
         self._path = path
         self._wait_s = wait_s
         self._held_s = 0.0  # since the last pause
         self._let_go = time.monotonic()
-        self._take(opened)
+        self._opened = opened
+        self._seen = self._identity()
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._turn, self._raising_store_errors():
@@ -59,9 +73,7 @@ class SqliteStore(Store):
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         with self._turn, self._raising_store_errors():
-            cursor = self._current().execute(sql, parameters)
-            batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return transposed(batches, len(cursor.description))
+            return columns_of(self._current().execute(sql, parameters))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -84,7 +96,7 @@ class SqliteStore(Store):
             connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             try:
-                yield SqliteWriter(connection)
+                yield _Writer(connection)
             except BaseException:
                 connection.rollback()
                 raise
@@ -109,26 +121,21 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         with self._turn:
-            self._connection.close()
-
-    def _take(self, opened: _Opened) -> None:
-        self._connection = opened.connection
-        self._frozen = opened.frozen
-        self.writable = opened.writable
-        self._seen = self._identity()
+            self._opened.connection.close()
 
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
-        if not self._connection.in_transaction and self._identity() != self._seen:
+        if not self._opened.connection.in_transaction and self._identity() != self._seen:
             opened = _open(self._path, self._wait_s) if self._path is not None else None
             if opened is None:
                 raise StoreError(
                     f"{self.place}: is gone; put it back, or name another with --store"
                 )
-            self._connection.close()
+            self._opened.connection.close()
+            self._opened, self.writable = opened, opened.writable
             self.notices += opened.notices
-            self._take(opened)
-        return self._connection
+            self._seen = self._identity()
+        return self._opened.connection
 
     def _identity(self) -> tuple[int, ...]:
         if self._path is None:
@@ -137,7 +144,7 @@ class SqliteStore(Store):
             found = os.stat(self._path)  # noqa: PTH116 - for every query
         except OSError:
             return ()
-        changes = (found.st_size, found.st_mtime_ns) if self._frozen else ()
+        changes = (found.st_size, found.st_mtime_ns) if self._opened.frozen else ()
         return found.st_dev, found.st_ino, *changes
 
     @contextlib.contextmanager
@@ -146,11 +153,45 @@ class SqliteStore(Store):
             with _raising_store_errors(self.place):
                 yield
         except StoreError as error:
-            if _kind(error) == _ERROR:  # perhaps the tables are others by now
+            if _kind(error) == "ERROR":  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
-                    if (version := _marks(self._connection)[1]) > VERSION:
-                        raise newer_store_error(self.place, version) from error
+                    require_known(self.place, _marks(self._opened.connection)[1])
             raise
+
+
+class _Writer:
+    """A transaction of SQLite. SQLite has one writer at a time, so no further lock is needed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self._connection.execute(sql, parameters)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        # A statement of many rows takes half as long as one for each.
+        at_once = MAX_PLACEHOLDERS // len(columns)
+        sql = insert_sql(table, columns, "?", at_once)
+        rows = iter(rows)
+        while len(some := list(islice(rows, at_once))) == at_once:
+            self._connection.execute(sql, list(chain.from_iterable(some)))
+        self._connection.executemany(insert_sql(table, columns, "?"), some)
+
+    def upsert(
+        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
+    ) -> None:
+        self._connection.executemany(upsert_sql(table, columns, key, "?"), rows)
+
+    def new_ids(self, table: str, count: int) -> Sequence[int]:
+        sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
+        (first,) = self._connection.execute(sql).fetchone()
+        return range(first, first + count)
+
+    def lock(self, what: str) -> None:
+        return
 
 
 # ---- opening ------------------------------------------------------------------------------
@@ -169,7 +210,7 @@ def open_file(path: Path, wait_s: float) -> Store:
 
 def in_memory(notices: Sequence[str]) -> Store:
     """Return a store that lives as long as this process."""
-    connection = _connect(":memory:", ":memory:", 0)
+    connection = _connect(None, "", 0)
     for statement in statements():
         connection.execute(statement)
     return SqliteStore(_Opened(connection, True, list(notices)), None, 0)
@@ -182,10 +223,15 @@ def reopen_file(path: Path, wait_s: float) -> Store:
         if not _was_store(path):
             raise NoStore(f"{path}: is no store; name another with --store")
         aside = path.with_name(path.name + ".damaged")
-        with _raising_system_errors(path):
+        try:
             path.replace(aside)
             for ending in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{path}: cannot be replaced: {error.strerror}; remove it, or name another with"
+                " --store"
+            ) from error
         notices.append(f"{path}: was no readable store; it is kept as {aside.name}")
     opened = _open(path, wait_s)
     if opened is None or not opened.writable:
@@ -204,7 +250,7 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
     none."""
     if not _may_write(path):
         return _readable(path, wait_s) if path.exists() else None
-    connection = _connect(f"{_uri(path)}?mode=rwc", str(path), wait_s)
+    connection = _connect(path, "mode=rwc", wait_s)
     try:
         with _raising_store_errors(str(path)):
             return _Opened(connection, True, _prepare(connection, path))
@@ -214,22 +260,21 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
 
 
 def _may_write(path: Path) -> bool:
-    def writable(place: Path) -> bool:
-        return os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-    folder = path.parent
-    return folder.is_dir() and writable(folder) and (not path.exists() or writable(path))
+    own = os.access in os.supports_effective_ids
+    places = [path.parent, path] if path.exists() else [path.parent]
+    return path.parent.is_dir() and all(os.access(p, os.W_OK, effective_ids=own) for p in places)
 
 
-def _uri(path: Path) -> str:
-    return path.absolute().as_uri()
-
-
-def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
-    with _raising_store_errors(place):
+def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
+    with _raising_store_errors(str(path or ":memory:")):
         # Store sees to it that one thread uses a connection at a time.
         connection = sqlite3.connect(
-            uri, timeout=wait_s, isolation_level=None, uri=True, check_same_thread=False
+            f"{path.absolute().as_uri()}?{mode}" if path else ":memory:",
+            timeout=wait_s,
+            detect_types=sqlite3.PARSE_DECLTYPES,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
         )
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -239,24 +284,23 @@ def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Make the file a store of this version. Returns notices."""
     connection.execute("PRAGMA synchronous = NORMAL")
-    if _marks(connection) == (APPLICATION, VERSION):
-        _choose_journal(connection, path)
-        return []
-    connection.execute("BEGIN IMMEDIATE")
-    application, version = _marks(connection)  # another process may have been first
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and application != APPLICATION:
-        raise NoStore(f"{path}: is a database of another program; name another with --store")
-    if tables and version > VERSION:
-        raise newer_store_error(str(path), version)
-    outdated = bool(tables) and version != VERSION
-    if outdated or not tables:
-        _create(connection)
-    connection.execute("COMMIT")
+    notices = []
+    if _marks(connection) != (APPLICATION, VERSION):
+        connection.execute("BEGIN IMMEDIATE")
+        application, version = _marks(connection)  # another process may have been first
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != APPLICATION:
+            raise NoStore(f"{path}: is a database of another program; name another with --store")
+        if tables and version != VERSION:
+            require_known(str(path), version)
+            notices.append(
+                f"{path}: was of version {version}, this is {VERSION}; rebuilt from the journals"
+            )
+        if notices or not tables:
+            _create(connection)
+        connection.execute("COMMIT")
     _choose_journal(connection, path)
-    if not outdated:
-        return []
-    return [f"{path}: was of version {version}, this is {VERSION}; rebuilt from the journals"]
+    return notices
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -294,33 +338,33 @@ def _readable(path: Path, wait_s: float) -> _Opened | None:
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
-            connection = _connect(f"{_uri(path)}?{mode}", str(path), wait_s)
+            connection = _connect(path, mode, wait_s)
             application, version = _marks(connection)
             ours = (application, version) == (APPLICATION, VERSION)
             connection.execute("SELECT count(*) FROM trials WHERE id < 0" if ours else "SELECT 1")
         except (sqlite3.Error, StoreError) as error:
             if connection is not None:
                 connection.close()
-            if _kind(error) not in (_CANTOPEN, _READONLY) or "immutable" in mode:
+            if _kind(error) not in ("CANTOPEN", "READONLY") or "immutable" in mode:
                 with _raising_store_errors(str(path)):
                     raise
             continue
         if ours:
             return _Opened(connection, False, [], frozen="immutable" in mode)
         connection.close()
-        if application == APPLICATION and version > VERSION:
-            raise newer_store_error(str(path), version)
+        if application == APPLICATION:
+            require_known(str(path), version)
         return None
     return None
 
 
 def _is_damaged(path: Path, wait_s: float) -> bool:
     try:
-        with contextlib.closing(_connect(f"{_uri(path)}?mode=ro", str(path), wait_s)) as connection:
+        with contextlib.closing(_connect(path, "mode=ro", wait_s)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
             return bool(found[0] != "ok")
     except (sqlite3.DatabaseError, StoreError) as error:
-        return _kind(error) in (_NOTADB, _CORRUPT)
+        return _kind(error) in ("NOTADB", "CORRUPT")
 
 
 def _was_store(path: Path) -> bool:
@@ -345,30 +389,13 @@ def _raising_store_errors(place: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _kind(error) == _NOTADB and not _was_store(Path(place)):
+        if _kind(error) == "NOTADB" and not _was_store(Path(place)):
             raise NoStore(f"{place}: is no store; name another with --store") from error
-        remedy = {
-            _BUSY: "is locked by another process; wait for it, or name another with --store",
-            _LOCKED: "is locked by another process; wait for it, or name another with --store",
-            _READONLY: "cannot be written; name another place with --store",
-            _CORRUPT: "is damaged; run `seatrial store rebuild`",
-            _FULL: "cannot grow: the disk is full; free some space",
-            _CANTOPEN: "cannot be opened; check its permissions, or name another with --store",
-            _NOTADB: "is not a store; run `seatrial store rebuild`, or name another with --store",
-        }.get(_kind(error), "cannot be used; if that stays so, run `seatrial store rebuild`")
+        remedy = _REMEDIES.get(_kind(error), _REMEDIES[""])
         raise StoreError(f"{place}: {remedy} ({error})") from error
 
 
-@contextlib.contextmanager
-def _raising_system_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be replaced: {error.strerror}; remove it, or name another with --store"
-        ) from error
-
-
-def _kind(error: BaseException) -> int:
+def _kind(error: BaseException) -> str:
+    """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
     source = error.__cause__ if isinstance(error, StoreError) else error
-    return int(getattr(source, "sqlite_errorcode", 0) or 0) & 0xFF
+    return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

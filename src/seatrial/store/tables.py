@@ -15,14 +15,8 @@ from seatrial.journal import codes
 VERSION = 11
 
 # The states in which people count runs. A run whose case runs again has neither passed nor failed.
-WAITING, RUNNING, PASSED, FAILED, AGAIN = range(5)
-STATES = {
-    "waiting": WAITING,
-    "running": RUNNING,
-    "passed": PASSED,
-    "failed": FAILED,
-    "again": AGAIN,
-}
+STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
+WAITING, RUNNING, PASSED, FAILED, AGAIN = STATES.values()
 
 
 def outcome_of(code: int, again: bool) -> int:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import median
+from itertools import groupby
+from operator import attrgetter
+from statistics import geometric_mean, median
 from typing import Literal
 
 from msgspec import Struct
@@ -20,8 +22,16 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
-from seatrial.store.by_case import Kind
-from seatrial.studies.pairing import CaseGroup, CasePair, pair
+from seatrial.store.by_case import (
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    Kind,
+    differing,
+    excluded_of,
+    figures_of,
+)
+from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
 from seatrial.units import better_of, unfit_of
 
@@ -38,7 +48,6 @@ _ORDER: dict[State, int] = {
     "missing": 4,
 }
 
-Groups = tuple[CaseGroup | None, CaseGroup | None]
 Figures = tuple[list[float], list[float]]
 
 
@@ -123,10 +132,13 @@ def compare_sides(
         if metric is None or metric(one[0].metric)
     ]
     if not found:
-        groups = [group for one in paired.pairs for group in (one.first, one.second) if group]
-        known = {kind[0] for group in groups for kind in group.figures}
+        cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
+        known = {kind[0] for case in cases for kind in case.values}
         raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
-    rows = sorted(_sifted(found, least), key=_rank)
+    rows = sorted(
+        _sifted(found, least),
+        key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
+    )
     return Comparison(
         *(first.text, second.text, least, paired.across),
         *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)]),
@@ -140,87 +152,60 @@ def _rows(
     pair: CasePair, crossed: Sequence[str], least: float
 ) -> list[tuple[ComparisonRow, Figures]]:
     """A row for each metric of a case, with its figures."""
-    groups = (pair.first, pair.second)
     kinds: dict[str, dict[Kind, None]] = {}
-    for group in groups:
-        for kind in group.figures if group else ():
+    for case in (*pair.first, *pair.second):
+        for kind in case.values:
             kinds.setdefault(kind[0], {})[kind] = None
-    either = pair.first or pair.second or CaseGroup([], {}, {})
-    mixed = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
-    bare = ComparisonRow(
-        case=pair.name,
-        test=either.members[0].test,
-        parameters=pair.parameters,
-        metric="elapsed",
-        unit="s",
-        better="lower",
-        verdict="missing",
-        first=_sample([], pair.first),
-        second=_sample([], pair.second),
-        differs=_differing(pair.first, pair.second, crossed),
-    )
-    if not kinds:
-        return [(replace(bare, why=_missing(groups, ([], []))), ([], []))]
-    rows = []
-    for found in map(list, kinds.values()):
-        figures = (_figures(pair.first, found), _figures(pair.second, found))
-        rows.append((_row(bare, groups, found, mixed, least, figures), figures))
-    return rows
+    differs = _differing(pair, crossed)
+    metrics = list(map(list, kinds.values())) or [[ELAPSED]]
+    return [_row(pair, found, least, differs) for found in metrics]
 
 
 def _row(
-    bare: ComparisonRow,
-    groups: Groups,
-    kinds: list[Kind],
-    mixed: str,
-    least: float,
-    figures: Figures,
-) -> ComparisonRow:
+    pair: CasePair, kinds: list[Kind], least: float, differs: list[str]
+) -> tuple[ComparisonRow, Figures]:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
+    sides = (pair.first, pair.second)
+    figures = (figures_of(pair.first, kinds), figures_of(pair.second, kinds))
     one, other = figures
-    row = replace(
-        bare,
+    verdict: State = "not compared"
+    comparable = True
+    if not (one and other):
+        verdict, why = "missing", _missing(sides, figures)
+    elif why := unfit_of([*one, *other]):
+        comparable = False
+    elif len(kinds) > 1:
+        said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
+        why, unit, comparable = f"unit or direction differ: {said}", "", False
+    elif better not in ("higher", "lower"):
+        why = "it is not known whether higher or lower is better"
+    else:
+        why = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+    samples = [
+        Sample(len(own), median(own) if own and comparable else None, excluded_of(cases))
+        for own, cases in zip(figures, sides, strict=True)
+    ]
+    row = ComparisonRow(
+        case=pair.name,
+        test=(pair.first or pair.second)[0].test,
+        parameters=pair.parameters,
         metric=metric,
         unit=unit,
         better=better,
-        first=_sample(one, groups[0]),
-        second=_sample(other, groups[1]),
+        verdict=verdict,
+        first=samples[0],
+        second=samples[1],
+        why=why,
+        differs=differs,
     )
-    if not (one and other):
-        return replace(row, why=_missing(groups, figures))
-    if odd := unfit_of([*one, *other]):
-        first, second = replace(row.first, median=None), replace(row.second, median=None)
-        return _refused(replace(row, first=first, second=second), odd)
-    if len(kinds) > 1:
-        said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
-        row = replace(row, first=replace(row.first, median=None), unit="")
-        row = replace(row, second=replace(row.second, median=None))
-        return _refused(row, f"unit or direction differ: {said}")
-    if better not in ("higher", "lower"):
-        return _refused(row, "it is not known whether higher or lower is better")
-    return _refused(row, mixed) if mixed else _compared(row, one, other, better, least)
-
-
-def _refused(row: ComparisonRow, why: str) -> ComparisonRow:
-    return replace(row, verdict="not compared", why=why)
-
-
-def _figures(group: CaseGroup | None, kinds: Sequence[Kind]) -> list[float]:
-    if group is None:
-        return []
-    return [value for kind in kinds for value in group.figures.get(kind, ())]
-
-
-def _sample(values: list[float], group: CaseGroup | None) -> Sample:
-    excluded = dict(group.excluded) if group else {}
-    return Sample(len(values), median(values) if values else None, excluded)
+    return (row if why else _compared(row, one, other, least)), figures
 
 
 def _compared(
-    row: ComparisonRow, one: list[float], other: list[float], better: str, least: float
+    row: ComparisonRow, one: list[float], other: list[float], least: float
 ) -> ComparisonRow:
-    direction = better_of(better)
+    direction = better_of(row.better)
     found = two_sample.compare(one, other, direction, least)
     ps = [found.p] if found.p is not None else []
     if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:
@@ -237,16 +222,16 @@ def _compared(
     )
 
 
-def _missing(groups: Groups, figures: tuple[list[float], list[float]]) -> str:
+def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
     """Why a side has no figure."""
     said = []
-    for side, group, values in zip(("first", "second"), groups, figures, strict=True):
+    for side, cases, values in zip(("first", "second"), sides, figures, strict=True):
         if values:
             continue
-        if group is None:
+        if not cases:
             said.append(f"the {side} side has no such case, or no run of it is over")
-        elif group.excluded:
-            said.append(f"the {side} side has no right answer: {causes(group.excluded)}")
+        elif excluded := excluded_of(cases):
+            said.append(f"the {side} side has no right answer: {causes(excluded)}")
         else:
             said.append(f"the {side} side has no such metric")
     return "; ".join(said)
@@ -258,35 +243,28 @@ def causes(excluded: dict[str, int]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in ordered)
 
 
-def _mixed(group: CaseGroup | None, side: str) -> str:
-    """What tells a side's cases of one row apart, though it should not: parameters that were
-    crossed, of which the side has several values."""
-    if group is None or len(group.members) == 1:
-        return ""
-    bound = {tuple(sorted(member.parameters.items())) for member in group.members}
-    if len(bound) == 1:
-        return ""
-    names = {name for one in bound for name, _ in set(one) ^ set(next(iter(bound)))}
-    return f"{side} has several cases here, which differ in {', '.join(sorted(names))}"
+def _mixed(cases: list[CaseRuns], side: str) -> str:
+    """Why a side's cases of one row are no single sample: it has several values of a parameter that
+    was crossed."""
+    names = differing(cases)
+    return f"{side} has several cases here, which differ in {names}" if names else ""
 
 
-def _differing(one: CaseGroup | None, other: CaseGroup | None, crossed: Sequence[str]) -> list[str]:
+def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
     """Numbers that the cases of both sides do not share; that builds differ, where neither machine
     nor toolchain does."""
     said: list[str] = []
-    if one is None or other is None:
-        return said
-    for name in ("nodes", "tasks", "threads"):
-        values = [
-            sorted({getattr(m, name) for m in g.members if getattr(m, name) is not None})
-            for g in (one, other)
-        ]
-        if values[0] != values[1] and all(values):
-            shown = (", ".join(map(str, side)) for side in values)
-            said.append(f"{name} {' and '.join(shown)}")
-    builds = [{m.build for m in g.members if m.build} for g in (one, other)]
-    if all(builds) and builds[0] != builds[1] and not {"machine", "toolchain"} & set(crossed):
-        said.append("build")
+    for name in (*NUMBERS, "build"):
+        one, other = (
+            sorted({value for case in cases if (value := getattr(case, name)) not in (None, "")})
+            for cases in (pair.first, pair.second)
+        )
+        if not (one and other) or one == other:
+            continue
+        if name in NUMBERS:
+            said.append(f"{name} {' and '.join(', '.join(map(str, v)) for v in (one, other))}")
+        elif not {"machine", "toolchain"} & set(crossed):
+            said.append(name)
     return said
 
 
@@ -312,33 +290,21 @@ def _least_n(row: ComparisonRow) -> int:
     return min(row.first.n, row.second.n)
 
 
-def _rank(row: ComparisonRow) -> tuple[int, float, str, str]:
-    return (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric)
-
-
 # ---- all of it ----------------------------------------------------------------------------
 
 
 def _means(rows: Sequence[ComparisonRow]) -> list[Mean]:
     """Of each metric with two ratios or more."""
-    gains: dict[str, list[float]] = {}
-    without: dict[str, int] = {}
-    unclear: dict[str, int] = {}
-    for row in rows:
-        if row.gain is not None and row.verdict == "unclear":
-            unclear[row.metric] = unclear.get(row.metric, 0) + 1
-        if row.gain is None:
-            without[row.metric] = without.get(row.metric, 0) + 1
-        else:
-            gains.setdefault(row.metric, []).append(math.exp(row.gain))
-    return [
-        Mean(
-            *(metric, len(found), two_sample.geometric_mean(found)),
-            *(without.get(metric, 0), unclear.get(metric, 0)),
-        )
-        for metric, found in sorted(gains.items())
-        if len(found) > 1
-    ]
+    means = []
+    metric = attrgetter("metric")
+    for name, found in groupby(sorted(rows, key=metric), metric):
+        own = list(found)
+        related = [row for row in own if row.gain is not None]
+        if len(related) > 1:
+            mean = geometric_mean([math.exp(row.gain or 0.0) for row in related])
+            unclear = sum(row.verdict == "unclear" for row in related)
+            means.append(Mean(name, len(related), mean, len(own) - len(related), unclear))
+    return means
 
 
 def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.journal import codes
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics import outliers, suspects
 from seatrial.statistics.outliers import Outlier, Outliers
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import RunOutcome
-from seatrial.units import SECOND_NS
 
 # Ended by a person's or the scheduler's will: no outlier, and no evidence.
 WILLED = {
@@ -68,7 +69,7 @@ def _kind(group: list[RunOutcome]) -> RunKind:
         elif one.code == codes.PERFORMANCE.number and name not in by_run:
             by_run[name] = Outlier(name, "slow", one.why)
     ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]
-    found = Outliers(ordered, found.runs, found.complete, found.median, found.noise, found.why)
+    found = replace(found, outliers=ordered)
     return RunKind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
 
 
@@ -78,9 +79,7 @@ def _name(one: RunOutcome) -> str:
 
 def _run(one: RunOutcome) -> outliers.RunSample:
     cause = "" if one.code in MEASURED else one.verdict
-    seconds = one.elapsed if one.elapsed is not None else None
-    start = None if one.script_started is None else one.script_started / SECOND_NS
-    return outliers.RunSample(_name(one), seconds, cause, one.walltime, start=start)
+    return outliers.RunSample(_name(one), one.elapsed, cause, one.walltime)
 
 
 # ---- evidence -----------------------------------------------------------------------------

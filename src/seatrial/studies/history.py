@@ -113,13 +113,16 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     """The series of a metric in every case that matches. Raises UsageError where none does."""
     known = metric_names(store)
     if metric != ELAPSED and metric not in known:
-        raise UsageError(_unknown_metric(metric, [*known, ELAPSED]))
+        known.append(ELAPSED)
+        more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+        remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
+        raise UsageError(f"no run has a metric {metric[:100]!r}; {remedy}")
     cases = case_names(store)
     groups: dict[tuple[str, str], list[Measured]] = {}
     chosen = {
         number: groups.setdefault((name.machine, name.case), [])
         for number, name in cases.items()
-        if _is(name, case)
+        if is_like(name.name, case) or name.case.startswith(case)
     }
     for row in measured(store, metric, filters):
         if row.case in chosen:
@@ -136,10 +139,6 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
 
 
-def _is(name: CaseName, wanted: str) -> bool:
-    return is_like(name.name, wanted) or name.case.startswith(wanted)
-
-
 def _series(
     metric: str,
     rows: list[Measured],
@@ -150,8 +149,10 @@ def _series(
     excluded: Counter[str] = Counter(wrong or {})
     points = []
     for row in rows:
-        if (row.unit, row.better) != (latest.unit, latest.better):
-            excluded[_other_kind(row, latest)] += 1
+        if row.unit != latest.unit:
+            excluded[f"in {row.unit}, the latest is in {latest.unit}"] += 1
+        elif row.better != latest.better:
+            excluded[f"{row.better} was better, of the latest {latest.better} is"] += 1
         elif why := unfit(row.value):
             excluded[why] += 1
         else:
@@ -171,19 +172,7 @@ def _series(
     )
 
 
-def _other_kind(row: Measured, latest: Measured) -> str:
-    if row.unit != latest.unit:
-        return f"in {row.unit}, the latest is in {latest.unit}"
-    return f"{row.better} was better, of the latest {latest.better} is"
-
-
 # ---- what cannot be found -----------------------------------------------------------------
-
-
-def _unknown_metric(metric: str, known: list[str]) -> str:
-    more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
-    return f"no run has a metric {metric[:100]!r}; {remedy}"
 
 
 def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:

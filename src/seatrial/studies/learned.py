@@ -46,22 +46,18 @@ def learn_from(
         what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
         used = pool.figures
         if len(trials) > 1 and not pool.case.node:
-            used = _latest(pool.figures)
+            found = changes.find([figure.value for figure in pool.figures])
+            used = pool.figures[max((c.index for c in found if c.tier == "confirmed"), default=0) :]
             if older := len(pool.figures) - len(used):
                 since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
                 why = f"{count(older, 'figure')} before the change of {since_day} not used"
                 learning.older.append((what, why))
         try:
-            learning.references.append(_reference(pool, used, two_sided))
+            tag = next((trial.tag for trial in trials if used and trial.row == used[-1].trial), "")
+            learning.references.append(_reference(pool, used, tag, two_sided))
         except ValueError as error:
             learning.left_out.append((what, str(error)))
     return learning
-
-
-class _Figure(NamedTuple):
-    time: int
-    value: float
-    trial: str
 
 
 class _Pool(NamedTuple):
@@ -70,8 +66,7 @@ class _Pool(NamedTuple):
 
     case: CaseRow
     metric: str
-    kinds: set[tuple[str, str]]  # unit and direction
-    figures: list[_Figure]
+    figures: list[Measured]
 
 
 def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) -> Iterable[_Pool]:
@@ -86,17 +81,16 @@ def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) ->
     def pool_of(case: CaseRow, name: str) -> _Pool:
         bound = tuple(sorted((key, show(value)) for key, value in case.parameters.items()))
         key = (case.test, name, bound, case.toolchain)
-        return pools.setdefault(key, _Pool(case, name, set(), []))
+        return pools.setdefault(key, _Pool(case, name, []))
 
     for trial in trials:
-        for samples in queries.samples(store, trial):
+        for samples in queries.summary(store, trial):
             if metric in ("", samples.metric):
                 pool_of(cases[trial.tag, samples.case], samples.metric)
     for name in dict.fromkeys(pool.metric for pool in pools.values()):
         for one in _measured(store, wanted, name, since):
             pool = pool_of(cases[wanted[one.trial].tag, names[one.case].case], name)
-            pool.kinds.add((one.unit, one.better))
-            pool.figures.append(_Figure(one.time, one.value, wanted[one.trial].tag))
+            pool.figures.append(one)
     return pools.values()
 
 
@@ -110,21 +104,16 @@ def _measured(
     return [one for one in found if one.trial in wanted]
 
 
-def _latest(figures: list[_Figure]) -> list[_Figure]:
-    """The figures since the last confirmed change of their level."""
-    found = changes.find([figure.value for figure in figures])
-    since = max((change.index for change in found if change.tier == "confirmed"), default=0)
-    return figures[since:]
-
-
-def _reference(pool: _Pool, used: list[_Figure], two_sided: bool) -> Reference:
-    """Raises ValueError where none can come of the figures."""
+def _reference(pool: _Pool, used: list[Measured], latest: str, two_sided: bool) -> Reference:
+    """The reference by the ``used`` figures, the last of which is of the trial ``latest``. Raises
+    ValueError where none can come of them."""
     if not used:
         raise ValueError("no run of it gave a right answer")
-    if len(pool.kinds) > 1:
-        units = ", ".join(sorted(" ".join(kind) for kind in pool.kinds))
+    kinds = {(figure.unit, figure.better) for figure in pool.figures}
+    if len(kinds) > 1:
+        units = ", ".join(sorted(" ".join(kind) for kind in kinds))
         raise ValueError(f"its figures differ in unit or direction: {units}")
-    ((unit, direction),) = pool.kinds
+    ((unit, direction),) = kinds
     better = better_of(direction)
     value, lower, upper = learn([figure.value for figure in used], better, two_sided)
     case = pool.case
@@ -138,7 +127,7 @@ def _reference(pool: _Pool, used: list[_Figure], two_sided: bool) -> Reference:
         lower=lower,
         upper=upper,
         learned=Learned(
-            trial=used[-1].trial,
+            trial=latest,
             runs=len(used),
             at=time.strftime("%Y-%m-%d"),
             trials=len({figure.trial for figure in used}),

@@ -172,7 +172,7 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
         names = nodes
     grouped = bool(groups)
     known = kinds if grouped or (ranks and kinds) else None
-    found = all_pairs.survey(rates, "higher", names, known, hosts=hosts if ranks else None)
+    found = all_pairs.survey(rates, names, known, hosts=hosts if ranks else None)
     return MatrixJudgement(
         found, "rank" if ranks else "node", len(hosts), grouped, ungrouped, hidden
     )

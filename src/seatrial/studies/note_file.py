@@ -50,16 +50,12 @@ class Note(Struct, frozen=True, omit_defaults=True):
         return self.machine in ("", machine)
 
 
-class _Line(Struct, omit_defaults=True):
+class _Line(Note, frozen=True, omit_defaults=True):
     """A line of the file: a note, or the id of one that is removed."""
 
     id: str = ""
     time: int = 0
     text: str = ""
-    machine: str = ""
-    written: int = 0
-    user: str = ""
-    host: str = ""
     removes: str = ""
 
 
@@ -97,8 +93,7 @@ def read(path: Path) -> Diary:
         if found.removes:
             notes.pop(found.removes, None)
         elif found.id and found.text:
-            fields = (found.machine, found.written, found.user, found.host)
-            notes[found.id] = Note(found.id, found.time, found.text, *fields)
+            notes[found.id] = msgspec.convert(found, Note, from_attributes=True)
         else:
             damaged += 1
     return Diary(sorted(notes.values(), key=lambda note: (note.time, note.written)), damaged)
@@ -165,10 +160,7 @@ class Near(NamedTuple):
 def nearest(notes: Iterable[Note], last: int, first: int) -> Near | None:
     """The note nearest to a change: after the figure at ``last``, before that at ``first`` (ns).
     Of several between them it is the latest one."""
-    best: Near | None = None
-    for note in notes:
-        away = min(0, note.time - last) + max(0, note.time - first)
-        near = Near(note, away / 1e9)
-        if best is None or abs(near.seconds) <= abs(best.seconds):
-            best = near
-    return best
+    found = [
+        Near(note, (min(0, note.time - last) + max(0, note.time - first)) / 1e9) for note in notes
+    ]
+    return min(reversed(found), key=lambda near: abs(near.seconds), default=None)

@@ -91,9 +91,9 @@ def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:
     known = [(name, at) for name, at in marks if at is not None]
     result = []
     latest = run.created
-    for i, (name, at) in enumerate(known):
+    ends = [*(at for _, at in known[1:]), run.judged]
+    for (name, at), following in zip(known, ends, strict=True):
         start = latest = max(latest, at)  # clocks of nodes differ
-        following = known[i + 1][1] if i + 1 < len(known) else run.judged
         result.append(RunPhase(name, start, None if following is None else max(following, start)))
     return result
 

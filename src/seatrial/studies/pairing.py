@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from seatrial.errors import UsageError
-from seatrial.store.by_case import Kind
-from seatrial.studies.selection import Member, Side
+from seatrial.store.by_case import CaseRuns
+from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 
 CROSSED = ("machine", "toolchain", "stage")
@@ -26,21 +24,13 @@ CROSSED = ("machine", "toolchain", "stage")
 Key = tuple[str, ...]
 
 
-class CaseGroup(Struct):
-    """The cases of a side that are one row."""
-
-    members: list[Member]
-    figures: dict[Kind, list[float]]
-    excluded: dict[str, int]
-
-
 class CasePair(NamedTuple):
-    """What is one row of a comparison, as people read it; a side without it has None."""
+    """What is one row of a comparison, as people read it, and its cases on either side."""
 
     name: str
     parameters: dict[str, str]
-    first: CaseGroup | None
-    second: CaseGroup | None
+    first: list[CaseRuns]
+    second: list[CaseRuns]
 
 
 class Paired(NamedTuple):
@@ -62,11 +52,15 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
             raise UsageError(f"{side.text}: no run of it is over yet; see `seatrial runs`")
     if not one.keys() & other.keys():
         raise UsageError(_nothing_shared(first, second, crossed))
-    shown = [name for name in CROSSED if name not in crossed and _several(name, first, second)]
+    shown = [
+        name
+        for name in CROSSED
+        if name not in crossed and len(first.all_of(name) | second.all_of(name)) > 1
+    ]
     pairs = []
     for key in dict.fromkeys([*one, *other]):
-        named = _name((one.get(key) or other[key]).members[0], crossed, shown, each_node)
-        pairs.append(CasePair(*named, one.get(key), other.get(key)))
+        named = _name((one.get(key) or other[key])[0], crossed, shown, each_node)
+        pairs.append(CasePair(*named, one.get(key, []), other.get(key, [])))
     return Paired(crossed, pairs)
 
 
@@ -90,30 +84,23 @@ def _crossed(first: Side, second: Side) -> list[str]:
     ]
 
 
-def _key(member: Member, crossed: Sequence[str], each_node: bool) -> Key:
+def _key(member: CaseRuns, crossed: Sequence[str], each_node: bool) -> Key:
     fixed = [f"{name}={getattr(member, name)}" for name in CROSSED if name not in crossed]
     bound = sorted(f"{n}={v}" for n, v in member.parameters.items() if n not in crossed)
     return (member.test, member.node if each_node else "", *fixed, *bound)
 
 
-def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, CaseGroup]:
-    groups: dict[Key, CaseGroup] = {}
-    for member in side.cases:
-        group = groups.setdefault(_key(member, crossed, each_node), CaseGroup([], {}, {}))
-        group.members.append(member)
-        for kind, values in member.values.items():
-            group.figures.setdefault(kind, []).extend(values)
-        for verdict, count in member.excluded.items():
-            group.excluded[verdict] = group.excluded.get(verdict, 0) + count
-    return {key: group for key, group in groups.items() if group.figures or group.excluded}
-
-
-def _several(name: str, first: Side, second: Side) -> bool:
-    return len(first.all_of(name) | second.all_of(name)) > 1
+def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, list[CaseRuns]]:
+    """Return the cases that are one row together, where a run of them is over."""
+    groups: dict[Key, list[CaseRuns]] = {}
+    for case in side.cases:
+        groups.setdefault(_key(case, crossed, each_node), []).append(case)
+    over = {key for key, cases in groups.items() if any(c.values or c.excluded for c in cases)}
+    return {key: cases for key, cases in groups.items() if key in over}
 
 
 def _name(
-    one: Member, crossed: Sequence[str], shown: Sequence[str], each_node: bool
+    one: CaseRuns, crossed: Sequence[str], shown: Sequence[str], each_node: bool
 ) -> tuple[str, dict[str, str]]:
     """A case as people read it, and its parameters; what all cases share is not ``shown``."""
     bound = {name: value for name, value in one.parameters.items() if name not in crossed}

@@ -22,7 +22,6 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.files import read_regular
-from seatrial.machine.model import Toolchain
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
@@ -68,7 +67,9 @@ def differences(first: Side, second: Side) -> list[Difference]:
     """What differs between two sides, the most telling first; nothing where all is the same."""
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
-    found = [*_unread(sides), *_seatrial(sides), *_machines(sides), *_toolchains(sides)]
+    versions = (_all(side, lambda record: record.version) for side in sides)
+    found = [*_unread(sides), *_told("seatrial", "version", *versions)]
+    found += [*_machines(sides), *_toolchains(sides)]
     if not same_trials:
         found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
     return found
@@ -95,10 +96,6 @@ def _unread(sides: Pair) -> Iterator[Difference]:
         if side.unread:
             named = ", ".join(side.unread[:MAX_NAMED])
             yield Difference("trials", f"no readable trial.json, so nothing is known of: {named}")
-
-
-def _seatrial(sides: Pair) -> Iterator[Difference]:
-    yield from _told("seatrial", "version", *(_all(s, lambda r: r.version) for s in sides))
 
 
 def _all(side: _Origin, part: Any) -> set[str]:
@@ -149,16 +146,21 @@ def _fields(value: Struct, kind: str) -> dict[str, Any]:
     return {name: msgspec.to_builtins(getattr(value, name)) for name in names}
 
 
+def _changed(sides: Sequence[list[dict[str, Any]]]) -> dict[str, list[set[str]]]:
+    """Return the keys whose values are not the same on both sides, with the values of each side; no
+    key where a side has nothing."""
+    if not all(sides):
+        return {}
+    keys = dict.fromkeys(key for side in sides for fields in side for key in fields)
+    values = {key: [{_shown(one.get(key, "")) for one in side} for side in sides] for key in keys}
+    return {key: both for key, both in values.items() if both[0] != both[1]}
+
+
 def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> Iterator[Difference]:
     """Fields whose values are not the same on both sides; long ones are only named."""
-    if not all(sides):
-        return
     long = []
-    for name in sides[0][0]:
-        one, other = ({_shown(fields[name]) for fields in side} for side in sides)
-        if one == other:
-            continue
-        if max(len(text) for text in one | other) <= LONGEST:
+    for name, (one, other) in _changed(sides).items():
+        if max(map(len, one | other)) <= LONGEST:
             yield Difference(subject, name, _short(one), _short(other))
         else:
             long.append(name)
@@ -175,18 +177,16 @@ def _toolchains(sides: Pair) -> Iterator[Difference]:
         list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
     )
     for names in pairs:
-        described = [_described(side, name) for side, name in zip(sides, names, strict=True)]
+        described = [
+            [
+                _fields(record.machine.toolchains[name], "toolchain")
+                for _, record in side.records
+                if name in record.machine.toolchains
+            ]
+            for side, name in zip(sides, names, strict=True)
+        ]
         subject = "toolchain" if crossed else f"toolchain {names[0]}"
         yield from _field_differences(subject, described)
-
-
-def _described(side: _Origin, name: str) -> list[dict[str, Any]]:
-    chains: list[Toolchain] = [
-        record.machine.toolchains[name]
-        for _, record in side.records
-        if name in record.machine.toolchains
-    ]
-    return [_fields(chain, "toolchain") for chain in chains]
 
 
 # ---- tests --------------------------------------------------------------------------------
@@ -199,18 +199,9 @@ def _tests(sides: Pair) -> Iterator[Difference]:
             [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
             for side in sides
         ]
-        if not all(parts):
-            continue
-        keys = list(dict.fromkeys(key for side in parts for one in side for key in one))
-        changed = [
-            key
-            for key in keys
-            if {_shown(one.get(key, "")) for one in parts[0]}
-            != {_shown(one.get(key, "")) for one in parts[1]}
-        ]
-        if changed:
+        if changed := _changed(parts):
             yield Difference(f"test {name}", ", ".join(changed))
-        elif _builds_differ(sides, name):
+        elif all(parts) and _builds_differ(sides, name):
             yield Difference(f"test {name}", "sources, or what else its build depends on")
 
 

@@ -16,7 +16,7 @@ these gains' intervals, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -24,9 +24,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import Kind
+from seatrial.store.by_case import NUMBERS, CaseRuns, differing, excluded_of, figures_of
 from seatrial.studies.compare import causes
-from seatrial.studies.selection import NUMBERS, Member, Side
+from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import Better, better_of, unfit_of
 
@@ -112,11 +112,13 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     for test in dict.fromkeys(one.test for one in members):
         cases = [one for one in members if one.test == test]
         along = _along(cases, asked)
-        panels: dict[tuple[str, ...], list[Member]] = {}
+        panels: dict[tuple[str, ...], list[CaseRuns]] = {}
         for one in cases:
             panels.setdefault(_panel(one, asked, along), []).append(one)
         tables += [
-            _table(panel, asked, along) for panel in panels.values() if _varies(panel, asked)
+            _table(panel, asked, along)
+            for panel in panels.values()
+            if len({one.attribute(asked.x) for one in panel}) > 1
         ]
     if not tables:
         raise UsageError(_nothing_varies(members, asked))
@@ -127,7 +129,7 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     return tables
 
 
-def _require_names(members: Sequence[Member], asked: ScalingQuery) -> None:
+def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
     parameters = sorted({name for one in members for name in one.parameters})
     for option, name, others in (
         ("--x", asked.x, NUMBERS),
@@ -152,7 +154,7 @@ def _number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _along(cases: Sequence[Member], asked: ScalingQuery) -> list[str]:
+def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
     """Parameters that are one to one with x in a test: zipped with it, or what x follows from."""
     found = []
     for name in dict.fromkeys(name for one in cases for name in one.parameters):
@@ -165,21 +167,14 @@ def _along(cases: Sequence[Member], asked: ScalingQuery) -> list[str]:
     return found
 
 
-def _fixed(asked: ScalingQuery) -> list[str]:
-    return [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
-
-
-def _panel(one: Member, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
+def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
     left_out = {asked.x, *asked.by, *along}
     bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
-    return (*(one.attribute(name) for name in _fixed(asked)), *bound)
+    fixed = [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
+    return (*(one.attribute(name) for name in fixed), *bound)
 
 
-def _varies(panel: Sequence[Member], asked: ScalingQuery) -> bool:
-    return len({one.attribute(asked.x) for one in panel}) > 1
-
-
-def _nothing_varies(members: Sequence[Member], asked: ScalingQuery) -> str:
+def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     if not members:
         return f"--x {asked.x}: no case has it"
     values = sorted({one.attribute(asked.x) for one in members})
@@ -193,9 +188,9 @@ def _nothing_varies(members: Sequence[Member], asked: ScalingQuery) -> str:
     )
 
 
-def _nothing_measured(members: Sequence[Member], asked: ScalingQuery) -> str:
+def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
-    if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
+    if odd := unfit_of(_figures(members, asked.metric)):
         return f"no figure of {asked.metric} can be judged; {odd}"
     if asked.metric in known or not known:
         return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
@@ -205,7 +200,7 @@ def _nothing_measured(members: Sequence[Member], asked: ScalingQuery) -> str:
 # ---- one table ----------------------------------------------------------------------------
 
 
-def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> ScalingTable:
+def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> ScalingTable:
     one = panel[0]
     bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *along}}
     toolchain = "" if "toolchain" in asked.by else one.toolchain
@@ -225,7 +220,7 @@ def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> Sc
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
         return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
         by = ", ".join(member.attribute(name) or "none" for name in asked.by)
         groups.setdefault(by, []).append(member)
@@ -233,8 +228,8 @@ def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> Sc
     return replace(table, lines=lines, best=_best(lines, better))
 
 
-def _line(by: str, members: Sequence[Member], better: Better, asked: ScalingQuery) -> ScalingLine:
-    groups: dict[float, list[Member]] = {}
+def _line(by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQuery) -> ScalingLine:
+    groups: dict[float, list[CaseRuns]] = {}
     for member in members:
         groups.setdefault(float(member.attribute(asked.x)), []).append(member)
     cells = [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
@@ -244,21 +239,23 @@ def _line(by: str, members: Sequence[Member], better: Better, asked: ScalingQuer
             by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
         )
     base = usable[0]
-    related = [_related(cell, base, better, asked.weak) for cell in cells]
-    line = ScalingLine(by=by, base=base.x, cells=_with_gains(related, better, asked.weak))
-    return _with_knee(line, better, asked)
+    related: list[Cell] = []
+    before: Cell | None = None
+    for each in cells:
+        cell = _related(each, base, better, asked.weak)
+        if cell.speedup is not None:
+            if before is not None:
+                cell = replace(cell, gain=_gain(before, cell, better, asked.weak)[0])
+            before = cell
+        related.append(cell)
+    return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
 
 
-def _cell(x: float, members: Sequence[Member], metric: str) -> Cell:
-    excluded: dict[str, int] = {}
-    for member in members:
-        for verdict, count in member.excluded.items():
-            excluded[verdict] = excluded.get(verdict, 0) + count
-    shapes = {tuple(sorted(member.parameters.items())) for member in members}
-    if len(shapes) > 1:
-        names = sorted({name for shape in shapes for name, _ in set(shape) ^ set(min(shapes))})
-        return Cell(x=x, n=0, why=f"several cases, which differ in {', '.join(names)}")
-    values = [v for member in members for v in _values(member.values, metric)]
+def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
+    excluded = excluded_of(members)
+    if names := differing(members):
+        return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
+    values = _figures(members, metric)
     if not values:
         right = sum(len(member.runs) for member in members)
         why = causes(excluded) or ("no such figure" if right else "not run")
@@ -270,8 +267,9 @@ def _cell(x: float, members: Sequence[Member], metric: str) -> Cell:
     return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
 
 
-def _values(values: dict[Kind, list[float]], metric: str) -> Iterable[float]:
-    return [v for kind, own in values.items() if kind[0] == metric for v in own]
+def _figures(members: Sequence[CaseRuns], metric: str) -> list[float]:
+    kinds = dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
+    return figures_of(members, kinds)
 
 
 def _speeds(
@@ -297,20 +295,6 @@ def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
     return replace(
         cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
     )
-
-
-def _with_gains(cells: Sequence[Cell], better: Better, weak: bool) -> list[Cell]:
-    """Each cell with its gain over the one measured before it."""
-    result: list[Cell] = []
-    before: Cell | None = None
-    for cell in cells:
-        if cell.speedup is None:
-            result.append(cell)
-            continue
-        gain = None if before is None else _gain(before, cell, better, weak)[0]
-        result.append(replace(cell, gain=gain))
-        before = cell
-    return result
 
 
 def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float, float | None]:

@@ -6,7 +6,7 @@ wanted = load_score(Path("score.yaml"))          # InvalidFiles, all faults with
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -115,12 +115,10 @@ def load_score(path: Path) -> ScoreFile:
     if not path.exists():
         raise UsageError(f"{path}: no such file; name a score.yaml (see `seatrial schema score`)")
     faults = Faults()
-    own = Faults()
-    node = read(path, own)
-    wanted = decode_partly(node, ScoreFile, own) if node is not None else None
-    faults.add_all(own)
+    node = read(path, faults)
+    wanted = decode_partly(node, ScoreFile, faults) if node is not None else None
     if node is not None and wanted is not None:
-        _check(wanted, Spot(node, faults, [key for _, key in own.found.values()]))
+        _check(wanted, Spot(node, faults, [key for _, key in faults.found.values()]))
     faults.raise_any()
     assert wanted is not None
     return wanted
@@ -150,6 +148,3 @@ def _check(wanted: ScoreFile, spot: Spot) -> None:
         spot.parsed(seconds, phase.duration, "phases", i, "duration")
         if phase.phase in names[:i]:
             spot.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
-
-
-SCORES = get_args(ScoreName)

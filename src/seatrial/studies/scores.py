@@ -18,6 +18,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.store.by_case import CaseRuns, differing, excluded_of, figures_of
 from seatrial.studies.compare import causes
 from seatrial.studies.formulas import (
     graph500,
@@ -30,7 +31,7 @@ from seatrial.studies.formulas import (
     utilisation,
 )
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
-from seatrial.studies.selection import Member, Side
+from seatrial.studies.selection import Side
 from seatrial.suite.model import show
 from seatrial.units import seconds, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
@@ -94,33 +95,27 @@ def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int
     of_phase = wanted.phases[phase].size if phase >= 0 else None
     size = of_phase or wanted.size or machine_size
     if wanted.score == "io500":
-        ((name, part),) = wanted.parts.items()
-        return _io500(name, part, side)
-    parts = [_part(wanted, name, part, side, size) for name, part in wanted.parts.items()]
+        (term,) = wanted.parts.values()
+        phases = (*BANDWIDTH, *METADATA)
+        parts = [_phase(replace(term, metric=name), side) for name in phases]
+        size = None
+    else:
+        parts = [_part(wanted, name, part, side, size) for name, part in wanted.parts.items()]
     score = Score(score=wanted.score, side=side.text, parts=parts, size=size)
-    missing = [part for part in parts if part.rate is None]
-    if missing:
-        said = "; ".join(f"{part.part}: {part.why}" for part in missing)
-        return _with(score, None, "", f"there is no score without {said}")
-    return _scored(wanted, score, size)
-
-
-def _with(score: Score, value: float | None, unit: str, why: str = "") -> Score:
-    return replace(score, value=value, unit=unit, why=why)
-
-
-def _scored(wanted: ScoreFile, score: Score, size: int | None) -> Score:
-    rates = [part.rate for part in score.parts if part.rate is not None]
+    if missing := [f"{part.part}: {part.why}" for part in parts if part.rate is None]:
+        return replace(score, why=f"there is no score without {'; '.join(missing)}")
+    rates = [part.rate for part in parts if part.rate is not None]
+    if wanted.score == "io500":
+        return replace(score, value=io500(rates[: len(BANDWIDTH)], rates[len(BANDWIDTH) :]))
     if wanted.score == "ssp":
         if size is None:
-            return _with(score, None, "", f"give size, the {wanted.per}s of the system")
-        return _with(score, ssp(rates, size), f"{wanted.unit}/s")
+            return replace(score, why=f"give size, the {wanted.per}s of the system")
+        return replace(score, value=ssp(rates, size), unit=f"{wanted.unit}/s")
     if wanted.score == "ssi":
         weights = [part.weight for part in wanted.parts.values()]
-        return _with(score, ssi(rates, weights), "times the reference system")
-    (part,) = score.parts
-    found = replace(score, value=rates[0], unit=part.rate_unit, size=None)
-    return found if wanted.peak is None else replace(found, share=rates[0] / wanted.peak)
+        return replace(score, value=ssi(rates, weights), unit="times the reference system")
+    share = None if wanted.peak is None else rates[0] / wanted.peak
+    return replace(score, value=rates[0], unit=parts[0].rate_unit, size=None, share=share)
 
 
 def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
@@ -144,36 +139,28 @@ def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
 
 
 def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int | None) -> TermScore:
-    found = _figures(name, part, side)
-    if isinstance(found, TermScore):
-        return found
-    members, unit, better, values = found
-    excluded = _excluded(members)
-    figure = graph500(values) if wanted.score == "graph500" and min(values) > 0 else median(values)
-    shown = TermScore(
-        part=name,
-        test=part.test,
-        metric=part.metric,
-        unit=unit,
-        n=len(values),
-        excluded=excluded,
-        figure=figure,
-    )
+    term, members, better, values = _measured(name, part, side)
+    if term.figure is None:
+        return term
+    if wanted.score == "graph500" and min(values) > 0:
+        term = replace(term, figure=graph500(values))
+    figure = term.figure or 0.0
     try:
         if not figure > 0:
             raise ValueError(f"its figure is {figure:g}, and a score is of figures above 0")
-        rated, rate_unit, count = _rated(wanted, part, members, figure, (unit, better), size)
+        kind = (term.unit, better)
+        rated, rate_unit, count = _rated(wanted, part, members, figure, kind, size)
         if odd := unfit(rated):
             raise ValueError(f"its rate is {rated:g}: {odd}")
     except ValueError as error:
-        return replace(shown, why=str(error))
-    return replace(shown, rate=rated, rate_unit=rate_unit, count=count)
+        return replace(term, why=str(error))
+    return replace(term, rate=rated, rate_unit=rate_unit, count=count)
 
 
 def _rated(
     wanted: ScoreFile,
     part: ScoreTerm,
-    members: Sequence[Member],
+    members: Sequence[CaseRuns],
     figure: float,
     kind: tuple[str, str],
     size: int | None,
@@ -210,7 +197,7 @@ def _require_seconds(part: ScoreTerm, unit: str, why: str) -> None:
         raise ValueError(f"{part.metric} is in {unit or 'no unit'}; {why}: name one in s")
 
 
-def _order(part: ScoreTerm, members: Sequence[Member]) -> float:
+def _order(part: ScoreTerm, members: Sequence[CaseRuns]) -> float:
     if not isinstance(part.order, str):
         return float(part.order or 0)
     values = {member.parameters.get(part.order, "") for member in members}
@@ -225,7 +212,7 @@ def _order(part: ScoreTerm, members: Sequence[Member]) -> float:
     return order
 
 
-def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[Member]) -> int:
+def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[CaseRuns]) -> int:
     if part.count is not None:
         return part.count
     counts = {
@@ -239,34 +226,35 @@ def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[Member]) -> int
     return known.pop()
 
 
-Found = tuple[list[Member], str, str, list[float]]
-
-
-def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
-    """The cases of a part with unit, direction and figures; or the part with what is wrong."""
+def _measured(
+    name: str, part: ScoreTerm, side: Side
+) -> tuple[TermScore, list[CaseRuns], str, list[float]]:
+    """A part with the median of its figures, or with what is wrong; its cases, the direction and
+    the figures."""
     members, why = _members(part, side)
     kinds = {kind for one in members for kind in one.values if kind[0] == part.metric}
-    values = [value for one in members for kind in kinds for value in one.values.get(kind, ())]
-    excluded = _excluded(members)
+    values = figures_of(members, kinds)
+    excluded = excluded_of(members)
+    term = TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded)
     if not why and len(kinds) > 1:
         why = f"{part.metric} differs in unit or direction among its runs"
     if not why and not values:
         why = _no_figure(part, members, excluded)
-    why = why or unfit_of(values)
-    if why:
-        return TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded, why=why)
+    if why := why or unfit_of(values):
+        return replace(term, why=why), members, "", values
     ((_, unit, better),) = kinds
-    return members, unit, better, values
+    term = replace(term, unit=unit, n=len(values), figure=median(values))
+    return term, members, better, values
 
 
-def _no_figure(part: ScoreTerm, members: Sequence[Member], excluded: dict[str, int]) -> str:
+def _no_figure(part: ScoreTerm, members: Sequence[CaseRuns], excluded: dict[str, int]) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
     if known:
         return f"{part.test} has no metric {part.metric}; it has {', '.join(known[:20])}"
     return f"no right answer: {causes(excluded)}" if excluded else "no run of it is over"
 
 
-def _members(part: ScoreTerm, side: Side) -> tuple[list[Member], str]:
+def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
     """The cases that a part is of; and what is wrong where these are none or several."""
     members = [one for one in side.cases if one.test == part.test]
     if not members:
@@ -281,59 +269,20 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[Member], str]:
     ]
     if not fitting:
         return [], f"no case of {part.test} has the parameters and toolchain of this part"
-    shapes = {
-        (*sorted(m.parameters.items()), ("toolchain", m.toolchain), ("stage", m.stage))
-        for m in fitting
-    }
-    if len(shapes) > 1:
-        names = {pair[0] for shape in shapes for pair in set(shape) ^ set(min(shapes))}
-        said = ", ".join(sorted(names))
-        return [], f"several cases of {part.test} fit, which differ in {said}; choose by where"
+    if names := differing(fitting, "toolchain", "stage"):
+        return [], f"several cases of {part.test} fit, which differ in {names}; choose by where"
     return fitting, ""
 
 
-def _excluded(members: Sequence[Member]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for one in members:
-        for verdict, number in one.excluded.items():
-            total[verdict] = total.get(verdict, 0) + number
-    return total
-
-
-def _io500(name: str, part: ScoreTerm, side: Side) -> Score:
-    """Its parts are the twelve phases."""
-    parts = []
-    for phase in (*BANDWIDTH, *METADATA):
-        wanted = ScoreTerm(test=part.test, metric=phase, where=part.where, toolchain=part.toolchain)
-        parts.append(_phase(phase, wanted, side))
-    score = Score(score="io500", side=side.text, parts=parts)
-    missing = [f"{one.part}: {one.why}" for one in parts if one.rate is None]
-    if missing:
-        return _with(score, None, "", f"there is no score without {'; '.join(missing)}")
-    rates = [one.rate or 0.0 for one in parts]
-    split = len(BANDWIDTH)
-    return _with(score, io500(rates[:split], rates[split:]), "")
-
-
-def _phase(phase: str, wanted: ScoreTerm, side: Side) -> TermScore:
-    found = _figures(phase, wanted, side)
-    if isinstance(found, TermScore):
-        return found
-    members, unit, _, values = found
-    figure = median(values)
-    expected = "GiB/s" if phase in BANDWIDTH else "kIOPS"
-    why = "" if figure > 0 else f"it is {figure:g}; a phase that did nothing makes the run invalid"
-    if unit != expected:
-        why = f"it is in {unit or 'no unit'}, not {expected}"
-    return TermScore(
-        part=phase,
-        test=wanted.test,
-        metric=phase,
-        unit=unit,
-        n=len(values),
-        excluded=_excluded(members),
-        figure=figure,
-        rate=None if why else figure,
-        rate_unit=unit,
-        why=why,
-    )
+def _phase(part: ScoreTerm, side: Side) -> TermScore:
+    """One of the twelve phases of IO500."""
+    term, *_ = _measured(part.metric, part, side)
+    if term.figure is None:
+        return term
+    expected = "GiB/s" if part.metric in BANDWIDTH else "kIOPS"
+    if term.unit != expected:
+        return replace(term, why=f"it is in {term.unit or 'no unit'}, not {expected}")
+    if not term.figure > 0:
+        why = f"it is {term.figure:g}; a phase that did nothing makes the run invalid"
+        return replace(term, why=why)
+    return replace(term, rate=term.figure, rate_unit=term.unit)

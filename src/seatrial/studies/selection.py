@@ -19,10 +19,9 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.store import queries
-from seatrial.store.by_case import CaseRuns, Kind, by_case
+from seatrial.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import show
 from seatrial.suite.select import is_like, is_pattern
 from seatrial.units import moment_of
 
@@ -40,7 +39,6 @@ KEYS: dict[str, str] = {
     "until": "runs created before",
     "rehearsed": "`yes`: of rehearsals, and of these alone",
 }
-NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
 
 _TRIAL_KEYS = ("machine", "plan", "component", "phase")
 _PARAMETER = "param."
@@ -56,43 +54,12 @@ class SideSelection(NamedTuple):
     conditions: dict[str, str]
 
 
-class Member(Struct, frozen=True):
-    """A case of a side in one stage: what tells it from others, and what it measured."""
-
-    test: str
-    parameters: dict[str, str]
-    machine: str
-    toolchain: str
-    stage: str
-    node: str
-    trial: str
-    nodes: int | None
-    tasks: int | None
-    threads: int | None
-    build: str
-    runs: list[int]
-    values: dict[Kind, list[float]]
-    excluded: dict[str, int]
-
-    def attribute(self, name: str) -> str:
-        """A parameter's value, or what else has that name; "" where it has none."""
-        if name in self.parameters:
-            return self.parameters[name]
-        if name in _ATTRIBUTES or name in NUMBERS:
-            value = getattr(self, name)
-            return "" if value is None else str(value)
-        return ""
-
-
-_ATTRIBUTES = ("machine", "toolchain", "stage", "node", "trial", "test")
-
-
 class Side(Struct, frozen=True):
     """One side: its trials, oldest first, and its cases; ``text`` is what it was asked by."""
 
     text: str
     trials: list[TrialRow]
-    cases: list[Member]
+    cases: list[CaseRuns]
     conditions: dict[str, str] = {}
 
     def all_of(self, name: str) -> set[str]:
@@ -139,17 +106,16 @@ def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) ->
     conditions = selection.conditions
     trials = _trials(store, selection)
     since, until = (_time(selection, key) for key in ("since", "until"))
-    members = [_member(each) for each in by_case(store, trials, since, until)]
+    members = by_case(store, trials, since, until)
     if since or until:
         members = [one for one in members if one.runs or one.excluded]
         if not members:
             raise UsageError(
                 f"{selection.text}: no run of it was created in that time; see `seatrial runs`"
             )
-    tagged = _tests_with(store, trials, conditions["tag"]) if "tag" in conditions else None
     known = {name for one in members for name in one.parameters}
-    matches: list[Callable[[Member], bool]] = [
-        _match(selection, name, value, known, tagged)
+    matches: list[Callable[[CaseRuns], bool]] = [
+        _match(selection, name, value, known)
         for name, value in conditions.items()
         if name not in (*_TRIAL_KEYS, "since", "until", "rehearsed")
     ]
@@ -192,40 +158,14 @@ def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     return found[::-1]
 
 
-def _member(found: CaseRuns) -> Member:
-    case = found.case
-    return Member(
-        case.test,
-        {name: show(value) for name, value in case.parameters.items()},
-        *(found.trial.machine, case.toolchain, found.stage, case.node, found.trial.tag),
-        *(case.nodes, case.tasks, case.threads, case.build),
-        *(found.runs, found.values, found.excluded),
-    )
-
-
-def _tests_with(store: Store, trials: Sequence[TrialRow], tag: str) -> set[tuple[str, str]]:
-    """(trial, test) of the tests that have a tag."""
-    sql = (
-        "SELECT DISTINCT tests.name, tests.tags FROM cases JOIN tests ON tests.id = cases.test"
-        " WHERE cases.trial = ?"
-    )
-    return {
-        (trial.tag, name)
-        for trial in trials
-        for name, tags in store.rows(sql, (trial.row,))
-        if f"\n{tag}\n" in tags
-    }
-
-
 def _match(
     selection: SideSelection,
     name: str,
     value: str,
     known: set[str],
-    tagged: set[tuple[str, str]] | None,
-) -> Callable[[Member], bool]:
+) -> Callable[[CaseRuns], bool]:
     if name == "tag":
-        return lambda one: tagged is not None and (one.trial, one.test) in tagged
+        return lambda one: f"\n{value}\n" in one.tags
     if name == "test":
         return lambda one: is_like(one.test, value)
     plain = name.removeprefix(_PARAMETER)
@@ -245,7 +185,7 @@ def is_named(metric: str, patterns: Sequence[str]) -> bool:
     return any(metric == pattern or fnmatchcase(metric, pattern) for pattern in patterns)
 
 
-def _what_there_is(members: Sequence[Member]) -> str:
+def _what_there_is(members: Sequence[CaseRuns]) -> str:
     """What the cases of a side are, where a condition left none."""
     said = []
     for key in ("test", "toolchain", "stage"):

@@ -15,18 +15,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import astuple
+
 from seatrial.statistics import changes, defective_nodes, modes, suspects
 from seatrial.statistics.defective_nodes import Survey
-from seatrial.statistics.modes import Modes
+from seatrial.statistics.modes import Mode
 from seatrial.statistics.scan_statistic import BadSpan, spans
 from seatrial.statistics.spread import Spread, spread
 from seatrial.store import queries, series
 from seatrial.store.queries import MEASURED
-from seatrial.store.rows import Filters, RunOutcome, TrialRow
+from seatrial.store.rows import Filters, MetricRow, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
-from seatrial.units import SECOND_NS, Better, better_of, unfit
+from seatrial.units import SECOND_NS, Better, better_of, count, listed, unfit
 
 
 class VariabilityRow(NamedTuple):
@@ -42,8 +44,18 @@ class VariabilityRow(NamedTuple):
     spread: Spread
     excluded: dict[str, int]
     changes: int
-    modes: Modes
+    modes: list[Mode]
     nodes: Survey | None
+
+    @property
+    def hidden(self) -> list[str]:
+        """Remarks on what the numbers do not show: changes, modes, defective nodes."""
+        remarks = [f"its level changed {count(self.changes, 'time')}"] if self.changes else []
+        if len(self.modes) > 1:
+            remarks.append(f"{len(self.modes)} modes")
+        if self.nodes is not None and self.nodes.defective:
+            remarks.append(f"defective: {listed(list(self.nodes.defective), 3)}")
+        return remarks
 
 
 class Variability(NamedTuple):
@@ -66,8 +78,7 @@ def variability(
     deviations: float | None = None,
 ) -> Variability:
     """The variability of a trial's tests; ``test`` and ``metric`` choose."""
-    filters = Filters(trial=trial.path, test=test)
-    outcomes = series.outcomes(store, filters)
+    outcomes = series.outcomes(store, Filters(trial=trial.path, test=test))
     kinds = classified(outcomes)
     evidence = jobs_of(kinds)
     timed = sorted(
@@ -77,45 +88,37 @@ def variability(
     )
     of_nodes = {node: [group] for node, group in groups.items()}
     found = suspects.find(evidence.jobs, of_nodes)
-    rows = _rows(store, filters, outcomes, metric, deviations)
+    rows = _rows(store, outcomes, metric, deviations)
     return Variability(rows, kinds, spans(timed), found, evidence)
 
 
 def _rows(
     store: Store,
-    filters: Filters,
     outcomes: Sequence[RunOutcome],
     metric: str,
     deviations: float | None,
 ) -> list[VariabilityRow]:
-    runs = queries.runs(store, filters)
-    figures = queries.figures(store, runs)
-    by_run: dict[str, list[tuple[str, str, str, float]]] = {}
-    for run in runs:
-        found = [(m.name, m.unit, m.better, m.value) for m in figures.get(run.row, ())]
-        if run.elapsed is not None and not any(name == ELAPSED for name, *_ in found):
-            found.insert(0, (ELAPSED, "s", "lower", run.elapsed))
-        by_run[run.run_id] = found
-    values: dict[tuple[str, str], dict[_Metric, list[_Value]]] = {}
-    wrong: dict[tuple[str, str], Counter[str]] = {}
+    figures = queries.figures(store, [one.row for one in outcomes if one.code in MEASURED])
+    groups: dict[tuple[str, str], list[RunOutcome]] = {}
     for one in outcomes:
-        key = (one.test, one.kind)
-        mine = values.setdefault(key, {})
-        if one.code not in MEASURED:
-            wrong.setdefault(key, Counter())[one.verdict] += 1
-            continue
-        for name, unit, better, value in by_run.get(one.run_id, ()):
-            direction = better_of(better)
-            figures_of = mine.setdefault(_Metric(name, unit, direction), [])
-            figures_of.append(_Value(value, one.node))
+        groups.setdefault((one.test, one.kind), []).append(one)
     rows = []
-    for (test, kind), metrics in values.items():
-        excluded = wrong.get((test, kind), Counter())
-        if not metrics and metric in ("", ELAPSED):
-            metrics[_Metric(ELAPSED, "s", "lower")] = []
+    for (test, kind), runs in groups.items():
+        right = [one for one in runs if one.code in MEASURED]
+        wrong = Counter(one.verdict for one in runs if one.code not in MEASURED)
+        found: dict[_Metric, list[tuple[float, str]]] = {}
+        for one in right:
+            own = figures.get(one.row, [])
+            if one.elapsed is not None and not any(figure.name == ELAPSED for figure in own):
+                own = [MetricRow(ELAPSED, one.elapsed, "s", "lower"), *own]
+            for name, value, unit, better in map(astuple, own):
+                kept = found.setdefault(_Metric(name, unit, better_of(better)), [])
+                kept.append((value, one.node))
+        if not found:
+            found[_Metric(ELAPSED, "s", "lower")] = []
         rows += [
-            _row(test, kind, each, found, excluded, deviations)
-            for each, found in metrics.items()
+            _row(test, kind, each, values, wrong, deviations)
+            for each, values in found.items()
             if metric in ("", each.name)
         ]
     return rows
@@ -127,27 +130,19 @@ class _Metric(NamedTuple):
     better: Better
 
 
-class _Value(NamedTuple):
-    """A figure, and the node that its case is pinned to, if it is."""
-
-    value: float
-    node: str
-
-
 def _row(
     test: str,
     kind: str,
     metric: _Metric,
-    found: list[_Value],
+    found: list[tuple[float, str]],
     wrong: Counter[str],
     deviations: float | None,
 ) -> VariabilityRow:
-    values = [one.value for one in found]
+    """Return a row from the figures, each with the node that its case is pinned to, if it is."""
+    values = [value for value, _ in found]
     table = spread(values, deviations)
     fit = [value for value in values if not unfit(value)]
-    excluded = Counter(wrong)
-    for one in table.excluded:
-        excluded[one.rule] += 1
+    excluded = wrong + Counter(one.rule for one in table.excluded)
     by_node: dict[str, list[float]] = {}
     for value, node in found:
         if node:

@@ -27,8 +27,9 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
 
-MAX_LINKED_FILES = 200  # files of a linked folder; of a larger one only the name counts
-MAX_LINKED_BYTES = 1 << 28  # bytes of these files
+# Of a larger link or input only the name counts.
+MAX_FILES = 200
+MAX_BYTES = 1 << 28
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -48,7 +49,7 @@ class BuildKeys:
     """Computes keys, and reads each source once."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, str] = {}
+        self._digest = functools.cache(_digest_of_source)
         self._keys: dict[tuple[str, ...], str] = {}
 
     def key(self, test: Test, case: Case, machine: Machine) -> str:
@@ -56,25 +57,21 @@ class BuildKeys:
         source."""
         assert test.build is not None
         parameters = build_parameters(test.build, case.parameters)
-        memo = (test.name, case.toolchain, *(f"{n}={show(v)}" for n, v in parameters.items()))
+        shown = {name: show(value) for name, value in parameters.items()}
+        memo = (test.name, case.toolchain, *(f"{n}={v}" for n, v in shown.items()))
         if memo not in self._keys:
-            self._keys[memo] = self._compute(test, test.build, case.toolchain, parameters, machine)
+            self._keys[memo] = self._compute(test, test.build, case.toolchain, shown, machine)
         return self._keys[memo]
 
     def _compute(
-        self,
-        test: Test,
-        build: Build,
-        toolchain: str,
-        parameters: dict[str, Scalar],
-        machine: Machine,
+        self, test: Test, build: Build, toolchain: str, shown: dict[str, str], machine: Machine
     ) -> str:
         if build.prebuilt:
             return _hash({"prebuilt": build.prebuilt, "sha256": build.sha256.lower()})
         content = {
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
-            "parameters": {name: show(value) for name, value in parameters.items()},
+            "parameters": shown,
             "toolchain": [toolchain, replace(machine.toolchains[toolchain], launcher=None)],
             "machine": machine.machine,
             "environment": [machine.environment, test.environment],
@@ -84,13 +81,12 @@ class BuildKeys:
         }
         return _hash(content)
 
-    def _digest(self, source: str) -> str:
-        if source not in self._digests:
-            try:
-                self._digests[source] = digest_of(Path(source))
-            except OSError as error:
-                raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
-        return self._digests[source]
+
+def _digest_of_source(source: str) -> str:
+    try:
+        return digest_of(Path(source))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _hash(content: object) -> str:
@@ -129,17 +125,23 @@ def _led_to(link: Path, within: set[Path]) -> Path | None:
     large."""
     try:
         target = link.resolve(strict=True)
-        held = islice(target.rglob("*"), MAX_LINKED_FILES + 1) if target.is_dir() else [target]
-        sizes = [one.lstat().st_size for one in held]
+        large = is_large(target)
     except (OSError, RuntimeError):  # RuntimeError: a cycle of links (OSError from Python 3.13)
         return None
-    if any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
-        return None
-    if len(sizes) > MAX_LINKED_FILES or sum(sizes) > MAX_LINKED_BYTES:
+    if large or any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
         return None
     if target.is_dir():
         within.add(target)
     return target
+
+
+def is_large(path: Path) -> bool:
+    """Return True for a folder of more than ``MAX_FILES`` files, or more bytes than ``MAX_BYTES``.
+    Raises OSError."""
+    if not path.is_dir():
+        return path.stat().st_size > MAX_BYTES
+    sizes = [file.lstat().st_size for file in islice(path.rglob("*"), MAX_FILES + 1)]
+    return len(sizes) > MAX_FILES or sum(sizes) > MAX_BYTES
 
 
 def _files_below(folder: Path) -> list[str]:

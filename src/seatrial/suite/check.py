@@ -5,13 +5,13 @@ from __future__ import annotations
 import keyword
 import os
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
-from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
+from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, Input, Test, show
 from seatrial.suite.parameters import fault_of_value
@@ -25,13 +25,11 @@ _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
-Report = Callable[[Sequence[str | int], str], None]
 
-
-def check(test: Test, report: Report, names_known: bool = True) -> None:
-    """Report every fault of a decoded test by key and message. ``names_known`` is False if the
-    parameters could not be read; undefined names are then not reported."""
-    checker = _Checker(test, report, names_known)
+def check(test: Test, spot: Spot, names_known: bool = True) -> None:
+    """Add every fault of a decoded test at ``spot``. ``names_known`` is False if the parameters
+    could not be read; undefined names are then not reported."""
+    checker = _Checker(test, spot, names_known)
     checker.words()
     checker.parameters()
     checker.run()
@@ -40,13 +38,12 @@ def check(test: Test, report: Report, names_known: bool = True) -> None:
 
 
 class _Checker:
-    def __init__(self, test: Test, report: Report, names_known: bool) -> None:
+    def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
         self.test = test
-        self.report = report
+        self.spot = spot
+        self.fault = spot.fault
         self.names_known = names_known
-
-    def fault(self, message: str, *key: str | int) -> None:
-        self.report(key, message)
+        self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
     # ---- names and words ------------------------------------------------------------------
 
@@ -57,6 +54,9 @@ class _Checker:
             for i, word in enumerate(getattr(self.test, key)):
                 if not word.strip() or any(c.isspace() for c in word):
                     self.fault(f"{word!r} is not one word", key, i)
+        for part, scripted in (("run", self.test.run), ("build", self.test.build)):
+            if scripted and "\0" in scripted.script:
+                self.fault("holds a NUL character", part, "script")
         for name, message in faults_of_variables(self.test.environment):
             self.fault(message, "environment", name)
         for name in self.test.environment:
@@ -72,7 +72,7 @@ class _Checker:
             if isinstance(value, list):
                 self._literals(name, value)
             elif isinstance(value, str):
-                self._expression(value, known, "parameters", name)
+                self.used[name] = self._expression(value, known, "parameters", name)
             known.add(name)
         self._groups()
         for i, condition in enumerate(self.test.exclude):
@@ -98,11 +98,7 @@ class _Checker:
         order = list(self.test.parameters)
         first = min((order.index(name) for name in group if name in order), default=0)
         for name in group:
-            value = self.test.parameters.get(name)
-            try:
-                used = compile_expression(value).names if isinstance(value, str) else ()
-            except ExpressionError:
-                continue  # reported for the parameter itself
+            used = self.used.get(name, ())
             if late := [other for other in used if other in order[first:]]:
                 message = f"{name} depends on {late[0]}, which is bound with it or after it"
                 self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
@@ -131,15 +127,16 @@ class _Checker:
                 self.fault(f"{message}: '[1, {value}]'", "parameters", name, i)
             seen.add(show(value))
 
-    def _expression(self, text: str, known: set[str], *key: str | int) -> Expression | None:
+    def _expression(self, text: str, known: set[str], *key: str | int) -> frozenset[str]:
+        """Check an expression; return the names that it uses."""
         try:
-            expression = compile_expression(text)
+            names = compile_expression(text).names
         except ExpressionError as error:
             self.fault(str(error), *key)
-            return None
-        for name in sorted(expression.names - known if self.names_known else ()):
+            return frozenset()
+        for name in sorted(names - known if self.names_known else ()):
             self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
-        return expression
+        return names
 
     def _remedy(self, name: str, key: str | int) -> str:
         known = [*self.test.parameters, *FACTS]
@@ -167,16 +164,11 @@ class _Checker:
                 self.fault(f"{value} is less than 1", "run", key)
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
-        self._walltime(known)
-        self._no_nul(run.script, "run", "script")
-
-    def _walltime(self, known: set[str]) -> None:
-        value = self.test.run.walltime
         try:
-            seconds(value)
+            seconds(run.walltime)
         except ValueError as error:
-            if isinstance(value, str) and _is_expression(value, known):
-                self._expression(value, known, "run", "walltime")
+            if isinstance(run.walltime, str) and _is_expression(run.walltime, known):
+                self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
 
@@ -188,7 +180,6 @@ class _Checker:
             self._prebuilt(build)
         elif not build.script.strip():
             self.fault("is empty; give a script, or name a prebuilt binary", "build", "script")
-        self._no_nul(build.script, "build", "script")
         for i, name in enumerate(build.parameters):
             if name not in self.test.parameters:
                 self.fault(f"{name!r} is not a parameter", "build", "parameters", i)
@@ -203,10 +194,7 @@ class _Checker:
                 )
             self._free_in_build(path.name, "build", "sources", i)
             names.add(path.name)
-        try:
-            seconds(build.timeout)
-        except ValueError as error:
-            self.fault(str(error), "build", "timeout")
+        self.spot.parsed(seconds, build.timeout, "build", "timeout")
 
     def _prebuilt(self, build: Build) -> None:
         path = Path(build.prebuilt)
@@ -240,10 +228,6 @@ class _Checker:
             elif other := next((one for one in taken if collide(one, name)), ""):
                 self.fault(f"{name!r} is not free: {other!r} is there already", "inputs", i)
             taken.append(name)
-
-    def _no_nul(self, text: str, *key: str) -> None:
-        if "\0" in text:
-            self.fault("holds a NUL character", *key)
 
 
 def collide(one: str, other: str) -> bool:

@@ -10,37 +10,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import reprlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of, facts_of_each_kind
+from seatrial.machine.facts import NodeFacts, facts_of
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
-
-
-@dataclass(frozen=True, slots=True)
-class CaseSelection:
-    """The filters of ``seatrial run``."""
-
-    keyword: str = ""
-    tags: Sequence[str] = ()
-    toolchains: Sequence[str] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    repeat: int = 0
 
 
 class Expansion(NamedTuple):
@@ -68,30 +57,22 @@ def expand(
         if name in suite.faulty or not set(selection.tags) <= set(test.tags):
             continue
         try:
-            binder = _Binder(test, machine, settings)
-            found = list(binder.cases(chains, expansion.skipped))
+            binder = _Binder(test, machine, settings, selection.repeat or test.repeat)
+            found = list(binder.cases(chains))
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
             continue
+        expansion.skipped.extend(binder.skipped)
         if not found and not binder.skipped:
             message = "no case is left: the parameters are empty or all excluded"
             suite.fault(faults, name, ["parameters"], message)
         tags = frozenset(test.tags)
         for case in found:
             if keep is None or keep(case, tags):
-                expansion.cases.append(_finished(case, test, machine, selection, build_keys))
+                if build_keys and test.build:  # only selected cases need its key
+                    case = replace(case, build=build_keys.key(test, case, machine))
+                expansion.cases.append(case)
     return expansion
-
-
-def _finished(
-    case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
-) -> Case:
-    """Return the case with its repeats and the key of its build, which only selected cases need."""
-    key = build_keys.key(test, case, machine) if build_keys and test.build else ""
-    repeat = selection.repeat or test.repeat
-    if not key and repeat == case.repeat:
-        return case
-    return msgspec.structs.replace(case, repeat=repeat, build=key)
 
 
 def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
@@ -135,75 +116,71 @@ def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]
 class _Binder:
     """Binds the parameters of one test on one machine."""
 
-    def __init__(self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]]) -> None:
+    def __init__(
+        self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]], repeat: int
+    ) -> None:
         self.test = test
         self.machine = machine
-        self.skipped = False
+        self.repeat = repeat
+        self.skipped: list[tuple[str, str]] = []  # cases, with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
-        self.nodes = _count(run.nodes, "nodes")
-        self.tasks = _count(run.tasks, "tasks")
-        self.tasks_per_node = _count(run.tasks_per_node, "tasks_per_node")
-        self.threads = _count(run.threads_per_task, "threads_per_task")
-        self.walltime = _walltime(run.walltime)
+        self.nodes = _quantity(run.nodes, "nodes", _whole)
+        self.tasks = _quantity(run.tasks, "tasks", _whole) if run.tasks else None
+        self.tasks_per_node = _quantity(run.tasks_per_node or 1, "tasks_per_node", _whole)
+        self.threads = _quantity(run.threads_per_task, "threads_per_task", _whole)
+        self.walltime = _quantity(run.walltime, "walltime", seconds)
 
-    def cases(self, chains: list[str], skipped: list[tuple[str, str]]) -> Iterator[Case]:
-        def skip(what: str, why: str) -> None:
-            self.skipped = True
-            skipped.append((what, why))
-
-        for facts in self._usable_nodes(skip):
-            for chain in self._toolchains(chains, skip):
+    def cases(self, chains: list[str]) -> Iterator[Case]:
+        for facts in self._usable_nodes():
+            for chain in self._toolchains(chains):
                 names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
                 for binding in self.space.bindings(names):
-                    yield from self._bind(binding, names, chain, facts, skip)
+                    yield from self._bind(binding, names, chain, facts)
 
-    def _usable_nodes(self, skip: Any) -> list[NodeFacts]:
+    def _skip(self, reason: str, case: str = "") -> None:
+        self.skipped.append((case or self.test.name, reason))
+
+    def _usable_nodes(self) -> list[NodeFacts]:
         """Return the facts of the usable nodes: of all together, or kind by kind for each_node,
         because each kind has facts of its own."""
         requires = self.test.requires
         for command in requires.commands:
             if shutil.which(command) is None:
-                skip(self.test.name, f"needs the command {command}, which is not on PATH")
+                self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        facts = facts_of(self.machine, requires.features)
+        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
-            skip(
-                self.test.name, f"needs {requires.nodes} nodes{having}; there are {facts.available}"
-            )
+            self._skip(f"needs {requires.nodes} nodes{having}; there are {facts.available}")
             return []
         if self.test.run.scope == "each_node":
-            return facts_of_each_kind(self.machine, requires.features)
+            return [facts_of(self.machine, [kind]) for kind in kinds]
         return [facts]
 
-    def _toolchains(self, chains: list[str], skip: Any) -> list[str]:
+    def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
         default toolchain only."""
         wanted = self.test.toolchains
         if wanted:
             found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
             if not found:
-                skip(self.test.name, f"needs a toolchain {' or '.join(wanted)}")
+                self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return found
         if self.test.build is None or self.test.build.prebuilt:
             return chains[:1] or [""]
         if not chains:
-            skip(self.test.name, "needs a toolchain to be built; the machine has none")
+            self._skip("needs a toolchain to be built; the machine has none")
         return chains
 
     def _bind(
-        self,
-        binding: dict[str, Scalar],
-        names: dict[str, Any],
-        chain: str,
-        facts: NodeFacts,
-        skip: Any,
+        self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
     ) -> Iterator[Case]:
         names = {**names, **binding}
         nodes = self.nodes(names)
         threads = self.threads(names)
-        tasks, per_node = self._tasks(names, nodes)
+        tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
         walltime = self.walltime(names)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
@@ -215,24 +192,17 @@ class _Binder:
                 toolchain=chain,
                 nodes=nodes,
                 tasks=tasks,
-                tasks_per_node=per_node,
+                tasks_per_node=-(-tasks // nodes),
                 threads=threads,
                 walltime=walltime,
                 node=node,
                 exclusive=self.test.run.exclusive,
-                repeat=self.test.repeat,
+                repeat=self.repeat,
             )
             if nodes > facts.available:
-                skip(case.name, f"needs {nodes} nodes; there are {facts.available}")
+                self._skip(f"needs {nodes} nodes; there are {facts.available}", case.name)
             else:
                 yield case
-
-    def _tasks(self, names: dict[str, Any], nodes: int) -> tuple[int, int]:
-        if self.tasks is not None:
-            tasks = self.tasks(names)
-            return tasks, -(-tasks // nodes)
-        per_node = self.tasks_per_node(names) if self.tasks_per_node else 1
-        return per_node * nodes, per_node
 
 
 def case_id(
@@ -254,47 +224,29 @@ def case_id(
 Quantity = Callable[[Mapping[str, Any]], Any]
 
 
-def _count(written: int | str | None, key: str) -> Any:
-    """Return a function from names to a count of at least 1; None if there is no expression."""
-    if not isinstance(written, str):
-        return None if written is None else lambda names: written
-
-    def count(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-            raise ValueError("it must be a whole number")
-        if value < 1:
-            raise ValueError("it must be at least 1")
-        return int(value)
-
-    return _evaluated(written, key, count)
-
-
-def _walltime(written: int | float | str) -> Quantity:
+def _quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]) -> Quantity:
+    """Return a function from names to a quantity of ``run``: a fixed one, or the converted value of
+    an expression. It raises ExpressionError with the key of the quantity."""
     try:
-        fixed = seconds(written)
+        fixed = convert(written)
         return lambda names: fixed
     except ValueError:
-        return _evaluated(str(written), "walltime", seconds)
-
-
-def _evaluated(written: str, key: str, convert: Callable[[Any], Any]) -> Quantity:
-    """Return a function from names to the converted value of an expression. It raises
-    ExpressionError with the key of ``run`` that holds the expression."""
-    expression = compile_expression(written)
+        expression = compile_expression(str(written))
 
     def quantity(names: Mapping[str, Any]) -> Any:
-        try:
-            value = expression.evaluate(names)
-        except ExpressionError as error:
-            raise ExpressionError(str(error), "run", key) from None
+        value = expression.evaluate(names, "run", key)
         try:
             return convert(value)
         except (TypeError, ValueError) as error:
-            message = f"{written!r} gives {_said(value)}: {error}"
+            message = f"{written!r} gives {reprlib.repr(value)}: {error}"
             raise ExpressionError(message, "run", key) from None
 
     return quantity
 
 
-def _said(value: Any) -> str:
-    return "a list" if isinstance(value, list) else repr(value)
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise ValueError("it must be a whole number")
+    if value < 1:
+        raise ValueError("it must be at least 1")
+    return int(value)

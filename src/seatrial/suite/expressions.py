@@ -14,7 +14,8 @@ import ast
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 FACTS: dict[str, str] = {
@@ -55,18 +56,19 @@ class Expression(NamedTuple):
     names: frozenset[str]
     function: _Function
 
-    def evaluate(self, names: Names) -> Value:
-        """Return the value. Raises ExpressionError, which names the expression."""
+    def evaluate(self, names: Names, *key: str | int) -> Value:
+        """Return the value. Raises ExpressionError, which names the expression and has the key."""
         try:
             return self.function(names)
         except ExpressionError as error:
-            raise ExpressionError(f"{self.text!r}: {error}") from None
+            reason = f": {error}"
         except ZeroDivisionError:
-            raise ExpressionError(f"{self.text!r} divides by zero") from None
+            reason = " divides by zero"
         except KeyError as error:
-            raise ExpressionError(f"{self.text!r}: {error.args[0]} has no value here") from None
+            reason = f": {error.args[0]} has no value here"
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise ExpressionError(f"{self.text!r} has no value: {error}") from None
+            reason = f" has no value: {error}"
+        raise ExpressionError(f"{self.text!r}{reason}", *key)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -74,174 +76,68 @@ def compile_expression(text: str) -> Expression:
     """Parse an expression. Raises ExpressionError."""
     if len(text) > LONGEST_TEXT:
         raise ExpressionError(f"is longer than {LONGEST_TEXT} characters")
+    names: set[str] = set()
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        function = _function(ast.parse(text.strip(), mode="eval").body, names, 0)
+    except ExpressionError:
+        raise
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise ExpressionError(
             f"{text!r} is not an expression; write e.g. 2 * node.cores, or [a, b] for words"
         ) from None
-    compiler = _Compiler(text)
-    function = compiler.function(tree.body, 0)
-    return Expression(text, frozenset(compiler.names), function)
+    return Expression(text, frozenset(names), function)
 
 
-class _Compiler:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.names: set[str] = set()
+def _function(node: ast.expr, used: set[str], depth: int) -> _Function:
+    """Return a function from names to the value of a node. Add the names that it uses to
+    ``used``."""
+    if depth > DEEPEST:
+        raise ExpressionError("is nested too deeply")
 
-    def function(self, node: ast.expr, depth: int) -> _Function:
-        if depth > DEEPEST:
-            raise ExpressionError(f"{self.text!r} is nested too deeply")
-        handler = _HANDLERS.get(type(node))
-        if handler is None:
-            piece = ast.get_source_segment(self.text.strip(), node) or self.text
-            raise ExpressionError(
-                f"{piece!r} is not allowed here; arithmetic, comparisons, names, and "
-                f"{', '.join(_FUNCTIONS)} are"
-            )
-        return handler(self, node, depth + 1)
+    def parts(*nodes: ast.expr) -> list[_Function]:
+        return [_function(each, used, depth + 1) for each in nodes]
 
-
-def _constant(compiler: _Compiler, node: ast.Constant, depth: int) -> _Function:
-    value = node.value
-    if not isinstance(value, int | float | str):
-        raise ExpressionError(f"{value!r} is not a number or a text")
-    checked = _bounded(value)
-    return lambda names: checked
-
-
-def _name(compiler: _Compiler, node: ast.Name, depth: int) -> _Function:
-    key = node.id
-    if key in ("true", "false"):
-        return lambda names: key == "true"
-    compiler.names.add(key)
-    return operator.itemgetter(key)
-
-
-def _attribute(compiler: _Compiler, node: ast.Attribute, depth: int) -> _Function:
-    if not isinstance(node.value, ast.Name):
-        raise ExpressionError("only facts such as node.cores have a dot")
-    key = f"{node.value.id}.{node.attr}"
-    compiler.names.add(key)
-    return operator.itemgetter(key)
-
-
-def _binary(compiler: _Compiler, node: ast.BinOp, depth: int) -> _Function:
-    operation = _OPERATIONS.get(type(node.op))
-    if operation is None:
-        raise ExpressionError("the operations are + - * / // % **")
-    left, right = compiler.function(node.left, depth), compiler.function(node.right, depth)
-
-    def compute(names: Names) -> Value:
-        one, other = left(names), right(names)
-        if isinstance(node.op, ast.Add) and isinstance(one, list) and isinstance(other, list):
-            return _bounded(one + other)
-        return _bounded(operation(_number(one), _number(other)))
-
-    return compute
+    match node:
+        case ast.Constant(value=int() | float() | str() as value):
+            constant = _bounded(value)
+            return lambda names: constant
+        case ast.Name(id="true" | "false" as word):
+            return lambda names: word == "true"
+        case ast.Name() | ast.Attribute(value=ast.Name()):
+            used.add(key := ast.unparse(node))
+            return operator.itemgetter(key)
+        case ast.UnaryOp() if function := _UNARY.get(type(node.op)):
+            return _applied(function, parts(node.operand))
+        case ast.BinOp() if function := _BINARY.get(type(node.op)):
+            return _applied(function, parts(node.left, node.right))
+        case ast.Compare() if all(type(op) in _BINARY for op in node.ops):
+            sides = parts(node.left, *node.comparators)
+            compared = [_BINARY[type(op)] for op in node.ops]
+            return _joined(all, [*map(_applied, compared, map(list, pairwise(sides)))])
+        case ast.BoolOp():
+            return _joined(all if isinstance(node.op, ast.And) else any, parts(*node.values))
+        case ast.IfExp():
+            test, body, other = parts(node.test, node.body, node.orelse)
+            return lambda names: body(names) if test(names) else other(names)
+        case ast.List() | ast.Tuple():
+            return _applied(lambda *items: [*items], parts(*node.elts))
+        case ast.Call(func=ast.Name(id=name), keywords=[]) if function := _FUNCTIONS.get(name):
+            return _applied(function, parts(*node.args))
+    raise ExpressionError(
+        f"{ast.unparse(node)!r} is not allowed here; numbers, texts, names, facts such as "
+        f"node.cores, + - * / // % **, comparisons, and {', '.join(_FUNCTIONS)} are"
+    )
 
 
-def _unary(compiler: _Compiler, node: ast.UnaryOp, depth: int) -> _Function:
-    operand = compiler.function(node.operand, depth)
-    if isinstance(node.op, ast.Not):
-        return lambda names: not operand(names)
-    if isinstance(node.op, ast.USub):
-        return lambda names: -_number(operand(names))
-    return lambda names: _number(operand(names))
+def _applied(function: Callable[..., Value], parts: Sequence[_Function]) -> _Function:
+    if len(parts) == 2:  # as most have
+        first, second = parts
+        return lambda names: function(first(names), second(names))
+    return lambda names: function(*[part(names) for part in parts])
 
 
-def _compare(compiler: _Compiler, node: ast.Compare, depth: int) -> _Function:
-    if any(type(op) not in _COMPARISONS for op in node.ops):
-        raise ExpressionError("the comparisons are == != < <= > >= in, not in")
-    steps = [_COMPARISONS[type(op)] for op in node.ops]
-    first = compiler.function(node.left, depth)
-    others = [compiler.function(item, depth) for item in node.comparators]
-
-    def compare(names: Names) -> bool:
-        left = first(names)
-        for step, other in zip(steps, others, strict=True):
-            right = other(names)
-            if not step(left, right):
-                return False
-            left = right
-        return True
-
-    return compare
-
-
-def _boolean(compiler: _Compiler, node: ast.BoolOp, depth: int) -> _Function:
-    parts = [compiler.function(value, depth) for value in node.values]
-    if isinstance(node.op, ast.And):
-        return lambda names: all(part(names) for part in parts)
-    return lambda names: any(part(names) for part in parts)
-
-
-def _conditional(compiler: _Compiler, node: ast.IfExp, depth: int) -> _Function:
-    test, body, other = (compiler.function(n, depth) for n in (node.test, node.body, node.orelse))
-    return lambda names: body(names) if test(names) else other(names)
-
-
-def _listed(compiler: _Compiler, node: ast.List | ast.Tuple, depth: int) -> _Function:
-    items = [compiler.function(item, depth) for item in node.elts]
-    return lambda names: [item(names) for item in items]
-
-
-def _call(compiler: _Compiler, node: ast.Call, depth: int) -> _Function:
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
-    function = _FUNCTIONS.get(name)
-    if function is None or node.keywords:
-        raise ExpressionError(f"{name or 'that'} is not a function; {', '.join(_FUNCTIONS)} are")
-    arguments = [compiler.function(argument, depth) for argument in node.args]
-    return lambda names: _bounded(function(*(argument(names) for argument in arguments)))
-
-
-_HANDLERS: dict[type[ast.expr], Callable[[_Compiler, Any, int], _Function]] = {
-    ast.Constant: _constant,
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.Compare: _compare,
-    ast.BoolOp: _boolean,
-    ast.IfExp: _conditional,
-    ast.List: _listed,
-    ast.Tuple: _listed,
-    ast.Call: _call,
-}
-
-
-def _power(base: float, exponent: float) -> Value:
-    if abs(exponent) > 64 or (base < 0 and exponent != int(exponent)):
-        raise ExpressionError(f"{base} ** {exponent} is out of bounds")
-    return base**exponent
-
-
-_OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda a, b: _whole(a / b),
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: _power,
-}
-
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-
-
-def _whole(value: float) -> int | float:
-    """Return the quotient as an int if the division is even: 4 / 2 is 2, fit for a count."""
-    return int(value) if value == int(value) else value
+def _joined(join: Callable[[Iterable[Value]], bool], parts: Sequence[_Function]) -> _Function:
+    return parts[0] if len(parts) == 1 else lambda names: join(part(names) for part in parts)
 
 
 def _number(value: Value) -> int | float:
@@ -260,6 +156,53 @@ def _bounded(value: Value) -> Value:
     return value
 
 
+def _arithmetic(operation: Callable[[Any, Any], Value]) -> Callable[[Value, Value], Value]:
+    return lambda one, other: _bounded(operation(_number(one), _number(other)))
+
+
+def _sum(one: Value, other: Value) -> Value:
+    if isinstance(one, list) and isinstance(other, list):
+        return _bounded(one + other)
+    return _bounded(_number(one) + _number(other))
+
+
+def _quotient(one: float, other: float) -> float:
+    """Return the quotient, as an int if the division is even: 4 / 2 is 2, fit for a count."""
+    value = one / other
+    return int(value) if value == int(value) else value
+
+
+def _power(base: float, exponent: float) -> Value:
+    if abs(exponent) > 64 or (base < 0 and exponent != int(exponent)):
+        raise ExpressionError(f"{base} ** {exponent} is out of bounds")
+    return base**exponent
+
+
+_UNARY: dict[type[ast.unaryop], Callable[..., Value]] = {
+    ast.Not: operator.not_,
+    ast.USub: lambda value: -_number(value),
+    ast.UAdd: lambda value: _number(value),
+}
+
+_BINARY: dict[type[ast.operator | ast.cmpop], Callable[..., Value]] = {
+    ast.Add: _sum,
+    ast.Sub: _arithmetic(operator.sub),
+    ast.Mult: _arithmetic(operator.mul),
+    ast.Div: _arithmetic(_quotient),
+    ast.FloorDiv: _arithmetic(operator.floordiv),
+    ast.Mod: _arithmetic(operator.mod),
+    ast.Pow: _arithmetic(_power),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, other: one in other,
+    ast.NotIn: lambda one, other: one not in other,
+}
+
+
 def _integer(value: Value) -> int:
     number = _number(value)
     if number != int(number):
@@ -269,9 +212,7 @@ def _integer(value: Value) -> int:
 
 def _range(*bounds: Value) -> list[int]:
     """Return range(a, b): a, a+1, ... below b, as in Python; a third number is the step."""
-    if not 1 <= len(bounds) <= 3:
-        raise ExpressionError("range takes one to three numbers: range(a, b)")
-    numbers = range(*(_integer(bound) for bound in bounds))
+    numbers = range(*map(_integer, bounds))
     if len(numbers) > LONGEST_LIST:
         raise ExpressionError(f"range gives more than {LONGEST_LIST} values")
     return list(numbers)
@@ -285,19 +226,10 @@ def _powers_of_two(*bounds: Value) -> list[int]:
     return [1 << k for k in range(51) if _number(least) <= 1 << k <= _number(largest)]
 
 
-def _least(*values: Value) -> Value:
-    return min(_number(value) for value in _flat(values))
-
-
-def _most(*values: Value) -> Value:
-    return max(_number(value) for value in _flat(values))
-
-
-def _flat(values: tuple[Value, ...]) -> list[Value]:
-    flat = [v for value in values for v in (value if isinstance(value, list) else [value])]
-    if not flat:
-        raise ExpressionError("min and max need at least one value")
-    return flat
+def _flat(values: Iterable[Value]) -> Iterator[int | float]:
+    """Yield numbers that are given one by one, in lists, or both."""
+    for value in values:
+        yield from map(_number, value if isinstance(value, list) else [value])
 
 
 def _single(function: Callable[[float], int]) -> Callable[..., int]:
@@ -318,8 +250,8 @@ def _root(value: float) -> int:
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "range": _range,
     "powers_of_two": _powers_of_two,
-    "min": _least,
-    "max": _most,
+    "min": lambda *values: min(_flat(values)),
+    "max": lambda *values: max(_flat(values)),
     "floor": _single(math.floor),
     "ceil": _single(math.ceil),
     "round": _single(round),

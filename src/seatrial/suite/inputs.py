@@ -5,16 +5,11 @@ digests(tests) # {"/suite/deck.txt": "9f86d08188..."}, kept in trial.json
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 
-from seatrial.suite.build_key import digest_of
+from seatrial.suite.build_key import digest_of, is_large
 from seatrial.suite.model import Input, Test
-
-MAX_BYTES = 1 << 28  # bytes; larger inputs are not read
-MAX_FILES = 200
 
 
 def digests(tests: Iterable[Test]) -> dict[str, str]:
@@ -35,16 +30,9 @@ def name_of(item: str | Input) -> str:
 
 
 def digest(path: str) -> str:
-    """Return the SHA-256 of a file, or of a folder's files. Return "" if it cannot be read, is
-    larger than ``MAX_BYTES`` or has more than ``MAX_FILES`` files."""
-    place = Path(path)
+    """Return the SHA-256 of a file, or of a folder's files. Return "" if it cannot be read, or is
+    large."""
     try:
-        files = [place] if place.is_file() else islice(place.rglob("*"), MAX_FILES + 1)
-        found = [file.stat() for file in files]
-        if len(found) > MAX_FILES or sum(one.st_size for one in found) > MAX_BYTES:
-            return ""
-        if not all(stat.S_ISREG(one.st_mode) or stat.S_ISDIR(one.st_mode) for one in found):
-            return ""
-        return digest_of(place)
+        return "" if is_large(Path(path)) else digest_of(Path(path))
     except OSError:
         return ""

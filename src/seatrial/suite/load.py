@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,14 +57,13 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         folder = os.path.abspath(node.place.path.parent)
         own = Faults()
         test = decode_partly(node, Test, own, name=name, folder=folder)
-        faults.add_all(own)
         keys = [key for _, key in own.found.values()]
-        if keys:
-            suite.faulty[name] = keys
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            report = partial(suite.fault, faults, name)
-            check(suite.tests[name], report, names_known=_names_known(node, keys))
+            check(suite.tests[name], Spot(node, own, keys), _names_known(node, keys))
+        if own.found:
+            suite.faulty[name] = keys
+        faults.add_all(own)
     return suite
 
 
@@ -188,9 +186,6 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
 
-    def from_own_folder(text: str, *key: str | int) -> str:
-        return absolute(text, *key).removeprefix(f"{test.folder}/")
-
     build = test.build
     if build is not None:
         sources = [absolute(s, "build", "sources", i) for i, s in enumerate(build.sources)]
@@ -202,5 +197,6 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        metrics["python"] = from_own_folder(custom, "metrics", "python")
+        path = absolute(custom, "metrics", "python")
+        metrics["python"] = path.removeprefix(f"{test.folder}/")
     return replace(test, build=build, inputs=inputs, metrics=metrics)

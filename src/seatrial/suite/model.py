@@ -156,6 +156,16 @@ class Test(TestFile, frozen=True, kw_only=True):
     folder: str
 
 
+class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The filters of ``seatrial run``."""
+
+    keyword: str = ""
+    tags: list[str] = []
+    toolchains: list[str] = []
+    settings: dict[str, str] = {}
+    repeat: int = 0
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
@@ -178,11 +188,6 @@ class Case(Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     repeat: int = 1
     build: str = ""
-
-    @property
-    def bindings(self) -> str:
-        """The parameters as people read them: ``touch=all,threads=2``."""
-        return bindings_text(self.parameters)
 
     @property
     def name(self) -> str:

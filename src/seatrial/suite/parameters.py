@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from seatrial.file_model import Scalar
@@ -30,17 +30,17 @@ class ParameterAxis:
     names: tuple[str, ...]
     sources: tuple[Source, ...]
 
-    def rows(self, names: Mapping[str, Any]) -> list[tuple[Scalar, ...]]:
-        """Return the distinct values of the axis. Raises ExpressionError for zipped lists of
+    def rows(self, names: Mapping[str, Any]) -> list[dict[str, Scalar]]:
+        """Return the distinct bindings of the axis. Raises ExpressionError for zipped lists of
         unequal length."""
-        named = list(zip(self.names, self.sources, strict=True))
-        columns = [_values(name, source, names) for name, source in named]
+        columns = list(map(_values, self.names, self.sources, repeat(names)))
         if len({len(column) for column in columns}) > 1:
             counts = [f"{n} has {len(c)}" for n, c in zip(self.names, columns, strict=True)]
             message = f"zipped parameters need equally many values: {', '.join(counts)}"
             raise ExpressionError(message, "zip")
         rows = zip(*columns, strict=True)
-        return list({tuple(map(show, row)): row for row in rows}.values())
+        distinct = {tuple(map(show, row)): row for row in rows}.values()
+        return [dict(zip(self.names, row, strict=True)) for row in distinct]
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -77,11 +77,12 @@ class ParameterSpace:
         own = {name for axis in self.axes for name in axis.names}
         bound: list[dict[str, Scalar]] = [{}]
         for axis in self.axes:
-            if axis.depends_on & own:
-                more = _dependent(axis, bound, facts)
-            else:
-                rows = axis.rows(facts)
-                more = (_with(binding, axis, row) for binding in bound for row in rows)
+            rows = None if axis.depends_on & own else axis.rows(facts)
+            more = (
+                {**binding, **row}
+                for binding in bound
+                for row in (axis.rows({**facts, **binding}) if rows is None else rows)
+            )
             bound = list(islice(more, MAX_CASES + 1))
             if len(bound) > MAX_CASES:
                 message = f"the parameters give more than {MAX_CASES} cases"
@@ -90,28 +91,7 @@ class ParameterSpace:
 
     def _is_excluded(self, binding: dict[str, Scalar], facts: Mapping[str, Any]) -> bool:
         names = {**facts, **binding} if self.excluded else {}
-        for i, condition in enumerate(self.excluded):
-            try:
-                if condition.evaluate(names):
-                    return True
-            except ExpressionError as error:
-                raise ExpressionError(str(error), "exclude", i) from None
-        return False
-
-
-def _dependent(
-    axis: ParameterAxis, bound: list[dict[str, Scalar]], facts: Mapping[str, Any]
-) -> Iterator[dict[str, Scalar]]:
-    """Yield the bindings with an axis whose values depend on the parameters before it."""
-    for binding in bound:
-        for row in axis.rows({**facts, **binding}):
-            yield _with(binding, axis, row)
-
-
-def _with(
-    binding: dict[str, Scalar], axis: ParameterAxis, row: tuple[Scalar, ...]
-) -> dict[str, Scalar]:
-    return {**binding, **dict(zip(axis.names, row, strict=True))}
+        return any(each.evaluate(names, "exclude", i) for i, each in enumerate(self.excluded))
 
 
 def source_of(value: Scalar | list[Scalar]) -> Source:
@@ -125,13 +105,11 @@ def source_of(value: Scalar | list[Scalar]) -> Source:
 def _values(name: str, source: Source, names: Mapping[str, Any]) -> list[Scalar]:
     if isinstance(source, list):
         return source
-    try:
-        value = source.evaluate(names)
-        values = value if isinstance(value, list) else [value]
-        if any(fault := fault_of_value(value) for value in values):
-            raise ExpressionError(f"{source.text!r}: {fault}")
-    except ExpressionError as error:
-        raise ExpressionError(str(error), "parameters", name) from None
+    key = ("parameters", name)
+    value = source.evaluate(names, *key)
+    values = value if isinstance(value, list) else [value]
+    if any(fault := fault_of_value(value) for value in values):
+        raise ExpressionError(f"{source.text!r}: {fault}", *key)
     return values
 
 

@@ -22,7 +22,7 @@ from seatrial.units import SECOND_NS, count, seconds
 OWN_KIND = "alerts"  # kind of the alert that the command fails, for which it is not run
 
 
-class AlertCommand:
+class AlertCommand(Observer):
     """An observer that passes all events on to another one, and runs the command for alerts."""
 
     def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:

@@ -24,7 +24,6 @@ class Building:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def start(self, key: str) -> None:
-        """Announce a build and start it."""
         case, folder, record = self._cases[key], self._folder / key, self._ledger.record
         self._ledger.note(BuildStarted(key=key, test=case.test, path=str(folder)))
 
@@ -39,6 +38,5 @@ class Building:
         self._running[key] = self._tasks.spawn(work())
 
     def cancel(self) -> None:
-        """End all builds that are running."""
         for task in self._running.values():
             task.cancel()

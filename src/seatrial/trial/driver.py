@@ -18,7 +18,7 @@ from typing import Any
 
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
-from seatrial.conduct.commands import Alert, Finish, Launch, Wake
+from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
@@ -46,7 +46,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
-from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
 from seatrial.trial.requests import Request
@@ -58,7 +58,6 @@ from seatrial.units import SECOND_NS
 __all__ = ["DriveOutcome", "Driver", "Stop"]
 
 _log = logger(__name__)
-_LEVELS: dict[type, int] = {Wake: DEBUG, Alert: WARNING, Trouble: WARNING}
 
 REFILL_SHARE = 4
 SYNC_SECONDS = 5.0
@@ -75,9 +74,17 @@ class Driver:
         # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
         # need different names.
         unique = f"{record.tag} {record.created}"
-        self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
+        jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
+        limits = Limits(
+            room=self.backend.room,
+            jobs=jobs,
+            builds=max(2, os.cpu_count() or 2),
+            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
+            max_failures=record.asked.max_failures,
+        )
+        self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()
-        self._alert_command = AlertCommand(record, observer or Silent(), self._tasks)
+        self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments, self.backend.durable)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
@@ -96,17 +103,6 @@ class Driver:
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
         self._stop: Stop | None = None
-
-    def _limits(self) -> Limits:
-        asked, machine = self.record.asked, self.record.machine
-        jobs = asked.jobs or machine.jobs or self.backend.jobs
-        return Limits(
-            room=self.backend.room,
-            jobs=jobs,
-            builds=max(2, os.cpu_count() or 2),
-            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
-            max_failures=asked.max_failures,
-        )
 
     # ---- driving --------------------------------------------------------------------------
 
@@ -140,15 +136,20 @@ class Driver:
                 return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
             if self.conductor.state.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
-            if unresolved and not host_is_gone:
-                self._require_same_host()
+            there, here = self.conductor.state.trial.host, gethostname()
+            if unresolved and not host_is_gone and self.backend.room and there not in ("", here):
+                # This host cannot see the processes of the other, and would run them a second time.
+                raise TrialError(
+                    f"{self.folder.tag}: its runs were started on {there}, and this is {here}; "
+                    f"resume it there, or with --host-is-gone if {there} is down for good"
+                )
             self._restore_scripts()
             await self.backend.open()
             try:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._staging.sweep(self.ledger.judged)
+                self._staging.drop_decks(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
@@ -185,16 +186,6 @@ class Driver:
                 f"{self.folder.tag} is a rehearsal; `seatrial accept` runs its plan for real"
             )
 
-    def _require_same_host(self) -> None:
-        """Raise TrialError where another host drove the trial and its jobs are processes: this host
-        cannot see them, and would run them a second time."""
-        there, here = self.conductor.state.trial.host, gethostname()
-        if self.backend.room and there not in ("", here):
-            raise TrialError(
-                f"{self.folder.tag}: its runs were started on {there}, and this is {here}; resume "
-                f"it there, or with --host-is-gone if {there} is down for good"
-            )
-
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
@@ -214,30 +205,24 @@ class Driver:
             self.conductor.state.changed = False
             self.ledger.watch_clock()
             now = self.ledger.journal.now()
-            commands = self.conductor.decide(now)
-            last = commands[-1] if commands else None
-            if isinstance(last, Finish):
-                return self._finish(last)
-            for command in commands:
-                _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
-            for step in carry_out(commands, self._jobs):
+            decision = self.conductor.decide(now)
+            if decision.finish is not None:
+                return self._finish(decision.finish)
+            for name, each in decision.acts():
+                _log.log(WARNING if name == "alerts" else INFO, "%s: %s", name, each)
+            for step in carry_out(decision, self._jobs):
                 await step
             self._flush()
             if not self.conductor.state.changed:  # else there may be more to decide
-                timer = self._timer(last.time if isinstance(last, Wake) else None, now)
+                wait = LONGEST_WAIT_SECONDS
+                if decision.wake is not None:
+                    wait = min(wait, (decision.wake - now) / SECOND_NS)
+                _log.debug("waiting for %.1f s at most", wait)
+                timer = asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
                 self._receive(await inbox.get())
                 timer.cancel()
             while not inbox.empty():
                 self._receive(inbox.get_nowait())
-
-    def _timer(self, wake: int | None, now: int) -> asyncio.TimerHandle:
-        """Nudge the loop at a time (ns) at which there is something to decide, though nothing
-        happens."""
-        wait = LONGEST_WAIT_SECONDS
-        if wake is not None:
-            wait = min(wait, (wake - now) / SECOND_NS)
-        _log.debug("waiting for %.1f s at most", wait)
-        return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
     def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
@@ -289,7 +274,7 @@ class Driver:
     # ---- updates --------------------------------------------------------------------------
 
     def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
-        _log.log(_LEVELS.get(type(update), DEBUG), "told %s", update)
+        _log.log(WARNING if isinstance(update, Trouble) else DEBUG, "told %s", update)
         if isinstance(update, BaseException):
             raise update
         if isinstance(update, Event):

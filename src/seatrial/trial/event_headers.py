@@ -21,7 +21,6 @@ class RunEventHeader(TypedDict):
 
 
 def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
-    """Return the header of the events of a run."""
     return {
         "trial": record.tag,
         "machine": record.machine.machine,
@@ -33,13 +32,9 @@ def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
 
 
 def header_of(record: Record, event: Event) -> dict[str, str]:
-    """Return the header of an event that is of no run. ``app`` is "" where the event is of no test,
-    as an alert about a gauge."""
+    """Return the header of an event of no run. ``app`` is "" if it is of no test either."""
     header = {"trial": record.tag, "machine": record.machine.machine}
-    if isinstance(event, BuildEvent | TestStopped | TestAdmitted):
-        test = record.tests.get(event.test)
-    elif isinstance(event, AlertRaised):
-        test = record.tests.get(event.subject)
-    else:
+    if not isinstance(event, BuildEvent | TestStopped | TestAdmitted | AlertRaised):
         return header
-    return {**header, "app": test.app if test else ""}
+    name = event.subject if isinstance(event, AlertRaised) else event.test
+    return {**header, "app": record.tests[name].app if name in record.tests else ""}

@@ -15,9 +15,10 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -30,42 +31,38 @@ from seatrial.files import read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
+
+T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
 
+
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
-class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line."""
 
     suites: list[str]
-    keyword: str = ""
-    tags: list[str] = []
-    toolchains: list[str] = []
-    settings: dict[str, str] = {}
-    repeat: int = 0
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
-    """The record of a trial (``trial.json``), written once when the trial is created.
-
-    ``created`` is in ns since the epoch. ``references`` is the file of the machine's references,
-    ``expected`` has its contents at that time (version 0.1 wrote its text), so that a trial judges
-    all its runs by the same references. ``inputs`` are the hashes of the input files of the tests
-    by their paths, "" for files that are too large. A trial of a plan has the plan's name and file,
-    the component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a
-    simulated machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its
-    plan, in words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of
-    ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote neither).
-    """
+    """The record of a trial (``trial.json``), written once when the trial is created. ``created``
+    is in ns since the epoch. ``references`` is the file of the machine's references, ``expected``
+    has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
+    by the same references. ``inputs`` are the hashes of the input files of the tests by their
+    paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
+    component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
+    machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
+    words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of ``cases.jsonl``: a
+    file that was cut is noticed (version 0.1 wrote neither)."""
 
     tag: str
     created: int
@@ -103,37 +100,27 @@ def references_of(record: Record) -> References:
     return record._decoded
 
 
+class _CasesWritten(Struct):
+    """The members of a record that say how ``cases.jsonl`` was written."""
+
+    cases_bytes: int = -1
+    cases_sha256: str = ""
+
+
 class TrialFolder:
-    """The paths in the folder of one trial, and its files that are written once."""
+    """The paths in the folder of one trial, and its files that are written once. ``environments``:
+    the distinct environments of runs, by their hashes. ``cancel_request``: the file that asks the
+    driver of the trial, on any host, to cancel."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-
-    @property
-    def tag(self) -> str:
-        return self.path.name
-
-    @property
-    def journal(self) -> Path:
-        return self.path / "journal.jsonl"
-
-    @property
-    def builds(self) -> Path:
-        return self.path / "builds"
-
-    @property
-    def submissions(self) -> Path:
-        return self.path / "submissions"
-
-    @property
-    def environments(self) -> Path:
-        """The distinct environments of runs, by their hashes."""
-        return self.path / "environments"
-
-    @property
-    def cancel_request(self) -> Path:
-        """The file that asks the driver of the trial, on any host, to cancel."""
-        return self.path / "cancel"
+        self.tag = self.path.name
+        self.journal = self.path / "journal.jsonl"
+        self.builds = self.path / "builds"
+        self.submissions = self.path / "submissions"
+        self.environments = self.path / "environments"
+        self.requests = self.path / "requests"
+        self.cancel_request = self.path / "cancel"
 
     def log(self, of: str) -> Path:
         """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
@@ -158,35 +145,39 @@ class TrialFolder:
 
     def record(self) -> Record:
         """Read the record. Raises TrialError."""
-        path = self.path / "trial.json"
-        try:
-            return decoder(Record).decode(read_regular(path, MAX_RECORD_BYTES))
-        except OSError as error:
-            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except DAMAGED as error:
-            raise TrialError(f"{path}: is not a trial's record: {error}") from error
+        return self.record_as(Record)
+
+    def record_as(self, kind: type[T]) -> T:
+        """Read the record as a type that has some of its members. Raises TrialError."""
+        decode = decoder(kind).decode
+        return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
 
     def cases(self) -> list[Case]:
         """Read the cases. Raises TrialError where they are not as they were written."""
-        path = self.path / "cases.jsonl"
-        record = self.record()
+        return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
+
+    def _whole_cases(self, data: bytes) -> list[Case]:
+        record = self.record_as(_CasesWritten)
+        if record.cases_bytes not in (-1, len(data)):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it has {len(data)} bytes and was written with "
+                f"{record.cases_bytes}; restore it, or start a new trial"
+            )
+        if record.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it was changed after it was written (its checksum is "
+                "not that in trial.json); restore it, or start a new trial"
+            )
+        return decoder(Case).decode_lines(data)
+
+    def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
+        path = self.path / name
         try:
-            data = read_regular(path, MAX_CASES_BYTES)
-            if record.cases_bytes >= 0 and len(data) != record.cases_bytes:
-                raise TrialError(
-                    f"{path}: it has {len(data)} bytes and was written with {record.cases_bytes}; "
-                    "restore it, or start a new trial"
-                )
-            if record.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
-                raise TrialError(
-                    f"{path}: it was changed after it was written (its checksum is not that in "
-                    "trial.json); restore it, or start a new trial"
-                )
-            return decoder(Case).decode_lines(data)
+            return decode(read_regular(path, limit))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except DAMAGED as error:
-            raise TrialError(f"{path}: is damaged: {error}") from error
+            raise TrialError(f"{path}: {fault}: {error}") from error
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
@@ -195,7 +186,13 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
-    _require_utf8(folder.path)
+    try:
+        str(folder.path).encode()  # the journal stores paths as JSON
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{str(folder.path)!r}: the path is not UTF-8 and cannot be recorded; "
+            "name another place with --trials"
+        ) from error
     first = not trials.exists()
     making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
     try:
@@ -233,17 +230,6 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     return folder
 
 
-def _require_utf8(path: Path) -> None:
-    """Raise UsageError for a path that is not UTF-8: the journal stores paths as JSON."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{str(path)!r}: the path is not UTF-8 and cannot be recorded; "
-            "name another place with --trials"
-        ) from error
-
-
 def find(trials: Path, tag: str) -> TrialFolder:
     """Return the trial with a tag, a unique beginning of a tag, or a path. Raises UsageError."""
     if "/" in tag and (Path(tag) / "trial.json").exists():
@@ -253,7 +239,8 @@ def find(trials: Path, tag: str) -> TrialFolder:
     if len(matches) == 1:
         return TrialFolder(trials / matches[0])
     if not matches:
-        latest = f"; the latest is {_latest(trials, known)}" if known else ""
+        latest = max(known, key=lambda name: _created(trials / name), default="")
+        latest = latest and f"; the latest is {latest}"
         raise UsageError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
     raise UsageError(
         f"{trials}: {tag!r} is the beginning of {', '.join(matches[:5])}; give more letters"
@@ -264,18 +251,12 @@ class _Created(Struct):
     created: int = 0
 
 
-def _latest(trials: Path, known: Iterable[str]) -> str:
-    """Return the tag of the latest trial. A trial without a readable record counts as the
-    oldest."""
-
-    def created(tag: str) -> int:
-        try:
-            text = (trials / tag / "trial.json").read_bytes()
-            return decoder(_Created).decode(text).created
-        except (OSError, *DAMAGED):
-            return 0
-
-    return max(known, key=created)
+def _created(path: Path) -> int:
+    """Return when a trial was created (ns); 0 for one without a readable record."""
+    try:
+        return TrialFolder(path).record_as(_Created).created
+    except TrialError:
+        return 0
 
 
 def tags(trials: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 
 from seatrial.journal.events import GaugeRead
@@ -41,11 +42,8 @@ def reading_of(result: CommandResult) -> tuple[float | None, str]:
     if result.failure:
         return None, result.failure
     first = result.output.strip().partition("\n")[0].strip()
-    try:
-        value = float(first)
-    except ValueError:
-        value = math.nan
-    if math.isfinite(value):
-        return value, ""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(first)):
+            return value, ""
     quoted = first[:LONGEST_QUOTE] + ("..." if len(first) > LONGEST_QUOTE else "")
     return None, f"it printed {quoted!r}, which is no number" if first else "it printed nothing"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -42,21 +43,17 @@ class Quiet(NamedTuple):
     reported: bool = False
 
 
+@dataclass
 class HangDetector:
-    """Looks at the output of started runs, and reports those that are quiet for too long."""
+    """Looks at the output of started runs, and reports those that are quiet for too long. ``_path``
+    returns the directory of a run, ``_place`` its metadata target, "" for none."""
 
-    def __init__(
-        self,
-        conductor: Conductor,
-        path: Callable[[str], Path],
-        place: Callable[[str], str],
-        tasks: Tasks,
-    ) -> None:
-        """``path`` returns the directory of a run, ``place`` its metadata target, "" for none."""
-        self._conductor = conductor
-        self._path = path
-        self._place = place
-        self._tasks = tasks
+    _conductor: Conductor
+    _path: Callable[[str], Path]
+    _place: Callable[[str], str]
+    _tasks: Tasks
+
+    def __post_init__(self) -> None:
         self._known: dict[str, Quiet] = {}
         self._looking: set[str] = set()  # places; one that hangs delays no other
 
@@ -69,8 +66,13 @@ class HangDetector:
     async def _watch(self, pause: float, now: Callable[[], int]) -> None:
         while True:
             places: dict[str, dict[str, Path]] = {}
-            for run_id in self._started():
-                places.setdefault(self._place(run_id), {})[run_id] = self._path(run_id)
+            state = self._conductor.state
+            for run_id, flight in state.in_flight.items():
+                if (
+                    flight.state is RunState.RUNNING
+                    and state.policy.entries[flight.entry].quiet_after
+                ):
+                    places.setdefault(self._place(run_id), {})[run_id] = self._path(run_id)
             for place, paths in places.items():
                 if place not in self._looking:
                     self._looking.add(place)
@@ -81,12 +83,6 @@ class HangDetector:
         outputs = await run_in_thread(lambda: _look(paths), "quiet")
         self._looking.discard(place)
         self._note(outputs, now())
-
-    def _started(self) -> Iterable[str]:
-        entries = self._conductor.state.policy.entries
-        for run_id, flight in self._conductor.state.in_flight.items():
-            if entries[flight.entry].quiet_after and flight.state is RunState.RUNNING:
-                yield run_id
 
     def _note(self, outputs: dict[str, OutputState], now: int) -> None:
         known, entries = self._known, self._conductor.state.policy.entries

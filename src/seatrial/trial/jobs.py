@@ -7,8 +7,10 @@ each act, and the outcome after it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -62,29 +64,23 @@ class Attempt(NamedTuple):
     stage: str = ""
 
 
+@dataclass
 class Jobs:
     """Carries out the commands of the conductor, and keeps the jobs of one trial."""
 
-    def __init__(
-        self,
-        folder: TrialFolder,
-        ledger: Ledger,
-        backend: Backend,
-        tasks: Tasks,
-        staging: Staging,
-        collector: RunCollector,
-        building: Building,
-    ) -> None:
-        self._folder = folder
-        self._record = ledger.record
-        self._ledger = ledger
-        self._conductor = ledger.conductor
-        self._backend = backend
-        self._tasks = tasks
-        self._staging = staging
-        self._collector = collector
-        self.start_build = building.start
-        self.note = ledger.note
+    _folder: TrialFolder
+    _ledger: Ledger
+    _backend: Backend
+    _tasks: Tasks
+    _staging: Staging
+    _collector: RunCollector
+    _building: Building
+
+    def __post_init__(self) -> None:
+        self._record = self._ledger.record
+        self._conductor = self._ledger.conductor
+        self.start_build = self._building.start
+        self.note = self._ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
@@ -108,8 +104,9 @@ class Jobs:
             number = self._ledger.runs[run.run_id]
             before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
             job = self._make_job(before, run.life.path)
-            if run.ended is not None:
-                self._collect(_end_of(run.ended))
+            if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
+                code = RECALLED.number if end.recalled else end.code or None
+                self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
@@ -194,17 +191,13 @@ class Jobs:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
     def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
-        """Record that jobs will be submitted, and have that on disk. Returns the submissions of
-        each group of jobs."""
+        """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                attempt = self._attempts[job.run_id]
+                _, target, stage = self._attempts[job.run_id]
                 announced = RunSubmitted(
-                    run_id=job.run_id,
-                    submission=submission.name,
-                    target=attempt.target,
-                    stage=attempt.stage,
+                    run_id=job.run_id, submission=submission.name, target=target, stage=stage
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -234,10 +227,8 @@ class Jobs:
                 await self._backend.submit(ready_submission)
 
     async def _make_in_background(self, room: Room) -> None:
-        try:
+        with _making(room.path):
             await self._staging.make_in_background(room)
-        except OSError as error:
-            raise _cannot_be_made(error, room.path) from error
 
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
@@ -249,10 +240,8 @@ class Jobs:
         return Room(case, job.path, self._staging.place(case.test, target), script)
 
     def _make(self, room: Room) -> None:
-        try:
+        with _making(room.path):
             self._staging.make(room)
-        except OSError as error:
-            raise _cannot_be_made(error, room.path) from error
 
     # ---- updates --------------------------------------------------------------------------
 
@@ -287,7 +276,9 @@ class Jobs:
         self._again.append(attempt.job)
 
     def _on_ended(self, ended: Ended) -> None:
-        recalled = self._was_recalled(ended)
+        flight = self._conductor.state.in_flight.get(ended.run_id)
+        waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
+        recalled = waited and ended.code == CANCELLED.number and ended.run_id in self._recalled
         if recalled:
             ended = replace(ended, code=RECALLED.number)
         noted = JobEnded(
@@ -301,13 +292,6 @@ class Jobs:
         )
         self._ledger.note(noted)
         self._collect(ended)
-
-    def _was_recalled(self, ended: Ended) -> bool:
-        """Return whether the job ended because it was recalled before it started."""
-        flight = self._conductor.state.in_flight.get(ended.run_id)
-        if flight is None or flight.state is RunState.RUNNING or ended.nodes:
-            return False
-        return ended.code == CANCELLED.number and ended.run_id in self._recalled
 
     def _collect(self, ended: Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
@@ -341,7 +325,7 @@ class Jobs:
 
     def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
         for event in collected.job_events:
-            self._ledger.note_of_job(run_id, event)
+            self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(CheckStarted(run_id=run_id))
         for figure in collected.figures:
             recorded = MetricRecorded(
@@ -362,21 +346,19 @@ class Jobs:
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_deck(test, attempt.job.path)
+        self._staging.drop_decks([(test, attempt.job.path)])
 
 
-def _cannot_be_made(error: OSError, path: Path) -> TrialError:
-    """Return the error of a run that cannot be created. Of an operation on two files it names the
-    second, which is the new one."""
-    where, reason = error.filename2 or error.filename or path, error.strerror or error
-    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
-        _, where, reason = error.args[0][0]
-    return TrialError(
-        f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
-    )
-
-
-def _end_of(event: JobEnded) -> Ended:
-    """Return the end of a job that an earlier driver recorded, and did not judge."""
-    code = RECALLED.number if event.recalled else event.code or None
-    return Ended(event.run_id, code, event.state, event.exit_code, event.nodes)
+@contextlib.contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Raise TrialError if a run cannot be created. Of two files it names the second: the new
+    one."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename2 or error.filename or path, error.strerror or error
+        if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+            _, where, reason = error.args[0][0]
+        raise TrialError(
+            f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
+        ) from error

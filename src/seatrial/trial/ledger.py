@@ -28,8 +28,6 @@ from seatrial.journal.events import (
     RunEvent,
     RunJudged,
     RunSubmitted,
-    ScriptEnded,
-    ScriptStarted,
     TrialResumed,
     TrialStarted,
 )
@@ -81,8 +79,7 @@ class Ledger:
         return self.conductor.state.cases[self.runs[run_id]]
 
     def replay(self) -> list[Unresolved]:
-        """Apply the events of the journal. Returns the runs that were submitted and have no
-        verdict."""
+        """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
         lives: dict[str, RunLife] = {}
         ends: dict[str, JobEnded] = {}
@@ -97,8 +94,10 @@ class Ledger:
                 elif isinstance(event, JobEnded):
                     ends[event.run_id] = event
                 elif isinstance(event, RunJudged):
-                    self._forget(event, lives.pop(event.run_id))
+                    del lives[event.run_id]
                     ends.pop(event.run_id, None)
+                    if self.runs.pop(event.run_id, None) is not None and life.path:
+                        self.judged.append((event.test, Path(life.path)))
             elif isinstance(event, TrialStarted | TrialResumed):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, AlertRaised):
@@ -109,10 +108,6 @@ class Ledger:
             for run_id, life in lives.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]
-
-    def _forget(self, event: RunJudged, life: RunLife) -> None:
-        if self.runs.pop(event.run_id, None) is not None and life.path:
-            self.judged.append((event.test, Path(life.path)))
 
     def _number(self, event: RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)
@@ -150,7 +145,6 @@ class Ledger:
         self.note(RunCreated(run_id=run_id, path=path))
 
     def verdict(self, run_id: str, code: Code, reason: str) -> None:
-        """Record the verdict of a run."""
         reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
         self.note(
             RunJudged(
@@ -162,10 +156,6 @@ class Ledger:
             )
         )
         del self.runs[run_id]
-
-    def note_of_job(self, run_id: str, event: ScriptStarted | ScriptEnded) -> None:
-        """Record an event that a job wrote of itself."""
-        self.note(replace(event, run_id=run_id))
 
     def note(self, event: Event) -> None:
         """Record an event: append it to the journal, apply it, report it. Its time is the present

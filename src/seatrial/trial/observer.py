@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
 
 
-class Observer(Protocol):
+class Observer:
     """Receives progress when a drive begins, and then every event as it is recorded, with its case
-    where it has one."""
-
-    def on_open(self, finished: int, wanted: int) -> None: ...
-
-    def on_event(self, event: Event, case: Case | None) -> None: ...
-
-
-class Silent:
-    """Reports to nobody."""
+    where it has one. This one does nothing with them."""
 
     def on_open(self, finished: int, wanted: int) -> None:
         pass

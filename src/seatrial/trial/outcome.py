@@ -17,7 +17,7 @@ class DriveOutcome(NamedTuple):
 
     verdicts: Counter[str]
     complete: bool
-    why: str
+    reason: str
     left: int = 0
 
     @property

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from seatrial.decoding import decoder
 from seatrial.errors import TrialError
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
@@ -43,16 +43,17 @@ class PlanTrial(NamedTuple):
 
 
 def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> PlanTrial | None:
-    """Return the latest trial of a component in a phase. ``name`` replaces the plan's in the
-    tag."""
+    """Return a component's latest trial in a phase. ``name`` replaces the plan's in its tag."""
     newest = None
     for tag in _tags(part.tag, plan, name):
         folder = TrialFolder(trials / tag)
         if not folder.path.exists():
             return newest
         record = folder.record()
-        if _is_of(record, plan, part):
-            newest = PlanTrial(folder, record, _state(folder, record))
+        component = record.component.component if record.component else ""
+        about = (record.plan, component, record.phase, record.rehearsed)
+        if about == (plan, part.component.component, part.phase, False):  # else its tag was taken
+            newest = PlanTrial(folder, record, state_of(folder, record))
     return newest
 
 
@@ -79,7 +80,7 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
             continue
         other = newest.get((component, record.phase))
         if other is None or other.record.created <= record.created:
-            newest[component, record.phase] = PlanTrial(folder, record, _state(folder, record))
+            newest[component, record.phase] = PlanTrial(folder, record, state_of(folder, record))
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
@@ -101,16 +102,11 @@ def begin(
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
-def state_of(folder: TrialFolder) -> State:
+def state_of(folder: TrialFolder, record: Record | None = None) -> State:
     """Return the state of a trial, by its journal. Raises JournalError and TrialError."""
-    return _state(folder, folder.record())
-
-
-def _state(folder: TrialFolder, record: Record) -> State:
-    life = life_of(folder, record.policy.duration)
-    if life.state is TrialState.ABANDONED:
-        return "abandoned"
-    return "complete" if life.complete else "open"
+    life = life_of(folder, (record or folder.record()).policy.duration)
+    abandoned = life.state is TrialState.ABANDONED
+    return "abandoned" if abandoned else "complete" if life.complete else "open"
 
 
 def duration_of(trial: PlanTrial) -> float:
@@ -144,7 +140,7 @@ def changes(
     changed = [
         f"{what}{_where(before, now) if what in _NAMED else ''}"
         for what, before, now in pairs
-        if before != _as_kept(before, now)
+        if _as_kept(before) != _as_kept(now)
     ]
     cases, present = trial.folder.cases(), part.cases
     if not builds:
@@ -165,8 +161,7 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
         ("the waivers", before.waivers, now.waivers),
         ("the evidence", before.evidence, now.evidence),
     ]
-    # as trial.json gives them back: numbers may come as others of the same value
-    return [what for what, was, become in pairs if _plain(was) != _plain(become)]
+    return [what for what, was, become in pairs if _as_kept(was) != _as_kept(become)]
 
 
 def _where(before: Any, now: Any) -> str:
@@ -185,22 +180,9 @@ def _where(before: Any, now: Any) -> str:
     return f" ({listed(keys, _MAX_NAMED)})"
 
 
-def _plain(value: Any) -> Any:
+def _as_kept(value: Any) -> Any:
+    """Return a value as ``trial.json`` has it: numbers may come back as others of equal value."""
     return msgspec.json.decode(msgspec.json.encode(value))
-
-
-def _as_kept(before: Any, now: Any) -> Any:
-    """Return a value as it comes back from ``trial.json``."""
-    if isinstance(now, dict):
-        return {key: _as_kept(before, value) for key, value in now.items()}
-    return now if now is None else decoder(type(now)).decode(msgspec.json.encode(now))
-
-
-def _is_of(record: Record, plan: str, part: PreparedComponent) -> bool:
-    """Return whether a trial is of a component; another one may have taken its tag."""
-    component = record.component.component if record.component else ""
-    about = (record.plan, component, record.phase, record.rehearsed)
-    return about == (plan, part.component.component, part.phase, False)
 
 
 def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:
@@ -211,7 +193,4 @@ def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -
 def _tags(tag: str, plan: str, name: str) -> Iterator[str]:
     stem = f"{name}{tag.removeprefix(plan)}" if name else tag
     yield stem
-    number = 2
-    while True:
-        yield f"{stem}-{number}"
-        number += 1
+    yield from (f"{stem}-{number}" for number in count(2))

@@ -18,7 +18,7 @@ from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expand import CaseSelection, expand
+from seatrial.suite.expand import expand
 from seatrial.suite.inputs import digests
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
@@ -43,11 +43,9 @@ class Prepared(NamedTuple):
     expected: list[Reference]
 
     def only(self, case_ids: Container[str]) -> Prepared:
-        """Return a copy with these cases only."""
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     def record(self, tag: str) -> Record:
-        """Return the record for ``trial.json``."""
         used = {case.test for case in self.cases}
         tests = {name: test for name, test in self.tests.items() if name in used}
         return Record(
@@ -73,21 +71,18 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
     check_judging(suite, faults)
-    selection = CaseSelection(
-        keyword=asked.keyword,
-        tags=asked.tags,
-        toolchains=asked.toolchains,
-        settings=asked.settings,
-        repeat=asked.repeat,
-    )
     keys = BuildKeys() if with_builds else None
-    cases, skipped = expand(suite, site.machine, selection, faults, keys)
+    cases, skipped = expand(suite, site.machine, asked, faults, keys)
     faults.raise_any()
     return Prepared(asked, site, suite.tests, cases, skipped, expected)
 
 
 def require_cases(prepared: Prepared) -> None:
-    """Raise UsageError where there is no case, with the reasons."""
+    """Raise UsageError for a tag that no test has, or if there is no case, with the reasons."""
+    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
+    for tag in prepared.asked.tags:
+        if tag not in known:
+            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
     if prepared.cases:
         return
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]

@@ -1,7 +1,7 @@
 """Requests of people to a running trial: files in its folder, which its driver reads.
 
     ask(folder, Request(request="extend", value=7200))
-    for path, request in waiting(folder): ...             # in the order of asking
+    for file, request in waiting(folder): ...             # in the order of asking
     drop(folder, [event.request])                         # when its answer is in the journal
 
 The event that answers a request names its file (``request``), so that it is answered once.
@@ -16,7 +16,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Container, Iterable
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -52,14 +51,14 @@ async def watch(
     folder: TrialFolder, tests: Container[str], tasks: Tasks, on_cancel: Callable[[], None]
 ) -> None:
     """Pass on requests, from any host that sees the folder, until the task is cancelled."""
-    passed_on: set[Path] = set()
+    passed_on: set[str] = set()
     while True:
         if take_cancel(folder):
             on_cancel()
-        for path, request in waiting(folder):
-            if path not in passed_on:
-                passed_on.add(path)
-                tasks.put(answer_to(request, tests, path))
+        for file, request in waiting(folder):
+            if file not in passed_on:
+                passed_on.add(file)
+                tasks.put(answer_to(request, tests, file))
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -70,33 +69,32 @@ def left(
     dropped, as that drive is over. ``answered`` are the files of requests in the journal."""
     take_cancel(folder)
     answers = []
-    for path, request in waiting(folder):
-        if request.request == "pause" or _mark(path) in answered:
-            drop(folder, [_mark(path)])
+    for file, request in waiting(folder):
+        if request.request == "pause" or file in answered:
+            drop(folder, [file])
         else:
-            answers.append(answer_to(request, tests, path))
+            answers.append(answer_to(request, tests, file))
     return answers
 
 
 def ask(folder: TrialFolder, request: Request) -> None:
     """Write a request for the driver of the trial. Its file appears when it is complete."""
-    requests = _requests(folder)
-    requests.mkdir(exist_ok=True)
+    folder.requests.mkdir(exist_ok=True)
     name = f"{time.time_ns():020d}-{os.getpid()}"
-    part = requests / f".{name}"
+    part = folder.requests / f".{name}"
     part.write_bytes(msgspec.json.encode(request))
-    part.rename(requests / f"{name}.json")
+    part.rename(folder.requests / f"{name}.json")
 
 
-def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
-    """Return the files of requests and the requests, oldest first. A file that is no request, such
-    as a FIFO, is removed. Where the file server does not answer, return those read so far."""
+def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
+    """Return the requests and their files, oldest first. A file that is no request, such as a FIFO,
+    is removed. Where the file server does not answer, return those read so far."""
     requests = []
     with contextlib.suppress(OSError):
-        for path in sorted(_requests(folder).glob("[!.]*.json")):
+        for path in sorted(folder.requests.glob("[!.]*.json")):
             try:
                 data = read_regular(path, MAX_REQUEST_BYTES, follow=False)
-                requests.append((path, decoder(Request).decode(data)))
+                requests.append((f"{path.parent.name}/{path.name}", decoder(Request).decode(data)))
             except DAMAGED:
                 path.unlink()
             except OSError as error:
@@ -108,47 +106,29 @@ def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
 
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
     """Remove the files of answered requests. One that cannot be removed is not answered again."""
-    for path in answered:
+    for file in answered:
         with contextlib.suppress(OSError):
-            (folder.path / path).unlink()
+            (folder.path / file).unlink()
 
 
-def answer_to(request: Request, tests: Container[str], path: Path | None = None) -> RequestedEvent:
+def answer_to(request: Request, tests: Container[str], file: str = "") -> RequestedEvent:
     """Return the event that answers a request (in a file); ``tests`` are the trial's."""
-    mark = _mark(path) if path else ""
     if request.request == "extend":
-        return TrialExtended(seconds=request.value, request=mark)
+        return TrialExtended(seconds=request.value, request=file)
     if request.request == "abandon":
-        return TrialAbandoned(reason=request.text or "given up", request=mark)
+        return TrialAbandoned(reason=request.text, request=file)
     if request.request == "pause":
-        reason = request.text or "paused by `seatrial accept`"
-        return TrialPaused(reason=reason, request=mark)
+        return TrialPaused(reason=request.text or "paused by `seatrial accept`", request=file)
     if request.text in tests:
-        return TestAdmitted(test=request.text, request=mark)
-    return NodeAdmitted(nodes=request.text, request=mark)
-
-
-def _mark(path: Path) -> str:
-    """Return the name of a request's file, as the answer has it."""
-    return f"{path.parent.name}/{path.name}"
+        return TestAdmitted(test=request.text, request=file)
+    return NodeAdmitted(nodes=request.text, request=file)
 
 
 def take_cancel(folder: TrialFolder) -> bool:
     """Return whether `seatrial cancel` has asked, once for each time."""
-    if not _exists(folder.cancel_request):
-        return False
-    with contextlib.suppress(OSError):
-        folder.cancel_request.unlink()
-    return True
-
-
-def _requests(folder: TrialFolder) -> Path:
-    return folder.path / "requests"
-
-
-def _exists(path: Path) -> bool:
-    """Return whether a file exists; False where the file server does not answer."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):  # where the file server does not answer
+        if folder.cancel_request.exists():
+            with contextlib.suppress(OSError):
+                folder.cancel_request.unlink()
+            return True
+    return False

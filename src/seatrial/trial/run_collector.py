@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from seatrial.runs.script import (
     NOT_WRITABLE,
     judged_files,
 )
-from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.model import Case, Metric
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
@@ -100,7 +100,7 @@ class RunCollector:
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
         if not run.file_system and self._is_quick(run, seen):
-            with suppress(SearchTookLong):
+            with contextlib.suppress(SearchTookLong):
                 return self._collected(run, seen)
         return await self._in_thread(run, lambda: self._collected(run, seen))
 
@@ -132,7 +132,13 @@ class RunCollector:
         test = self.record.tests[run.case.test]
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
-        return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
+        by_patterns = all(
+            isinstance(metric, Metric) and metric.in_file == "stdout"
+            for metric in test.metrics.values()
+        ) and all(check.identical is None and check.in_file == "stdout" for check in test.verify)
+        with contextlib.suppress(OSError):  # there is no stdout
+            return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
+        return True
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
         figures, code, reason = self._verdict(run, own)
@@ -158,21 +164,8 @@ class RunCollector:
         if ended.code is not None:
             code = code_of(ended.code)
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
-        told = ended.exit_code == NOT_WRITABLE
-        if not own.claimed and not told and run.path.is_dir():
-            return (), LOST, "its job ended, and nothing that its job script wrote is there"
-        if own.end is None and ended.exit_code == CLAIMED:
-            return (), LOST, "it was started twice, and the first left no end"
-        if own.end is None and ended.exit_code is None:
-            return (), LOST, "the job ended without a word and left no exit code"
-        if own.end is None and ended.exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
-            return (), LOST, "its directory could not be written: see its space, quota, permissions"
         if own.end is None:
-            reason = (
-                "the job script ended before the test's own did, "
-                f"with exit code {ended.exit_code}: see stderr"
-            )
-            return (), FAILED, reason
+            return (), *_without_end(run.path, own, ended.exit_code)
         if cut := self._cut_file(run, own.end):
             return (), LOST, f"{cut}; it is not judged"
         test = self.record.tests[run.case.test]
@@ -187,15 +180,18 @@ class RunCollector:
         self._captured.clear()
 
 
-def _reads_stdout_alone(test: Test) -> bool:
-    """Return whether the checks and metrics of a test search stdout by patterns, and read nothing
-    else (exit codes and sizes aside)."""
-    return all(
-        check.identical is None and check.in_file == "stdout" for check in test.verify
-    ) and all(
-        isinstance(metric, Metric) and metric.in_file == "stdout"
-        for metric in test.metrics.values()
-    )
+def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Code, str]:
+    """Return the verdict on a run whose script left no end."""
+    if exit_code is None:
+        return LOST, "the job ended without a word and left no exit code"
+    if exit_code == CLAIMED:
+        return LOST, "it was started twice, and the first left no end"
+    if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
+        return LOST, "its directory could not be written: see its space, quota, permissions"
+    if not own.claimed and path.is_dir():
+        return LOST, "its job ended, and nothing that its job script wrote is there"
+    reason = "the job script ended before the test's own did, "
+    return FAILED, reason + f"with exit code {exit_code}: see stderr"
 
 
 def _host_error(path: Path) -> str:
@@ -208,10 +204,3 @@ def _host_error(path: Path) -> str:
     except OSError:
         return ""
     return found[0].decode() if found else ""
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0

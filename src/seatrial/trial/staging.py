@@ -54,22 +54,24 @@ class Staging:
         self._placement = Placement(record.machine.file_systems, record.tag, own)
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
-        self._decks = {name: _deck_of(record, name) for name in record.tests}
+        self._decks: dict[str, Deck] = {}
+        for name in record.tests:
+            part = part_of(record.component, name) if record.component is not None else None
+            if part is not None and part.deck is not None:
+                self._decks[name] = part.deck
         self._threads: dict[Path, asyncio.Semaphore] = {}  # by place, as one may hang
         self._set_aside = False
         self._alerted: dict[str, float] = {}
         self._dropping: set[asyncio.Task[None]] = set()
 
     def file_system(self, test: str) -> str:
-        """Return the file system that runs of a test are placed on; "" for the trial's own
-        folder."""
+        """Return the file system of a test's runs; "" for the trial's own folder."""
         return self._file_systems.get(test, "")
 
     def place(self, test: str, target: str) -> PlacementTarget:
         return self._placement.place(self._file_systems.get(test, ""), target)
 
     def path(self, test: str, run_id: str, target: str) -> Path:
-        """Return the directory of a run."""
         if not self._file_systems.get(test):
             return self._folder.run(test, run_id)
         return self.place(test, target).root / test / run_id
@@ -121,8 +123,7 @@ class Staging:
         return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
 
     async def _ready(self, room: Room) -> None:
-        """Make what all runs at a place share: the directory of the test, and the copy of its
-        deck."""
+        """Make what runs at a place share: the directory of the test, the copy of its deck."""
         place, test = room.place, room.case.test
         if place.file_system:
             with self._alert_if_slow(place, self._placement.timeout(place) + SILENT_SECONDS):
@@ -135,7 +136,9 @@ class Staging:
     def _alert_if_slow(self, place: PlacementTarget, longest: float) -> Iterator[None]:
         """Alert people if the block takes longer than ``longest`` seconds."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(longest, self._alert_silent, place, longest)
+        text = "runs wait for their directories; it has not answered for "
+        text = f"{place.name}: {text}{show_seconds(longest)}"
+        timer = loop.call_later(longest, self._alert, place, text)
         try:
             yield
         finally:
@@ -146,10 +149,6 @@ class Staging:
         if failure:
             text = f"placing on {place.name} failed, a plain directory is used: {failure}"
             self._alert(place, text)
-
-    def _alert_silent(self, place: PlacementTarget, longest: float) -> None:
-        text = f"{place.name}: runs wait for their directories; it has not answered for "
-        self._alert(place, text + show_seconds(longest))
 
     def _alert(self, place: PlacementTarget, text: str) -> None:
         """Raise an alert about a place, unless one was raised within the last hour."""
@@ -168,20 +167,13 @@ class Staging:
         if deck is None:
             return []
         source = self._source(test.name, deck)
-        name = deck.name or source.name
-        if deck.how == "per_target":
-            return [Input(source=str(copy_of(place, source)), name=name, how="link")]
+        path = copy_of(place, source) if deck.how == "per_target" else source
         how: Literal["link", "copy"] = "copy" if deck.how == "per_run" else "link"
-        return [Input(source=str(source), name=name, how=how)]
+        return [Input(source=str(path), name=deck.name or source.name, how=how)]
 
-    def drop_deck(self, test: str, path: Path) -> None:
-        """Remove, in the background, the own copy of a deck of a run that is over, as its space no
-        longer counts. A copy that cannot be removed stays."""
-        self.sweep([(test, path)])
-
-    def sweep(self, judged: Iterable[tuple[str, Path]]) -> None:
-        """Remove the copies of decks that an earlier driver left. ``judged`` are the latest runs
-        that it judged: test and directory."""
+    def drop_decks(self, judged: Iterable[tuple[str, Path]]) -> None:
+        """Remove, in the background, the own copies of decks of runs that are over (test,
+        directory), as their space no longer counts. A copy that cannot be removed stays."""
         left: dict[Path, list[Path]] = {}  # by the directory of their runs
         for test, path in judged:
             deck = self._decks.get(test)
@@ -189,37 +181,23 @@ class Staging:
                 copy = path / (deck.name or self._source(test, deck).name)
                 left.setdefault(path.parent, []).append(copy)
         for copies in left.values():
-            self._drop(copies)
+            task = self._tasks.spawn(self._drop(copies))
+            self._dropping.add(task)
+            task.add_done_callback(self._dropping.discard)
 
-    def _drop(self, copies: Sequence[Path]) -> None:
+    async def _drop(self, copies: Sequence[Path]) -> None:
         def remove() -> None:
             for copy in copies:
-                _remove(copy)
+                if copy.is_dir() and not copy.is_symlink():
+                    shutil.rmtree(copy, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        copy.unlink()
 
-        async def work() -> None:
-            async with self._free_thread(copies[0].parent):
-                await run_in_thread(remove, "deck")
-
-        task = self._tasks.spawn(work())
-        self._dropping.add(task)
-        task.add_done_callback(self._dropping.discard)
+        async with self._free_thread(copies[0].parent):
+            await run_in_thread(remove, "deck")
 
     async def end(self) -> None:
         """Wait up to 30 s for copies of decks that are being removed."""
         if self._dropping:
             await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)
-
-
-def _deck_of(record: Record, test: str) -> Deck | None:
-    part = part_of(record.component, test) if record.component is not None else None
-    return part.deck if part is not None else None
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    try:
-        path.unlink()
-    except OSError:
-        return

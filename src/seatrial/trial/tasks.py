@@ -26,7 +26,6 @@ class Tasks:
         self.inbox.put_nowait(update)
 
     def alert(self, kind: str, subject: str, text: str) -> None:
-        """Raise an alert."""
         self.put(AlertRaised(kind=kind, subject=subject, text=text))
 
     def fail(self, error: BaseException) -> None:
@@ -34,7 +33,6 @@ class Tasks:
         self.inbox.put_nowait(error)
 
     def nudge(self) -> None:
-        """Make the loop ask the conductor again."""
         self.inbox.put_nowait(Nudge())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -26,15 +26,13 @@ from seatrial.verify.reading import (
 )
 from seatrial.verify.search import SearchFailed, find_all
 
-KINDS = ("exit_code", "contains", "absent", "matches", "file", "value", "identical")
-
 
 def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none."""
-    codes = [check for check in checks if check.exit_code is not None]
-    others = [check for check in checks if check.exit_code is None]
-    ordered = [*(codes or [Check(exit_code=0)]), *others]
+    ordered = sorted(checks, key=lambda check: check.exit_code is None)
+    if not ordered or ordered[0].exit_code is None:
+        ordered.insert(0, Check(exit_code=0))
     found = [find_fault(check, folder, exit_code) for check in ordered]
     return [finding for finding in found if finding is not None]
 
@@ -44,18 +42,18 @@ def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | N
     whatever the job wrote."""
     if check.exit_code is not None:
         return _exit_code(check, exit_code)
-    kinds = [kind for kind in _FUNCTIONS if getattr(check, kind) is not None]
+    kinds = _kinds_of(check)
     if len(kinds) != 1:
         return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0]}")
-    function = _FUNCTIONS[kinds[0]]
     try:
-        return function(check, folder)
+        fault = _FUNCTIONS[kinds[0]](check, getattr(check, kinds[0]), folder)
     except Unreadable as error:
         return unreadable(error, WRONG_ANSWER)
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
+    return Finding(WRONG_ANSWER, fault) if fault else None
 
 
 def unreadable(error: Unreadable, missing: Code) -> Finding:
@@ -64,9 +62,6 @@ def unreadable(error: Unreadable, missing: Code) -> Finding:
     if isinstance(error, Missing):
         return Finding(missing, str(error))
     return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
-
-
-# ---- the kinds ----------------------------------------------------------------------------
 
 
 def _exit_code(check: Check, exit_code: int | None) -> Finding | None:
@@ -78,65 +73,61 @@ def _exit_code(check: Check, exit_code: int | None) -> Finding | None:
     return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}")
 
 
-def _contains(check: Check, folder: Path) -> Finding | None:
-    if _text_of(check, folder).find(check.contains or "") >= 0:
-        return None
-    return _wrong(f"{check.in_file} does not contain {shown(check.contains or '')}")
+# ---- the other kinds: the fault of a run, "" if there is none --------------------------------
 
 
-def _absent(check: Check, folder: Path) -> Finding | None:
-    text = _text_of(check, folder)
-    at = text.find(check.absent or "")
-    if at < 0:
-        return None
-    line = text.count("\n", 0, at) + 1
-    return _wrong(f"{check.in_file} contains {shown(check.absent or '')} in line {line}")
+def _contains(check: Check, wanted: str, folder: Path) -> str:
+    found = wanted in _text_of(check, folder)
+    return "" if found else f"{check.in_file} does not contain {shown(wanted)}"
 
 
-def _matches(check: Check, folder: Path) -> Finding | None:
-    (found,) = find_all([check.matches or ""], _text_of(check, folder), most=1)
-    return None if found else _wrong(f"{check.in_file} does not match {shown(check.matches or '')}")
+def _absent(check: Check, unwanted: str, folder: Path) -> str:
+    before, found, _ = _text_of(check, folder).partition(unwanted)
+    line = before.count("\n") + 1
+    return f"{check.in_file} contains {shown(unwanted)} in line {line}" if found else ""
 
 
-def _file(check: Check, folder: Path) -> Finding | None:
+def _matches(check: Check, pattern: str, folder: Path) -> str:
+    (found,) = find_all([pattern], _text_of(check, folder), most=1)
+    return "" if found else f"{check.in_file} does not match {shown(pattern)}"
+
+
+def _file(check: Check, name: str, folder: Path) -> str:
     try:
-        size_of(folder, check.file or "")
+        size_of(folder, name)
     except Unreadable as error:
-        return _wrong(str(error))
-    return None
+        return str(error)
+    return ""
 
 
-def _value(check: Check, folder: Path) -> Finding | None:
-    """Return the finding of a ``value`` check. Every number that is found must pass, so that a
-    right one cannot hide a wrong one."""
+def _value(check: Check, pattern: str, folder: Path) -> str:
+    """Every number that is found must pass, so that a right one cannot hide a wrong one."""
     if check.equals is None:
         raise ValueError("value: needs equals:")
-    pattern = check.value or ""
     (found,) = find_all([pattern], _text_of(check, folder))
     if not found:
-        return _wrong(f"{check.in_file} has no value for {shown(pattern)}")
+        return f"{check.in_file} has no value for {shown(pattern)}"
     allowed = check.tolerance + check.relative * abs(check.equals)
     rounding = 1e-12 * abs(check.equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
     for text in found:
         try:
             value = number(text)
         except ValueError as error:
-            return _wrong(f"{check.in_file}: {error}, found by {shown(pattern)}")
+            return f"{check.in_file}: {error}, found by {shown(pattern)}"
         if not abs(value - check.equals) <= allowed + rounding:
             within = f" within {show_number(allowed)}" if allowed else ""
-            return _wrong(f"{check.in_file}: the value is {text}, not {check.equals:.12g}{within}")
-    return None
+            return f"{check.in_file}: the value is {text}, not {check.equals:.12g}{within}"
+    return ""
 
 
-def _identical(check: Check, folder: Path) -> Finding | None:
-    name = check.identical or ""
+def _identical(check: Check, name: str, folder: Path) -> str:
     is_sum, wanted = sha256(folder, name), (check.sha256 or "").lower()
     if is_sum == wanted:
-        return None
-    return _wrong(f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}...")
+        return ""
+    return f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}..."
 
 
-_FUNCTIONS: dict[str, Callable[[Check, Path], Finding | None]] = {
+_FUNCTIONS: dict[str, Callable[[Check, str, Path], str]] = {
     "contains": _contains,
     "absent": _absent,
     "matches": _matches,
@@ -144,10 +135,8 @@ _FUNCTIONS: dict[str, Callable[[Check, Path], Finding | None]] = {
     "value": _value,
     "identical": _identical,
 }
-
-
-def _wrong(text: str) -> Finding:
-    return Finding(WRONG_ANSWER, text)
+KINDS = ("exit_code", *_FUNCTIONS)
+_COMPANIONS = {"equals": "value", "tolerance": "value", "relative": "value", "sha256": "identical"}
 
 
 def _text_of(check: Check, folder: Path) -> str:
@@ -155,42 +144,34 @@ def _text_of(check: Check, folder: Path) -> str:
     return read_text(folder, check.in_file, limit)
 
 
+def _kinds_of(check: Check) -> list[str]:
+    return [kind for kind in KINDS if getattr(check, kind) is not None]
+
+
 # ---- what is wrong with a check as it is written ------------------------------------------
 
 
 def faults_of_check(check: Check) -> list[str]:
     """Return the faults of a check as a person wrote it, for the loader of suites."""
-    kinds = [kind for kind in KINDS if getattr(check, kind) is not None]
+    kinds = _kinds_of(check)
     if len(kinds) != 1:
         given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
         return [f"a check has exactly one of {', '.join(KINDS)}; {given}"]
-    kind = kinds[0]
-    faults = []
+    kind, faults = kinds[0], []
     if kind != "exit_code" and not getattr(check, kind):
         faults.append(f"{kind}: is empty")
-    for one, groups in (("matches", None), ("value", 1)):
-        if one == kind and (fault := fault_of_pattern(getattr(check, one), groups)):
-            faults.append(f"{one}: {fault}")
-    faults += _faults_of_companions(check, kind)
-    if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
-        faults.append(f"size_limit: {fault}")
-    return faults
-
-
-def _faults_of_companions(check: Check, kind: str) -> list[str]:
-    faults = []
-    companions = {"equals": "value", "tolerance": "value", "relative": "value"}
-    companions["sha256"] = "identical"
-    for name, owner in companions.items():
+    if kind in ("matches", "value"):
+        fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)
+        faults += [f"{kind}: {fault}"] if fault else []
+    for name, owner in _COMPANIONS.items():
         if getattr(check, name) not in (None, 0.0) and kind != owner:
             faults.append(f"{name}: belongs to {owner}:, which is not given")
     if kind == "value" and check.equals is None:
         faults.append("value: needs equals: the number that it must be")
-    for name in ("tolerance", "relative"):
-        if getattr(check, name) < 0:
-            faults.append(f"{name}: {getattr(check, name):g} is less than 0")
     if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or ""):
         faults.append("identical: needs sha256: 64 hexadecimal digits, as sha256sum prints them")
+    if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
+        faults.append(f"size_limit: {fault}")
     return faults
 
 

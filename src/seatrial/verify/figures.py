@@ -21,13 +21,11 @@ _LONGEST_NUMBER = 100
 
 
 class MetricValue(Struct, frozen=True, omit_defaults=True):
-    """A measured figure of merit; ``value`` is finite and in ``unit``.
-
-    If a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
-    ``high`` are the bounds in the same unit (None: unbounded), ``percent`` is the distance from the
-    reference's value, negative below. ``labels``, such as a message size, distinguish figures of
-    one name in the output of a known format.
-    """
+    """A measured figure of merit; ``value`` is finite and in ``unit``. If a reference applies:
+    ``reference`` is its value (None if it has only bounds), ``low`` and ``high`` are the bounds in
+    the same unit (None: unbounded), ``percent`` is the distance from the reference's value,
+    negative below. ``labels``, such as a message size, distinguish figures of one name in the
+    output of a known format."""
 
     name: str
     value: float

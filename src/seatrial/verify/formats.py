@@ -60,8 +60,7 @@ def formats() -> list[str]:
 
 
 def find_format(name: str) -> Format:
-    """Return the format of that name. Raises ValueError, with the nearest name, if there is
-    none."""
+    """Return the format of that name. Raises ValueError, with the nearest name, for others."""
     if name not in (known := formats()):
         remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")

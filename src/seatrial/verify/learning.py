@@ -49,9 +49,8 @@ def learn(
         )
     value = float(f"{middle:.6g}")
     tolerance = min(0.9999, math.ceil(tolerance * 1e4 - 1e-6) / 1e4)
-    if two_sided:
-        return value, -tolerance, tolerance
-    return (value, -tolerance, None) if better == "higher" else (value, None, tolerance)
+    lower = -tolerance if two_sided or better == "higher" else None
+    return value, lower, tolerance if two_sided or better == "lower" else None
 
 
 _MEAN_RANGE = {2: 1.128, 3: 1.693, 4: 2.059}

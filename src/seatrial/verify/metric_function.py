@@ -42,7 +42,7 @@ def fault_of_function(named: str, folder: Path) -> str:
 
 def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float, str, str]]:
     """Return the figures that ``file.py:function`` of the test in ``folder`` returns for a run:
-    name, value, unit, better. Raises CustomFailed if it fails or takes longer than a minute."""
+    name, value, unit, better. Raises MetricFunctionFailed if it fails or takes over a minute."""
     from seatrial.verify.isolated_process import Apart, run_apart
 
     if fault := fault_of_function(named, folder):
@@ -57,7 +57,7 @@ def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float
     # From / and with -P: neither a json.py that the job left in its directory (an empty entry in
     # PYTHONPATH means the working directory) nor a module beside this file may shadow another.
     try:
-        answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS, "/")
+        answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS)
         figures, fault = json.loads(answer)
     except Apart as error:
         raise MetricFunctionFailed(f"{named} {error}") from None

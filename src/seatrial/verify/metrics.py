@@ -5,7 +5,8 @@ figures, findings = measure(test, run_directory)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import isfinite
 from pathlib import Path
 from typing import cast
 
@@ -28,30 +29,21 @@ Measured = tuple[list[MetricValue], list[Finding]]
 def measure(test: Test, folder: Path) -> Measured:
     """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
     that is missing. Raises nothing, whatever the job wrote."""
-    figures: list[MetricValue] = []
-    findings: list[Finding] = []
-    named: dict[str, Metric] = {}
+    named = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
+    parts: list[Measured] = []
     for name, metric in test.metrics.items():
-        if isinstance(metric, Metric):
-            named[name] = metric
-            continue
-        if name == FROM:
-            more, faults = _parsed(metric, folder)
-        elif name == PYTHON:
-            more, faults = _custom(metric, test, folder)
-        else:
-            more, faults = [], [Finding(CHECK_ERROR, f"metric {name} is not valid: {metric!r}")]
-        figures += more
-        findings += faults
-    more, faults = _searched(named, folder)
-    return _once([*figures, *more], [*findings, *faults])
-
-
-def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
-    """Return the finite figures, each name once; add findings for the others."""
+        if name == FROM and isinstance(metric, str):
+            parts.append(_parsed(metric, folder))
+        elif name == PYTHON and isinstance(metric, str):
+            parts.append(_custom(metric, test, folder))
+        elif name not in named:
+            fault = f"metric {name} is not valid: {metric!r}"
+            parts.append(([], [Finding(CHECK_ERROR, fault)]))
+    parts.append(_searched(named, folder))
+    findings = [finding for _, found in parts for finding in found]
     kept: dict[str, MetricValue] = {}
-    for figure in figures:
-        if not abs(figure.value) < float("inf"):
+    for figure in [figure for figures, _ in parts for figure in figures]:
+        if not isfinite(figure.value):
             text = f"metric {figure.name}: {figure.value} is not a finite number"
             findings.append(Finding(NO_FIGURE, text))
         elif figure.name in kept:
@@ -62,26 +54,27 @@ def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
     return list(kept.values()), findings
 
 
-def figure_names(test: Test) -> frozenset[str] | None:
-    """Return the names of a test's figures; None if they are known only after it has run: those of
-    a function, and of a parser that does not name them."""
-    names = {name for name in test.metrics if name not in (FROM, PYTHON)}
-    if PYTHON in test.metrics:
-        return None
-    if isinstance(form := test.metrics.get(FROM), str):
-        told = find_format(form).figures if form in formats() else None
-        if told is None:
+def figure_names(tests: Iterable[Test]) -> set[str] | None:
+    """Return the names of the figures of tests; None if some are known only after a run: those of a
+    function, and of a parser that does not name them."""
+    names: set[str] = set()
+    for test in tests:
+        names |= {name for name in test.metrics if name not in (FROM, PYTHON)}
+        if PYTHON in test.metrics:
             return None
-        names |= set(told)
-    return frozenset(names)
+        if isinstance(form := test.metrics.get(FROM), str):
+            told = find_format(form).figures if form in formats() else None
+            if told is None:
+                return None
+            names |= set(told)
+    return names
 
 
 # ---- by pattern ---------------------------------------------------------------------------
 
 
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
-    """Return the matches of all patterns. Those of one file are searched together, so that it is
-    read once."""
+    """Return the figures that patterns find. A file is read once for all of its patterns."""
     figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
     by_file: dict[tuple[str, str | int | None], list[str]] = {}
@@ -157,14 +150,13 @@ def _parsed(name: str, folder: Path) -> Measured:
         form = find_format(name)
     except ValueError as error:
         return [], [Finding(CHECK_ERROR, str(error))]
-    file = form.file
     try:
-        figures = form.read(read_text(folder, file, form.limit, LESS))
+        figures = form.read(read_text(folder, form.file, form.limit, LESS))
     except Unreadable as error:
         return [], [unreadable(error, NO_FIGURE)]
     except ValueError as error:
         reason = plain(str(error)[:LONGEST_REASON])
-        return [], [Finding(NO_FIGURE, f"{file} is not a whole {name} output: {reason}")]
+        return [], [Finding(NO_FIGURE, f"{form.file} is not a whole {name} output: {reason}")]
     return [MetricValue(one.full_name, one.value, one.unit, one.better) for one in figures], []
 
 
@@ -173,11 +165,10 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
         returned = call(named, Path(test.folder), folder)
     except MetricFunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
-    figures = [
+    return [
         MetricValue(plain(name), value, plain(unit), cast(Better, better))
         for name, value, unit, better in returned
-    ]
-    return figures, []
+    ], []
 
 
 # ---- what is wrong with metrics as they are written ---------------------------------------

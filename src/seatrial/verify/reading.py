@@ -8,12 +8,14 @@ print(plain(piece.text) if piece else "not there")
 
 from __future__ import annotations
 
+import contextlib
 import os
-import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from seatrial.errors import SeatrialError
+from seatrial.files import open_regular
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
@@ -41,12 +43,8 @@ def read_text(
     """Return the text of a file; lines end in a newline alone, and bytes that are not UTF-8 become
     the replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
     Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
-    descriptor = _open(folder / name, name)
-    try:
-        size = os.fstat(descriptor).st_size
-        data = b"" if size > limit else _read_at_most(descriptor, name, limit + 1)
-    finally:
-        os.close(descriptor)
+    with _opened(folder / name, name) as (file, size):
+        data = b"" if size > limit else file.read(min(limit, size + CHUNK) + 1)
     size = max(size, len(data))  # the file may have grown meanwhile
     if size > limit:
         raise TooLarge(f"{name} has {show_bytes(size)}; the limit is {show_bytes(limit)}; {remedy}")
@@ -60,11 +58,8 @@ def decoded(data: bytes) -> str:
 
 def size_of(folder: Path, name: str) -> int:
     """Return the size of a regular file in bytes. Raises Missing or Unreadable."""
-    descriptor = _open(folder / name, name)
-    try:
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+    with _opened(folder / name, name) as (_, size):
+        return size
 
 
 def sha256(folder: Path, name: str) -> str:
@@ -73,14 +68,10 @@ def sha256(folder: Path, name: str) -> str:
     import hashlib  # loads OpenSSL; few checks ask for a checksum
 
     digest = hashlib.sha256()
-    descriptor = _open(folder / name, name)
-    try:
-        left = os.fstat(descriptor).st_size
-        while left and (chunk := _read(descriptor, name, min(left, CHUNK))):
+    with _opened(folder / name, name) as (file, left):
+        while left and (chunk := file.read(min(left, CHUNK))):
             digest.update(chunk)
             left -= len(chunk)
-    finally:
-        os.close(descriptor)
     return digest.hexdigest()
 
 
@@ -106,25 +97,18 @@ def tail(path: Path, limit: int) -> FileExcerpt | None:
 
 def _piece(path: Path, limit: int, from_end: bool) -> FileExcerpt | None:
     try:
-        descriptor = _open(path, str(path))
+        with _opened(path, str(path)) as (file, size):
+            start = max(0, size - limit) if from_end else 0
+            data = os.pread(file.fileno(), limit, start)
     except Unreadable:
         return None
-    try:
-        size = os.fstat(descriptor).st_size
-        start = max(0, size - limit) if from_end else 0
-        data = os.pread(descriptor, limit, start)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     if start:  # do not begin in the middle of a character
         data = data.lstrip(bytes(range(0x80, 0xC0)))
     return FileExcerpt(data.decode("utf-8", errors="backslashreplace"), size)
 
 
 def plain(text: str) -> str:
-    """Return text that is safe on a terminal: everything unprintable is escaped except newline and
-    tab."""
+    """Return text that is safe on a terminal: all unprintable but newline and tab is escaped."""
     return _escaped(text, "\n\t")
 
 
@@ -139,34 +123,15 @@ def _escaped(text: str, kept: str) -> str:
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
-def _open(path: Path, name: str) -> int:
-    """Open a regular file. O_NONBLOCK: opening a FIFO would wait for its writer for ever."""
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a regular file; yield it and its size. Errors name it as ``name``."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with open_regular(path) as file:
+            yield file, os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         raise Missing(f"{name} is missing") from None
-    except OSError as error:
+    except OSError as error:  # later, too: the file server may be gone
         raise Unreadable(f"{name} cannot be read: {error.strerror}") from error
     except ValueError as error:  # a NUL or a lone surrogate in the name
         raise Unreadable(f"{name!r} cannot be read: it is not a file name") from error
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        what = "a directory" if stat.S_ISDIR(mode) else "a FIFO, socket or device"
-        raise Unreadable(f"{name} is {what}; only a regular file is read")
-    return descriptor
-
-
-def _read_at_most(descriptor: int, name: str, most: int) -> bytes:
-    parts = []
-    while most > 0 and (chunk := _read(descriptor, name, min(most, CHUNK))):
-        parts.append(chunk)
-        most -= len(chunk)
-    return b"".join(parts)
-
-
-def _read(descriptor: int, name: str, most: int) -> bytes:
-    try:
-        return os.read(descriptor, most)
-    except OSError as error:  # the file server is gone, or the handle is stale
-        raise Unreadable(f"{name} cannot be read: {error.strerror}") from error

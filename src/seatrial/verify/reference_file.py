@@ -9,9 +9,13 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
@@ -22,7 +26,19 @@ from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
 Identity = tuple[object, ...]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%^*+-]*")
-_ORDER = ("value", "lower", "upper", "min", "max")
+_ORDER = [
+    "test",
+    "metric",
+    "where",
+    "toolchain",
+    "unit",
+    "value",
+    "lower",
+    "upper",
+    "min",
+    "max",
+    "learned",
+]
 
 
 def accept(path: Path, entries: Sequence[Reference]) -> None:
@@ -99,22 +115,15 @@ def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
     holds = any(line.strip() and not _is_comment(line) for line in old.splitlines())
     before = _flat(loads(old, path)) if holds else {}
     wanted = before | new
-    if before:
-        text = _spliced(old, list(before), new, path)
-        if text is not None and _reads_as(text, wanted, path):
+    text = _spliced(old, list(before), new, path) if before else None
+    with contextlib.suppress(InvalidFiles):
+        if text is not None and _flat(loads(text, path)) == wanted:
             return text
     return _rewritten(old, wanted)
 
 
 def _flat(references: References) -> dict[Identity, Reference]:
     return {identity(entry): entry for entry in references.entries}
-
-
-def _reads_as(text: str, wanted: dict[Identity, Reference], path: Path) -> bool:
-    try:
-        return _flat(loads(text, path)) == wanted
-    except InvalidFiles:
-        return False
 
 
 # ---- keeping what is written --------------------------------------------------------------
@@ -144,8 +153,7 @@ def _spliced(
 
 
 def _starts(old: str, lines: list[str], path: Path) -> list[int] | None:
-    """Return the index of the line in which each reference starts; None unless each starts with a
-    dash."""
+    """Return the index of the first line of each reference; None unless all have a dash."""
     node = parse(old.encode(), path, Faults())
     if node is None:
         return None
@@ -166,11 +174,7 @@ def _ended(text: str) -> str:
 
 
 def _rewritten(old: str, entries: dict[Identity, Reference]) -> str:
-    header = []
-    for line in old.splitlines(keepends=True):
-        if not _is_comment(line):
-            break
-        header.append(line)
+    header = takewhile(_is_comment, old.splitlines(keepends=True))
     body = "".join(_written(entries[name], "  ") for name in _sorted(entries))
     return _ended("".join(header)) + "references:\n" + body
 
@@ -180,27 +184,16 @@ def _sorted(entries: dict[Identity, Reference]) -> list[Identity]:
 
 
 def _written(entry: Reference, indent: str) -> str:
-    """Return one item of the list, as YAML."""
-    pairs = [("test", _scalar(entry.test)), ("metric", _scalar(entry.metric))]
-    if entry.where:
-        pairs.append(("where", _mapping(entry.where)))
-    if entry.toolchain is not None:
-        pairs.append(("toolchain", _scalar(entry.toolchain)))
-    pairs.append(("unit", _scalar(entry.unit)))
-    for key in _ORDER:
-        if (value := getattr(entry, key)) is not None:
-            pairs.append((key, repr(value).removesuffix(".0")))
-    if (learned := entry.learned) is not None:
-        source: dict[str, Scalar] = {"trial": learned.trial, "runs": learned.runs, "at": learned.at}
-        if learned.trials > 1:
-            source["trials"] = learned.trials
-        pairs.append(("learned", _mapping(source)))
-    text = f"\n{indent}  ".join(f"{key}: {value}" for key, value in pairs)
+    """Return one item of the list, as YAML; defaults are left out."""
+    given: dict[str, Any] = msgspec.to_builtins(entry)
+    text = f"\n{indent}  ".join(f"{key}: {_yaml(given[key])}" for key in _ORDER if key in given)
     return f"{indent}- {text}\n"
 
 
-def _mapping(values: Mapping[str, Scalar]) -> str:
-    return "{" + ", ".join(f"{_scalar(key)}: {_scalar(v)}" for key, v in values.items()) + "}"
+def _yaml(value: Scalar | dict[str, Scalar]) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_scalar(v)}" for key, v in value.items()) + "}"
+    return repr(value).removesuffix(".0") if isinstance(value, float) else _scalar(value)
 
 
 def _scalar(value: Scalar) -> str:

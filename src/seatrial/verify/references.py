@@ -90,22 +90,18 @@ class AmbiguousReference(UsageError):
 
 
 def load(path: Path) -> References:
-    """Return the references of a file; none if it does not exist. Raises InvalidFiles with all
-    faults."""
+    """Return the references of a file; none if it does not exist. Raises InvalidFiles."""
     with contextlib.suppress(OSError):  # read() reports other errors
         if not path.is_symlink() and not path.exists():
             return References()
     faults = Faults()
-    node = read(path, faults)
-    return _checked(node, faults)
+    return _checked(read(path, faults), faults)
 
 
 def loads(text: str, path: Path) -> References:
-    """Return the references of a text. ``path`` is used in messages only. Raises InvalidFiles with
-    all faults."""
+    """Return the references of a text. ``path`` is for messages only. Raises InvalidFiles."""
     faults = Faults()
-    node = parse(text.encode(), path, faults)
-    return _checked(node, faults)
+    return _checked(parse(text.encode(), path, faults), faults)
 
 
 def _checked(node: YamlNode | None, faults: Faults) -> References:
@@ -186,8 +182,8 @@ def matching(
     found = [entry for entry in entries if applies(entry, parameters, toolchain)]
     if not found:
         return None
-    best = max(_rank(entry) for entry in found)
-    winners = [entry for entry in found if _rank(entry) == best]
+    ranks = [(len(entry.where), entry.toolchain is not None) for entry in found]
+    winners = [entry for entry, rank in zip(found, ranks, strict=True) if rank == max(ranks)]
     if len(winners) > 1:
         said = " and ".join(_said(entry) for entry in winners[:2])
         raise AmbiguousReference(
@@ -209,16 +205,9 @@ def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str)
 
 
 def _same(one: Scalar, other: Scalar) -> bool:
-    """Return True if two values are equal as a script sees them (2 and "2"), or as numbers (2 and
-    2.0)."""
-    if show(one) == show(other):
-        return True
+    """Return True if two values are equal to a script (2 and "2") or as numbers (2 and 2.0)."""
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, other))
-    return numbers and one == other
-
-
-def _rank(reference: Reference) -> tuple[int, bool]:
-    return len(reference.where), reference.toolchain is not None
+    return show(one) == show(other) or (numbers and one == other)
 
 
 def _said(reference: Reference) -> str:
@@ -261,11 +250,13 @@ def judge(figure: MetricValue, reference: Reference) -> Finding | None:
             "they were not compared: write the reference in the metric's unit",
         )
     low, high = bounds(reference, figure.better)
-    if low is not None and figure.value < low and not _close(figure.value, low):
+    if low is not None and figure.value < low:
         word, bound, limit = "below", low, "minimum"
-    elif high is not None and figure.value > high and not _close(figure.value, high):
+    elif high is not None and figure.value > high:
         word, bound, limit = "above", high, "maximum"
     else:
+        return None
+    if math.isclose(figure.value, bound, rel_tol=1e-12):  # 0.95 * 12000 is not 5 % below 12000
         return None
     what = f"{name} {show_number(figure.value)}{unit} is"
     off = percent_off(figure.value, reference)
@@ -274,9 +265,3 @@ def judge(figure: MetricValue, reference: Reference) -> Finding | None:
     allowed = 100 * abs(bound - reference.value) / abs(reference.value)
     text = f"{what} {abs(off):.1f} % {word} its reference {show_number(reference.value)}{unit}"
     return Finding(PERFORMANCE, f"{text} (at most {allowed:.3g} % {word})")
-
-
-def _close(one: float, other: float) -> bool:
-    """Return True if two figures are equal but for rounding: 0.95 * 12000 must not miss a bound of
-    5 % below 12000."""
-    return math.isclose(one, other, rel_tol=1e-12)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 PAGE = 8192
 QUICK_SECONDS = 0.25
@@ -52,7 +53,7 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
     header = json.dumps({"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS})
     question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
-        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS, "/")
+        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS)
         found: list[list[str]] = json.loads(answer)
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
@@ -77,13 +78,8 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
-    found = []
-    for match in pattern.finditer(text):
-        group = match.group(1) if pattern.groups else match.group()
-        found.append((group or "")[:LONGEST_MATCH])
-        if len(found) >= most:
-            break
-    return found
+    group = 1 if pattern.groups else 0
+    return [(found[group] or "")[:LONGEST_MATCH] for found in islice(pattern.finditer(text), most)]
 
 
 def _answer() -> None:

@@ -21,8 +21,6 @@ from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.verify.search import SearchTookLong
 
-__all__ = ["MetricValue", "Verdict", "judge"]
-
 LONGEST_WHY = 1000
 
 
@@ -63,41 +61,27 @@ def judge(
 def _compared(
     figures: list[MetricValue], case: Case, references: References, complete: bool
 ) -> tuple[list[MetricValue], list[Finding]]:
-    """Return the figures with their references, and the findings. If the metrics are ``complete``,
-    a reference for a missing figure is a finding too; otherwise nobody would notice."""
+    """Return the figures with their references (without them if their units differ), and the
+    findings. If the metrics are ``complete``, a reference for a missing figure is a finding too;
+    otherwise nobody would notice."""
     compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:
         reference, finding = refs.compare(references, case, figure)
         findings += [finding] if finding else []
-        compared.append(figure if reference is None else _with_reference(figure, reference))
-    if complete:
-        findings += _unmeasured(figures, case, references)
-    return compared, findings
-
-
-def _with_reference(figure: MetricValue, reference: refs.Reference) -> MetricValue:
-    """Return the figure with its reference; without it if their units differ."""
-    if figure.unit != reference.unit:
-        return figure
-    low, high = refs.bounds(reference, figure.better)
-    return msgspec.structs.replace(
-        figure,
-        reference=reference.value,
-        low=low,
-        high=high,
-        percent=refs.percent_off(figure.value, reference),
-    )
-
-
-def _unmeasured(figures: list[MetricValue], case: Case, references: References) -> list[Finding]:
-    measured = {figure.name for figure in figures}
-    findings = []
+        if reference is not None and reference.unit == figure.unit:
+            low, high = refs.bounds(reference, figure.better)
+            percent = refs.percent_off(figure.value, reference)
+            figure = msgspec.structs.replace(
+                figure, reference=reference.value, low=low, high=high, percent=percent
+            )
+        compared.append(figure)
+    names = {figure.name for figure in figures}
     for (test, metric), entries in references.by_metric.items():
-        if test != case.test or metric in measured:
+        if not complete or test != case.test or metric in names:
             continue
         if any(refs.applies(entry, case.parameters, case.toolchain) for entry in entries):
-            has = ", ".join(sorted(measured)) or "none"
+            has = ", ".join(sorted(names)) or "none"
             text = f"there is a reference for {metric} and no such figure; the figures are {has}"
             findings.append(Finding(NO_FIGURE, text))
-    return findings
+    return compared, findings

@@ -129,22 +129,16 @@ class _Server:
         """Make the response; called in a worker thread."""
         self.watch.fresh()
         try:
-            try:
-                pairs = parse_qsl(text, max_num_fields=1000)
-                query = PageQuery(path, pairs, quote(address, safe="/%:@+,"))
-            except ValueError as error:
-                return self._error(form, 400, str(error))
+            query = PageQuery(path, parse_qsl(text), quote(address, safe="/%:@+,"))
             try:
                 data = _data(page, self.state, query)
             except StoreError:  # one that is no store is of both kinds
                 raise
             except UsageError as error:
                 return self._refused(page, form, query, error)
-            if form == "json":
-                return Answer(200, as_json(data))
-            if form == "csv":
-                return Answer(200, as_csv(data, page.rows))
-            return Answer(200, self.renderer.html(page, self.state, query, data))
+            if form == "html":
+                return Answer(200, self.renderer.html(page, self.state, query, data))
+            return Answer(200, as_csv(data, page.rows) if form == "csv" else as_json(data))
         except BadQuery as error:
             return self._error(form, 400, str(error))
         except StoreError as error:

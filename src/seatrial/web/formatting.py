@@ -8,7 +8,6 @@ Times are shown in the zone of this machine, inside ``<time>`` with UTC in its t
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from seatrial.draw.svg import tag
 from seatrial.journal import codes
 from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_unit
 
@@ -62,14 +62,6 @@ def clock(time_ns: int | None) -> Markup | str:
     return moment(time_ns, "%m-%d %H:%M:%S")
 
 
-def ago(time_ns: int | None) -> str:
-    """Return how long ago a time is."""
-    if not time_ns:
-        return NOTHING
-    since = time.time() - time_ns / SECOND_NS
-    return f"{show_seconds(max(since, 0.001))} ago" if since >= 1 else "now"
-
-
 def seconds(value: float | None) -> str:
     """Return a duration in at most two units."""
     return NOTHING if value is None else "0 s" if value == 0 else show_seconds(value)
@@ -107,7 +99,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def told(text: str) -> Markup:
+def message(text: str) -> Markup:
     """Return a message of Seatrial as HTML; text between backticks becomes ``<code>``."""
     return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
@@ -128,28 +120,32 @@ def verdict(code: int, again: bool = False) -> Markup:
 def shares(*parts: tuple[float, str, str]) -> Markup:
     """Return a bar of parts (size, class, name) as SVG, as wide as its place."""
     whole = sum(size for size, _, _ in parts) or 1
+    about = ", ".join(f"{size:g} {name}" for size, _, name in parts if size) or "nothing"
     at = 0.0
-    drawn = []
-    for size, kind, _name in parts:
+    drawn = [tag("title", escape(about))]
+    for size, kind, _ in parts:
         width = 100 * size / whole
         if width > 0:
-            drawn.append(
-                Markup('<rect class="{}" x="{:.3f}" width="{:.3f}" height="8"></rect>').format(
-                    kind, at, width
-                )
-            )
+            drawn.append(tag("rect", class_=kind, x=f"{at:.3f}", width=f"{width:.3f}", height=8))
         at += width
-    told = ", ".join(f"{size:g} {name}" for size, _, name in parts if size)
-    return Markup(
-        '<svg class="shares" viewBox="0 0 100 8" preserveAspectRatio="none" role="img"'
-        ' aria-label="{0}"><title>{0}</title>{1}</svg>'
-    ).format(told or "nothing", Markup("").join(drawn))
+    named = {"role": "img", "aria_label": about, "preserveAspectRatio": "none"}
+    return tag("svg", *drawn, class_="shares", viewBox="0 0 100 8", **named)
 
 
-def run_link(run: Any, length: int = 8) -> Markup:
+def run_link(run: Any) -> Markup:
     """Return a shortened run id as a link to the run's page."""
-    address = f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
-    return Markup('<a class="id" href="{}">{}</a>').format(address, run.run_id[:length])
+    return Markup('<a class="id" href="{}">{}</a>').format(run_address(run), run.run_id[:8])
+
+
+def run_address(run: Any) -> str:
+    """Return the address of a run's page."""
+    return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def node_link(name: str, machine: str) -> Markup:
+    """Return a node's name as a link to its page."""
+    address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
+    return Markup('<a href="{}">{}</a>').format(address, name)
 
 
 def trial_link(tag: str) -> Markup:
@@ -182,8 +178,9 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-_FILTERS: list[Callable[..., Any]] = [ago, clock, figure, machine_link, moment, number, percent]
-_FILTERS += [rehearsal_mark, run_link, seconds, state, told, tone, trial_link, verdict, whole]
+_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, message, moment, number]
+_FILTERS += [node_link, percent, rehearsal_mark, run_address, run_link, seconds, state, trial_link]
+_FILTERS += [verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
 FILTERS |= {each.__name__: each for each in _FILTERS}
-GLOBALS = {"shares": shares, "escape": escape, "runs_of": runs_of, "zone": zone}
+GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

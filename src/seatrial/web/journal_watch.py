@@ -23,7 +23,6 @@ IDLE_S = 5.0  # between looks while nobody is
 LINGER_S = 60.0  # somebody is there for so long after a request
 BEAT_S = 15.0  # between two messages of an open stream without news
 MAX_LISTENERS = 250
-PREPARE_AFTER_S = 2.0  # after the start, when the first page was sent
 
 
 class TooMany(Exception):
@@ -38,8 +37,6 @@ class JournalWatch:
         self.listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-        self._preparing = threading.Timer(PREPARE_AFTER_S, _prepare, (state,))
-        self._preparing.daemon = True
         self._wake = threading.Event()
         self._looked = threading.Condition()
         self._looks = 0
@@ -52,7 +49,6 @@ class JournalWatch:
         """Start to watch. To be called in the event loop of the listeners."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-        self._preparing.start()
 
     def hang_up(self) -> None:
         """End every stream. To be called before the server waits for its connections to end; a
@@ -65,7 +61,6 @@ class JournalWatch:
     def stop(self) -> None:
         """End the thread and every stream."""
         self.hang_up()
-        self._preparing.cancel()
         self._thread.join(timeout=EVERY_S * 10)
 
     def fresh(self, wait_s: float = 1.0) -> None:
@@ -121,10 +116,3 @@ class JournalWatch:
     def _tell(self) -> None:
         for bell in self.listeners:
             bell.set()
-
-
-def _prepare(state: ServerState) -> None:
-    """Read what the first page of a machine would have to wait for."""
-    from seatrial.web.nodes.node_figures import prepare
-
-    prepare(state)

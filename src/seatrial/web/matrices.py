@@ -79,7 +79,9 @@ class ColourScale(NamedTuple):
 
 
 class Charted:
-    """A matrix that was read and judged. ``rates`` has shape (n, n): senders, receivers."""
+    """A matrix that was read and judged. ``rates`` has shape (n, n): senders, receivers. ``scales``
+    has the colours of each of SHOWS, ``orders`` the ranks in each of ORDERS, of the senders (axis
+    0) and the receivers (1)."""
 
     def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
         self.judged = judged
@@ -89,33 +91,15 @@ class Charted:
             groups.get(host) or groups.get(host.partition(".")[0], "") for host in self.hosts
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
-        self._scales: LruCache[str, ColourScale] = LruCache()
-        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
-        self._orders: LruCache[tuple[str, int], Places] = LruCache()
-
-    def scale(self, show: str) -> ColourScale:
-        """Return the levels of the rates; with "effect" of each rate relative to the median of its
-        class (within a group, between groups)."""
-        make = _of_effects if show == "effect" else _of_rates
-        return self._scales.get_or_make(show, lambda: make(self.rates, self.hosts, self.groups))
-
-    def order(self, name: str, axis: int) -> Places:
-        """Return the ranks of the senders (axis 0) or the receivers (axis 1) in an order."""
-        return self._orders.get_or_make((name, axis), lambda: self._ordered(name, axis))
-
-    def _ordered(self, name: str, axis: int) -> Places:
+        self.scales = _scales(self.rates, self.hosts, self.groups)
         ranks = np.arange(len(self.names))
-        if name == "group":
-            return np.array(sorted(ranks.tolist(), key=lambda rank: (self.groups[rank], rank)))
-        if name == "speed":
-            return np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
-        return ranks
-
-    def _places(self, order: str, axis: int, start: int, size: int) -> Places | slice:
-        """Return some ranks in an order; a slice where that is enough, so that nothing is
-        copied."""
-        there = slice(start, start + size)
-        return there if order == "rank" else self.order(order, axis)[there]
+        grouped = np.array(sorted(ranks.tolist(), key=lambda rank: (self.groups[rank], rank)))
+        self.orders: dict[tuple[str, int], Places] = {}
+        for axis in (0, 1):
+            speeds = np.median(self.rates, axis=1 - axis)
+            orders = (ranks, grouped, np.argsort(speeds, kind="stable"))
+            self.orders |= {(name, axis): own for name, own in zip(ORDERS, orders, strict=True)}
+        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
 
     def cells(
         self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
@@ -125,10 +109,15 @@ class Charted:
         size = max(1, min(part.size, count))
         x, y = (min(at, count - size) for at in (part.x, part.y))
         pairs = -(-size // most)
-        rows, columns = self._places(orders[0], 0, y, size), self._places(orders[1], 1, x, size)
+
+        def chosen(axis: int, start: int) -> Places | slice:
+            there = slice(start, start + size)  # by rank nothing needs to be copied
+            return there if orders[axis] == "rank" else self.orders[orders[axis], axis][there]
+
+        rows, columns = chosen(0, y), chosen(1, x)
         found = self._pictures.get_or_make(
             (x, y, size, pairs, orders, aspect, show),
-            lambda: _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect),
+            lambda: _reduced(self.scales[show].levels[rows][:, columns], pairs, aspect),
         )
         rates = None
         if pairs == 1 and size * size <= EXACT:
@@ -145,21 +134,18 @@ class Charted:
         )
 
 
-def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
-    """Return levels from the 0.1th to the 99.9th percentile of the rates between nodes."""
-    talks, between = _talks(rates, hosts)
+def _scales(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, ColourScale]:
+    """Return levels of the rates ("rate": from the 0.1th to the 99.9th percentile of those between
+    nodes), and of each relative to the median of its class, within a group or between groups
+    ("effect": symmetric about 0). Where all ranks are on one node, of the pairs within it."""
+    host, group = (np.unique(names, return_inverse=True)[1] for names in (hosts, groups))
+    talks = np.isfinite(rates) & (rates > 0)
+    between = talks & (host[:, None] != host[None, :])
+    between = between if between.any() else talks
     known = _some(rates[between])
     low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
     if high <= low:
         low, high = low - abs(low) / 100 - 1e-6, high + abs(high) / 100 + 1e-6
-    return ColourScale(_levelled(rates, talks, low, high), low, high)
-
-
-def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
-    """Return levels of each rate relative to the median of its class, symmetric about 0."""
-    talks, between = _talks(rates, hosts)
-    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-    group = np.array([number[name] for name in groups])
     same = group[:, None] == group[None, :]
     effects = np.zeros_like(rates)
     for members in (same, ~same):
@@ -168,21 +154,15 @@ def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Co
     known = _some(np.abs(effects[between]))
     most = float(np.percentile(known, 99.9)) if len(known) else 0.0
     most = min(0.5, max(0.02, most))
-    return ColourScale(_levelled(effects, talks, -most, most), -most, most)
+    return {
+        "rate": ColourScale(_levelled(rates, talks, low, high), low, high),
+        "effect": ColourScale(_levelled(effects, talks, -most, most), -most, most),
+    }
 
 
 def _some(values: Rates) -> Rates:
     """Return at most a million values, evenly chosen: enough to choose colours."""
     return values[:: max(1, len(values) // SAMPLE)]
-
-
-def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
-    """Return masks of the pairs that can talk, and of those on two nodes if there are any."""
-    number = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
-    host = np.array([number[name] for name in hosts])
-    talks = np.isfinite(rates) & (rates > 0)
-    between = talks & (host[:, None] != host[None, :])
-    return talks, between if between.any() else talks
 
 
 def _levelled(values: Rates, talks: Mask, low: float, high: float) -> Levels:
@@ -214,13 +194,13 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 # ---- runs ---------------------------------------------------------------------------------
 
 
-def file_of(run: RunRow) -> str | None:
-    """Return the name of a run's file that holds a matrix, None if there is none."""
+def _file_of(run: RunRow) -> tuple[str, int] | None:
+    """Return the name and the size of a run's file that holds a matrix, None if there is none."""
     files = RunFiles(run, FILES)
     for name in FILES:
         head = files.head(name, HEAD)
         if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
-            return name
+            return name, head.size
     return None
 
 
@@ -230,7 +210,7 @@ def runs_with(state: ServerState) -> list[RunRow] | None:
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if _file_of(run)]
 
     return state.studies.latest("runs with a matrix", version, look)
 
@@ -248,27 +228,21 @@ def charted_of(state: ServerState, run: RunRow) -> Charted | None:
 
 
 def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
-    name = file_of(run)
-    if name is None:
+    file = _file_of(run)
+    if file is None:
         raise UsageError(
             f"run {run.run_id[:8]} of {run.trial} has no matrix here: no {matrices.FILE} of the "
             "probe pairs and no output of mpiGraph"
         )
-    files, of = RunFiles(run, FILES), f"{name} of run {run.run_id[:8]}"
-    found = files.head(name, HEAD)
-    if not isinstance(found, FileMissing):
-        if found.size > matrices.LIMIT:
-            raise UsageError(f"{of} has {show_bytes(found.size)}: too large to be judged here")
-        found = files.head(name, found.size)
+    name, size = file
+    of = f"{name} of run {run.run_id[:8]}"
+    if size > matrices.LIMIT:
+        raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
+    found = RunFiles(run, FILES).head(name, size)
     if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:
         matrix = matrices.parsed(found.text.replace("\r\n", "\n"), name)
     except ValueError as error:
         raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
-    charted = Charted(matrix, matrices.judged(matrix, groups), groups)
-    for show in SHOWS:  # in the background, not in a page
-        charted.scale(show)
-    for axis in (0, 1):
-        charted.order("speed", axis)
-    return charted
+    return Charted(matrix, matrices.judged(matrix, groups), groups)

@@ -10,8 +10,9 @@ BadQuery is raised for what cannot be read. It names the parameter, the value an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 from urllib.parse import urlencode
 
 from seatrial.errors import UsageError, suggest
@@ -23,23 +24,6 @@ MAX_WORD = 300
 MAX_PATTERN = 200
 MAX_PATTERN_STEPS = 250  # of a compiled pattern: its greatest cost for each character
 MAX_NS = 1 << 62  # fits into a database, and is later than any clock
-
-
-class Match(Protocol):
-    """A place where a pattern was found."""
-
-    def span(self) -> tuple[int, int]: ...
-
-
-class Pattern(Protocol):
-    """A regular expression of re2."""
-
-    @property
-    def programsize(self) -> int: ...
-
-    def search(self, text: str) -> Match | None: ...
-
-    def finditer(self, text: str) -> Iterator[Match]: ...
 
 
 class BadQuery(UsageError):
@@ -158,7 +142,7 @@ class PageQuery:
             raise BadQuery(f"{name}={text[:40]!r}: one of {known}", name)
         return text
 
-    def pattern(self, name: str) -> Pattern | None:
+    def pattern(self, name: str) -> re.Pattern[str] | None:
         """Return a regular expression that ignores case, None if it is not given. Searching takes
         time proportional to the text; look-around and back-references are refused."""
         text = self.text(name)
@@ -171,14 +155,14 @@ class PageQuery:
         options = re2.Options()
         options.max_mem, options.log_errors, options.case_sensitive = 1 << 18, False, False
         try:
-            found: Pattern = re2.compile(text, options)
+            found = re2.compile(text, options)
         except re2.error as error:
             reason = error.args[0] if error.args else "it cannot be read"
             told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
             raise BadQuery(f"{name}={text!r} is no regular expression here: {told}", name) from None
         if found.programsize > MAX_PATTERN_STEPS:
             raise BadQuery(f"{name}={text!r} would take too long; use smaller repetitions", name)
-        return found
+        return cast("re.Pattern[str]", found)  # it has the same methods
 
     def link(self, **changes: str | Sequence[str] | int) -> str:
         """Return this page's address with some parameters changed; an empty value removes one."""
@@ -187,8 +171,3 @@ class PageQuery:
             values = [value] if isinstance(value, str | int) else value
             query += [(name, str(one)) for one in values if one != ""]
         return self.address + ("?" + urlencode(query) if query else "")
-
-    @property
-    def here(self) -> str:
-        """The address of this page with its parameters."""
-        return self.link()

@@ -6,9 +6,11 @@ text = as_json(data)                         # bytes; single times as ISO 8601 i
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,7 @@ class Renderer:
         self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
         self._environment.globals.update(
             version=__version__,
-            static=_static(),
+            static=_static,
             areas=AREAS,
             json_link=json_link,
             run_times=RUN_TIMES,
@@ -80,21 +82,15 @@ class Renderer:
 
 def json_link(query: PageQuery, ending: str = ".json") -> str:
     """Return the address of a page's data as JSON, or of its rows as CSV."""
-    parameters = query.here.removeprefix(query.address)
+    parameters = query.link().removeprefix(query.address)
     return ("/now" if query.address == "/" else query.address) + ending + parameters
 
 
-def _static() -> Any:
-    """Return a function from a static file to its address, which changes with its content."""
-    known: dict[str, str] = {}
-
-    def address(name: str) -> str:
-        if name not in known:
-            digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
-            known[name] = f"/static/{name}?v={digest}"
-        return known[name]
-
-    return address
+@cache
+def _static(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
+    return f"/static/{name}?v={digest}"
 
 
 def as_json(data: Struct) -> bytes:
@@ -104,8 +100,6 @@ def as_json(data: Struct) -> bytes:
 
 def as_csv(data: Struct, rows: str) -> bytes:
     """Encode the rows of a page as CSV. No text of a user or a job becomes a formula."""
-    import csv
-
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_columns(kind.__args__[0])), lineterminator="\r\n")

@@ -12,15 +12,17 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES
+from seatrial.store import pagination
 from seatrial.store.gaps import gaps
-from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
+from seatrial.store.pagination import Choices, Order, PageCursor
 from seatrial.store.queries import trial as trial_of
-from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
+from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.store.schema import Store
 from seatrial.studies.selection import SideSelection, parse_side
 from seatrial.web.query import BadQuery, PageQuery
@@ -32,10 +34,9 @@ VERDICTS = tuple(code.name for code in CODES.values())
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """The filters, and the named trial, if there is one, with the gaps in its journal."""
+    """The filters, and the gaps in the journal of the named trial, if there is one."""
 
     filters: Filters
-    trial: TrialRow | None
     gaps: list[GapRow]
     rehearsed: bool  # whether rehearsed runs may be among what is shown
 
@@ -61,7 +62,6 @@ def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Cho
     )
     return Choice(
         filters=filters,
-        trial=trial,
         gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
         rehearsed=trial.rehearsed if trial else filters.rehearsed,
     )
@@ -72,11 +72,49 @@ def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
     if pattern is None:
         return None
     return frozenset(
-        name for name, app in tests_of(store) if pattern.search(name) or pattern.search(app)
+        name
+        for name, app in pagination.tests_of(store)
+        if pattern.search(name) or pattern.search(app)
     )
 
 
-def behind(query: PageQuery) -> PageCursor | None:
+class ListPage(Struct, frozen=True, kw_only=True):
+    """A page of a list of runs. ``newest`` and ``older`` are the addresses of the first page and
+    the next one, or ""; the others are the choices of its form and what it warns of."""
+
+    newest: str
+    older: str
+    choices: Choices
+    gaps: list[GapRow]
+    rehearsed: bool
+    verdicts: tuple[str, ...] = VERDICTS
+
+
+def page_of(
+    store: Store,
+    query: PageQuery,
+    choice: Choice,
+    limit: int,
+    order: Order,
+    window: Sequence[str] = (),
+) -> tuple[list[RunRow], dict[str, Any]]:
+    """Return the runs of a page, at most ``limit``, and the fields of its ListPage."""
+    place = _place(query)
+    found = pagination.page(store, choice.filters, order, place, limit + 1, window)
+    older = ""
+    if len(found) > limit:
+        last = pagination.place_of(found[limit - 1], order)
+        older = query.link(before=f"{last.key!r}~{last.row}")
+    return found[:limit], {
+        "newest": query.link(before="") if place else "",
+        "older": older,
+        "choices": pagination.choices(store),
+        "gaps": choice.gaps,
+        "rehearsed": choice.rehearsed,
+    }
+
+
+def _place(query: PageQuery) -> PageCursor | None:
     """Return the place after which a page begins, from ``before``."""
     text = query.text("before")
     if not text:
@@ -92,12 +130,6 @@ def behind(query: PageQuery) -> PageCursor | None:
             f"before={text[:40]!r} is no place in this list; take it from a link", "before"
         )
     return place
-
-
-def next_place(run: RunRow, order: Order) -> str:
-    """Return the place of a run as ``before`` has it."""
-    place = place_of(run, order)
-    return f"{place.key!r}~{place.row}"
 
 
 # ---- sides of comparisons ------------------------------------------------------------------

@@ -162,12 +162,9 @@ def _read_token(file: Path) -> str:
 
 
 def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
 def _named(host: str) -> str:

@@ -52,6 +52,10 @@ def to_the_end(
     return [((time - START) / S, update) for time, update in told]
 
 
+def free_nodes(simulated: SimulatedCluster) -> int:
+    return sum(queue.free.bit_count() for queue in simulated._queues)
+
+
 def starts(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, float]:
     return {update.run_id: time for time, update in told if isinstance(update, Started)}
 

@@ -11,7 +11,14 @@ import pytest
 from seatrial.backends.simulated.background import background, made
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.machine.rehearsal_model import Background
-from tests.backends.simulated.helpers import cluster, machine, placed, starts, to_the_end
+from tests.backends.simulated.helpers import (
+    cluster,
+    free_nodes,
+    machine,
+    placed,
+    starts,
+    to_the_end,
+)
 
 
 def line(number: int, submit: int, run_time: int, processors: int, asked_time: int = -1) -> str:
@@ -63,5 +70,5 @@ def test_others_keep_a_machine_as_busy_as_they_ask() -> None:
     samples = []
     while (now := simulated.next_time()) is not None:
         assert not simulated.advance(now)
-        samples.append(simulated.free_nodes())
+        samples.append(free_nodes(simulated))
     assert sum(samples) / len(samples) / 40 == pytest.approx(0.5, abs=0.1)

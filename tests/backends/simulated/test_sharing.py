@@ -97,14 +97,14 @@ def test_the_load_is_told_for_gauges() -> None:
     simulated = cluster(described)
     simulated.submit(START, [run("a"), run("b", target="mdt1", opens=30.0)])
     simulated.advance(START + 10 * S)
-    assert simulated.load("work", "mdt0") == 107
-    assert simulated.load("work", "mdt1") == 37
-    assert simulated.load("work") == 107
+    assert simulated.files.load("work", "mdt0") == 107
+    assert simulated.files.load("work", "mdt1") == 37
+    assert simulated.files.load("work") == 107
     simulated.cancel(START + 20 * S, ["a"])
     simulated.advance(START + 20 * S)
-    assert simulated.load("work") == 37
+    assert simulated.files.load("work") == 37
     to_the_end(simulated)
-    assert simulated.load("work") == 7
+    assert simulated.files.load("work") == 7
 
 
 def test_the_highest_load_of_each_target_is_kept_with_the_time_above_what_is_safe() -> None:
@@ -120,7 +120,7 @@ def test_the_highest_load_of_each_target_is_kept_with_the_time_above_what_is_saf
     simulated.advance(START + 100 * S)
     simulated.submit(START + 100 * S, [run("b", elapsed=100)])
     simulated.advance(START + 400 * S)
-    first, second = simulated.target_loads()
+    first, second = simulated.files.loads(simulated.now)
     assert (first.file_system, first.target, first.highest, first.safe) == (
         "work",
         "mdt0",

@@ -22,12 +22,12 @@ def test_the_figures_of_a_real_output() -> None:
     [
         ("Solution Validates", "", "closing line 'Solution Validates' is missing"),
         ("Solution Validates", "Failed Validation on array a[]", "'Failed Validation'"),
-        ("Add: ", "Adder: ", "line for Add: is missing"),
-        ("Scale:", "Copy:", "more than one line for Copy:"),
+        ("Add: ", "Adder: ", "'Add' is missing"),
+        ("Scale:", "Copy:", "'Copy' twice"),
         ("5693.6", "nan", "'nan' is not a finite number"),
         ("5693.6", "******", "is not a number"),
-        ("     0.023418     0.021076     0.028006", "", "line for Triad: is missing, or not whole"),
-        ("0.022140\n", "0.022140 ", "line for Copy: is missing, or not whole"),
+        ("     0.023418     0.021076     0.028006", "", "'Triad' is missing, or not whole"),
+        ("0.022140\n", "0.022140 ", "'Copy' is missing, or not whole"),
     ],
 )
 def test_what_is_refused(old: str, new: str, said: str) -> None:
@@ -37,7 +37,7 @@ def test_what_is_refused(old: str, new: str, said: str) -> None:
 
 
 def test_two_runs_in_one_output_are_refused() -> None:
-    with pytest.raises(ValueError, match="more than one line for Copy"):
+    with pytest.raises(ValueError, match="'Copy' twice"):
         parse(TEXT + TEXT)
 
 

@@ -25,7 +25,6 @@ __all__ = [
     "Result",
     "State",
     "TrialView",
-    "first_reason",
     "judge",
     "judged",
     "label",
@@ -67,15 +66,5 @@ def overall(results: Sequence[Sequence[Result]]) -> Overall:
     """Return the state of several criteria together: not met if one is not, else undecided if one
     is, else met; waived if all are, "no criteria" if there is none."""
     states = [each[0].state for each in results if each]
-    order: tuple[State, ...] = ("not met", "undecided", "met")
-    for state in order:
-        if state in states:
-            return state
-    return "waived" if states else "no criteria"
-
-
-def first_reason(result: Result) -> str:
-    """Return the reason why a criterion was missed, in a sentence; "" where it was not.
-    ``numbers["cause"]`` of a utilisation is the use with the largest loss, the same for all trials
-    that miss it for that reason."""
-    return result.why if result.state == "not met" else ""
+    order: tuple[Overall, ...] = ("not met", "undecided", "met", "waived")
+    return next((state for state in order if state in states), "no criteria")

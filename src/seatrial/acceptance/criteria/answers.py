@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.result import (
+    Numbers,
     Reach,
     Result,
     bounds_of,
@@ -39,7 +40,7 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     counted = [run for run in ended if not run.will_rerun and run.code not in codes.WITHDRAWN]
     attempts = [run for run in ended if run.code not in codes.WITHDRAWN]
     passed = sum(run.passed for run in counted)
-    numbers: dict[str, float | int | str] = {
+    numbers: Numbers = {
         "passed": passed,
         "ended": len(counted),
         "retried": len(attempts) - len(counted),
@@ -49,15 +50,13 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     if attempts:
         numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
     result = decided(
+        view,
         criterion,
-        bounds_of(criterion),
         passed / len(counted) if counted else None,
-        over=view.over,
+        _not_passed(view, counted),
         n=len(counted),
-        why=_not_passed(view, counted),
-        goes_on=view.goes_on,
         reach=_reach(view, criterion, passed, len(counted)),
-        numbers=numbers | {code_of(code).name: n for code, n in _tally(counted).items()},
+        numbers=numbers | _tally(counted),
     )
     return [_unless_cancelled(view, result, ended)]
 
@@ -68,12 +67,11 @@ def _unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistor
     cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
     if result.state != "met" or view.history.policy.kind == "sustained" or not cancelled:
         return result
-    tests = Counter(view.history.test_of(run) for run in cancelled)
-    of = listed([(f"of {name}", n) for name, n in tests.items()])
     number = len(cancelled)
     why = (
         f"{count(number, 'run')} {'was' if number == 1 else 'were'} cancelled by others, and not "
-        f"retried ({of}): begin the component anew under another --name, or waive it"
+        f"retried ({_of_tests(view, cancelled)}): begin the component anew under another --name, "
+        "or waive it"
     )
     return replace(result, state="undecided", why=why)
 
@@ -91,8 +89,14 @@ def _reach(view: TrialView, criterion: Criterion, good: int, counted: int) -> Re
     return 0.0, 1.0 - (JUST_LESS if bad else 0)
 
 
-def _tally(runs: Sequence[RunHistory]) -> Counter[int]:
-    return Counter(run.code for run in runs if not run.passed)
+def _tally(runs: Sequence[RunHistory]) -> dict[str, int]:
+    """Return how many runs did not pass, by verdict."""
+    return Counter(code_of(run.code).name for run in runs if not run.passed)
+
+
+def _of_tests(view: TrialView, runs: Sequence[RunHistory]) -> str:
+    """Return how many of the runs are of which test, in words."""
+    return listed(Counter(f"of {view.history.test_of(run)}" for run in runs))
 
 
 def _not_passed(view: TrialView, counted: Sequence[RunHistory]) -> str:
@@ -101,12 +105,8 @@ def _not_passed(view: TrialView, counted: Sequence[RunHistory]) -> str:
         return "no run has ended"
     if not bad:
         return f"all of {count(len(counted), 'run')} passed"
-    causes = listed([(code_of(code).name, n) for code, n in _tally(bad).items()])
-    tests = Counter(view.history.test_of(run) for run in bad)
-    return (
-        f"{len(bad)} of {count(len(counted), 'run')} did not pass: {causes}"
-        f" ({listed([(f'of {name}', n) for name, n in tests.items()])})"
-    )
+    number = f"{len(bad)} of {count(len(counted), 'run')}"
+    return f"{number} did not pass: {listed(_tally(bad))} ({_of_tests(view, bad)})"
 
 
 def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
@@ -119,21 +119,18 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
     ended = [run for run in view.runs(criterion) if run.over]
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
-    tests = Counter(view.history.test_of(run) for run in wrong)
     why = f"all of {count(len(answered), 'answer')} were right"
     if not answered:
         why = "no run has given an answer"
     elif wrong:
-        of = listed([(f"of {name}", n) for name, n in tests.items()])
-        why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: {of}"
+        why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
+        why += _of_tests(view, wrong)
     result = decided(
+        view,
         criterion,
-        bounds_of(criterion),
         1 - len(wrong) / len(answered) if answered else None,
-        over=view.over,
+        why,
         n=len(answered),
-        why=why,
-        goes_on=view.goes_on,
         reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
         numbers={"wrong": len(wrong), "without an answer": len(ended) - len(answered)},
     )
@@ -142,7 +139,6 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
 
 def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
     """The number of runs with verdict pass, of each test by itself."""
-    bounds = bounds_of(criterion)
     accepted = dict.fromkeys(view.tests(criterion), 0)
     ended = dict.fromkeys(accepted, 0)
     for run in view.runs(criterion):
@@ -152,13 +148,12 @@ def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
     stopped = view.history.stopped
     results = [
         decided(
+            view,
             criterion,
-            bounds,
             float(number),
-            over=view.over,
-            n=ended[test],
-            why=f"{count(number, 'run')} passed of {ended[test]} that ended"
+            f"{count(number, 'run')} passed of {ended[test]} that ended"
             + (f"; the test was stopped: {stopped[test]}" if test in stopped else ""),
+            n=ended[test],
             goes_on=f"{number} so far; {view.goes_on}",
             subject=test,
             reach=(float(number), None),
@@ -166,5 +161,5 @@ def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
         )
         for test, number in accepted.items()
     ]
-    high = bounds.least is None
-    return with_worst(criterion, results, lambda one: (one.value or 0) * (1 if high else -1))
+    sign = 1 if bounds_of(criterion).least is None else -1
+    return with_worst(criterion, results, lambda one: sign * (one.value or 0))

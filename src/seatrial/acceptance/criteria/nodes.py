@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided
+from seatrial.acceptance.criteria.result import Numbers, Result, bounds_of, decided
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.lost_node_hours import losses, sentence
-from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
 from seatrial.acceptance.utilisation import USES, available_in_all
 from seatrial.journal import codes
@@ -31,13 +31,11 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     total = view.timeline.total
     value = total.share("accepted") if total.available else None
-    numbers: dict[str, float | int | str] = {
-        "available node-hours": total.available / HOUR_NS,
-        "accepted node-hours": total.accepted / HOUR_NS,
+    numbers: Numbers = {
+        f"{use} node-hours": getattr(total, use) / HOUR_NS
+        for use in ("available", *USES)
+        if use in ("available", "accepted") or getattr(total, use)
     }
-    for use in USES:
-        if use != "accepted" and getattr(total, use):
-            numbers[f"{use} node-hours"] = getattr(total, use) / HOUR_NS
     whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
     if whole:
@@ -46,24 +44,13 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     largest = losses(view.timeline)
     if largest:
         numbers["cause"] = largest[0][0]
-    bounds = bounds_of(criterion)
-    missed = value is not None and not bounds.holds(value)
     why = "no node-hours were available yet"
     if value is not None:
         why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
-        why = sentence(view.history, view.timeline, view.now) if missed and largest else why
-    result = decided(
-        criterion,
-        bounds,
-        value,
-        over=view.over,
-        n=sum(run.passed for run in view.history.runs),
-        why=why,
-        goes_on=view.goes_on,
-        reach=reach,
-        numbers=numbers,
-    )
-    return [result]
+        if largest and not bounds_of(criterion).holds(value):
+            why = sentence(view.history, view.timeline, view.now)
+    n = sum(run.passed for run in view.history.runs)
+    return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
 
 
 def _hours(node_ns: float) -> str:
@@ -84,21 +71,19 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     reach = (0.0, 1.0)
     if whole:
         reach = ((available - down) / whole, 1 - down / whole)
-    hours = down / HOUR_NS
+    why = "no node-hours were available yet"
+    if available:
+        why = f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
     result = decided(
+        view,
         criterion,
-        bounds_of(criterion),
         max(0.0, 1 - down / available) if available else None,
-        over=view.over,
+        why,
         n=went,
-        why=f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
-        if available
-        else "no node-hours were available yet",
-        goes_on=view.goes_on,
         reach=reach,
         numbers={
             "available node-hours": available / HOUR_NS,
-            "down node-hours": hours,
+            "down node-hours": down / HOUR_NS,
             "failures": went,
         },
     )
@@ -127,16 +112,9 @@ def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     duration = view.history.duration
     reach = (0.0, max(duration, time) / max(1, failures) if duration else None)
     bounds = bounds_of(criterion)
+    numbers: Numbers = {"time": time, "failures": failures, "not told by the scheduler": unseen}
     result = decided(
-        criterion,
-        bounds,
-        value,
-        over=view.over,
-        n=failures,
-        why=why,
-        goes_on=view.goes_on,
-        reach=reach,
-        numbers={"time": time, "failures": failures, "not told by the scheduler": unseen},
+        view, criterion, value, why, n=failures, bounds=bounds, reach=reach, numbers=numbers
     )
     if result.state == "not met" and not failures and bounds.most is None:
         too_short = f"{why}: too short a time to show {bounds.words}"
@@ -152,10 +130,7 @@ def _failures(view: TrialView) -> list[int]:
         down.start
         for down in view.history.downs
         if any(start <= down.start < end for start, end in view.timeline.spans)
-        and not any(
-            each.start <= down.start < each.end and (not each.names or down.node in each.names)
-            for each in outages
-        )
+        and any(outside(down.node, down.start, down.start + 1, outages))
     ]
 
 
@@ -184,21 +159,24 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
         found = _to_last_start(view, criterion, found)
     n = sum(run.held_nodes(view.now) is not None for run in view.runs(criterion))
     largest = max((level.value for level in found), default=None)
+    why = "no run has started"
     if bounds.least is None:
-        reach = (largest, None)
-        why = "" if largest is None else f"at most {largest:.0f} ran at a time"
-        return [_flights(view, criterion, bounds, largest, n, why, reach, {})]
+        if largest is not None:
+            why = f"at most {largest:.0f} ran at a time"
+        return [decided(view, criterion, largest, why, n=n, bounds=bounds, reach=(largest, None))]
     first = next((i for i, level in enumerate(found) if level.value >= bounds.least), None)
     if first is None:
-        why = "no run has started" if largest is None else f"never more than {largest:.0f} ran"
-        return [_flights(view, criterion, bounds, largest or 0.0, n, why, (0.0, None), {})]
+        if largest is not None:
+            why = f"never more than {largest:.0f} ran"
+        value = largest or 0.0
+        return [decided(view, criterion, value, why, n=n, bounds=bounds, reach=(0.0, None))]
     held = found[first:]
-    short = shortest_dip(history.duration)
+    short = min(SHORT, history.duration / 100) if history.duration else SHORT
     kept, since = kept_level(held, round(short * SECOND_NS))
     below = dips(held, bounds.least)
     time = sum(dip.length for dip in below)
     share = time / sum(level.end - level.start for level in held)
-    numbers = {
+    numbers: Numbers = {
         "share of time below": share,
         "longest below": max((dip.length for dip in below), default=0) / SECOND_NS,
         "shortest counted": short,
@@ -213,36 +191,8 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
             f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
             f" {100 * share:.3g} % of the time"
         )
-    return [_flights(view, criterion, bounds, kept, n, why, (0.0, kept), numbers)]
-
-
-def shortest_dip(duration: float) -> float:
-    """Return how long (s) a dip must be to count: a minute, or 1 % of a trial's duration if that is
-    less."""
-    return min(SHORT, duration / 100) if duration else SHORT
-
-
-def _flights(
-    view: TrialView,
-    criterion: Criterion,
-    bounds: Bounds,
-    value: float | None,
-    n: int,
-    why: str,
-    reach: tuple[float | None, float | None],
-    numbers: dict[str, float],
-) -> Result:
-    return decided(
-        criterion,
-        bounds,
-        value,
-        over=view.over,
-        n=n,
-        why=why or "no run has started",
-        goes_on=view.goes_on,
-        reach=reach,
-        numbers=numbers,
-    )
+    reach = (0.0, kept)
+    return [decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)]
 
 
 def _to_last_start(

@@ -16,7 +16,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided, with_worst
+from seatrial.acceptance.criteria.result import (
+    Bounds,
+    Numbers,
+    Result,
+    bounds_of,
+    decided,
+    with_worst,
+)
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
@@ -67,11 +74,7 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     alone = sorted(chain.from_iterable(pair.alone for pair in counted))
     full = sorted(chain.from_iterable(pair.full for pair in counted))
     waves = sum(len(pair.waves) for pair in counted)
-    numbers: dict[str, float | int | str] = {
-        "alone n": len(alone),
-        "full n": len(full),
-        "waves": waves,
-    }
+    numbers: Numbers = {"alone n": len(alone), "full n": len(full), "waves": waves}
     value, interval = None, None
     why = f"needs runs alone and at full machine, has {len(alone)} and {len(full)}"
     if pairs:
@@ -86,16 +89,9 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     if interval is not None:
         numbers |= {"low": interval[0], "high": interval[1]}
         why += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
+    n = len(alone) + len(full)
     found = decided(
-        criterion,
-        bounds,
-        value,
-        over=view.over,
-        n=len(alone) + len(full),
-        why=why,
-        goes_on=view.goes_on,
-        subject=group.name,
-        numbers=numbers,
+        view, criterion, value, why, n=n, bounds=bounds, subject=group.name, numbers=numbers
     )
     doubt = _doubt(bounds, interval, len(alone), waves) if found.state != "undecided" else ""
     return replace(found, state="undecided", why=f"{why}; {doubt}") if doubt else found

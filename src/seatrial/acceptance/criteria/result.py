@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import share_of, show_number, show_seconds
+from seatrial.units import share_of, show_number, show_seconds, show_share
 
 State = Literal["met", "not met", "undecided", "waived"]
 Overall = State | Literal["no criteria"]  # of several together
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
-Numbers = Mapping[str, float | int | str]
+Numbers = dict[str, float | int | str]
 Reach = tuple[float | None, float | None]
 
 
@@ -32,13 +33,18 @@ class Result(Struct, frozen=True, kw_only=True):
 
     criterion: CriterionName
     label: str
-    subject: str
-    state: State
-    value: float | None
-    bound: str
-    n: int
-    numbers: dict[str, float | int | str]
+    subject: str = ""
+    state: State = "undecided"
+    value: float | None = None
+    bound: str = ""
+    n: int = 0
+    numbers: Numbers = {}
     why: str
+
+    @property
+    def shown(self) -> str:
+        """The value as text, with its unit."""
+        return show_value(self.criterion, self.value)
 
 
 def label(criterion: Criterion) -> str:
@@ -91,25 +97,14 @@ def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
     name = criterion.criterion
     least = _side(name, criterion.at_least, reference)
     most = _side(name, criterion.at_most, reference)
-    if name == "slowdown":
-        return _of_slowdown(least, most)
-    words = [
-        f"{word} {show_value(name, value)}"
-        for word, value in (("at least", least), ("at most", most))
-        if value is not None
-    ]
+    words = [f"at least {show_value(name, least)}"] if least is not None else []
+    if most is not None:
+        shown = show_value(name, most) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
+        words.append(f"at most {shown}")
+    if name == "slowdown":  # the smallest gain and the largest loss: two lower bounds of the value
+        lower = [bound for bound in (least, most and -most) if bound is not None]
+        least, most = max(lower, default=None), None
     return Bounds(least, most, " and ".join(words))
-
-
-def _of_slowdown(gain: float | None, loss: float | None) -> Bounds:
-    """Return the bounds of a slowdown. ``at_least`` is the smallest gain, ``at_most`` the largest
-    loss: both are lower bounds of the value. The words are those of the plan."""
-    least = [gain] if gain is not None else []
-    words = [f"at least {show_value('slowdown', gain)}"] if gain is not None else []
-    if loss is not None:
-        least.append(-loss)
-        words.append(f"at most {loss + 0.0:.3g} % loss")
-    return Bounds(max(least, default=None), None, " and ".join(words))
 
 
 def _side(
@@ -117,12 +112,8 @@ def _side(
 ) -> float | None:
     if written is None:
         return None
-    if name == "slowdown":
-        return 100 * bound_of(name, written)
-    if name != "figure_of_merit":
-        return bound_of(name, written)
-    if not isinstance(written, str):
-        return float(written)
+    if name != "figure_of_merit" or not isinstance(written, str):
+        return bound_of(name, written) * (100 if name == "slowdown" else 1)
     if reference is None:
         raise ValueError(f"{written!r} is of a reference in the same unit, and there is none")
     return share_of(written) * reference
@@ -133,8 +124,7 @@ def show_value(criterion: CriterionName, value: float | None) -> str:
     if value is None:
         return ""
     if criterion in _SHARES:
-        digits = 4 if value == 1 or f"{100 * value:.4g}" != "100" else 8  # less than all is not 100
-        return f"{100 * value:.{digits}g} %"
+        return show_share(value)
     if criterion == "slowdown":
         return f"{value + 0.0:+.3g} %"
     if criterion == "mtbf":
@@ -146,32 +136,35 @@ def show_value(criterion: CriterionName, value: float | None) -> str:
 
 
 def decided(
+    view: TrialView,
     criterion: Criterion,
-    bounds: Bounds,
     value: float | None,
-    *,
-    over: bool,
-    n: int,
     why: str,
-    goes_on: str,
+    *,
+    n: int,
+    bounds: Bounds | None = None,
+    goes_on: str = "",
     subject: str = "",
     reach: Reach = (None, None),
     numbers: Numbers | None = None,
 ) -> Result:
     """Return the result of a value. Before the trial is over it is decided only if every value that
     is still possible (``reach``, None is unbounded) is inside the bounds, or none is; else
-    ``goes_on`` is the reason. A value of None is undecided, and ``why`` is the reason."""
+    ``goes_on`` is the reason (default: the view's). A value of None is undecided, and ``why`` is
+    the reason."""
     state: State = "undecided"
+    bounds = bounds or bounds_of(criterion)
     if bounds.least is None and bounds.most is None:
         why = "the criterion has no bound: give at_least or at_most"
-    elif over and value is not None:
-        state = "met" if bounds.holds(value) else "not met"
-    elif not over and bounds.excludes(reach):
+    elif view.over:
+        if value is not None:
+            state = "met" if bounds.holds(value) else "not met"
+    elif bounds.excludes(reach):
         state = "not met"
-    elif not over and bounds.contains(reach):
+    elif bounds.contains(reach):
         state = "met"
     elif value is not None:
-        why = goes_on
+        why = goes_on or view.goes_on
     return Result(
         criterion=criterion.criterion,
         label=label(criterion),
@@ -180,7 +173,7 @@ def decided(
         value=value,
         bound=bounds.words,
         n=n,
-        numbers=dict(numbers or {}),
+        numbers=numbers or {},
         why=why,
     )
 
@@ -198,7 +191,7 @@ def with_worst(
     worst = max(
         each, key=lambda one: (order.get(one.state, 0), one.value is not None, badness(one))
     )
-    numbers: dict[str, float | int | str] = {"subjects": len(each), "worst": worst.subject}
+    numbers: Numbers = {"subjects": len(each), "worst": worst.subject}
     for state in ("met", "not met", "undecided"):
         numbers[state] = sum(one.state == state for one in each)
     why = f"{worst.subject}: {worst.why}" if worst.why else ""
@@ -208,22 +201,13 @@ def with_worst(
 
 def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = "") -> Result:
     """Return a result without a value."""
-    return Result(
-        criterion=criterion.criterion,
-        label=label(criterion),
-        subject=subject,
-        state="undecided",
-        value=None,
-        bound=bound,
-        n=0,
-        numbers={},
-        why=why,
-    )
+    name = label(criterion)
+    return Result(criterion=criterion.criterion, label=name, subject=subject, bound=bound, why=why)
 
 
-def listed(parts: Sequence[tuple[str, int]], most: int = 3) -> str:
+def listed(numbers: Mapping[str, int], most: int = 3) -> str:
     """Return names with their numbers, the largest first: ``30 timeout, 2 hung``."""
-    ordered = sorted(parts, key=lambda part: (-part[1], part[0]))
+    ordered = sorted(numbers.items(), key=lambda part: (-part[1], part[0]))
     words = [f"{number} {name}" for name, number in ordered[:most]]
     rest = sum(number for _, number in ordered[most:])
     return ", ".join([*words, *([f"{rest} others"] if rest else [])])

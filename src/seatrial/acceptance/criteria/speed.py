@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from seatrial.acceptance.criteria.result import (
+    Bounds,
+    Numbers,
     Result,
     bounds_of,
     decided,
-    label,
     undecided,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
-from seatrial.acceptance.trial_history import RecordedMetric as Measured
-from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import better_of, count, show_figure, show_number, show_unit
+from seatrial.units import Better, better_of, count, show_figure, show_number, show_unit
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -37,7 +36,6 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
     sqrt(sum((x / m - 1)^2) / (n - cases)), which is s / mean for one case. ``numbers`` also has the
     robust one, 1.4826 MAD / median. Two runs of a case are needed.
     """
-    bounds = bounds_of(criterion)
     by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
     for group in view.groups(criterion):
         times = [run.elapsed for run in group.runs if run.right]
@@ -52,23 +50,11 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
         if value is not None:
             why = f"{100 * value:.3g} % over {n} runs; the robust value is "
             why += f"{100 * float(numbers['robust']):.3g} %"
-        results.append(
-            decided(
-                criterion,
-                bounds,
-                value,
-                over=view.over,
-                n=n,
-                why=why,
-                goes_on=view.goes_on,
-                subject=test,
-                numbers=numbers,
-            )
-        )
+        results.append(decided(view, criterion, value, why, n=n, subject=test, numbers=numbers))
     return with_worst(criterion, results, lambda one: one.value or 0.0)
 
 
-def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
+def _spread(series: Sequence[Sequence[float]]) -> Numbers:
     n = sum(map(len, series))
     off: list[float] = []
     far: list[float] = []
@@ -94,18 +80,10 @@ def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
     """The median of a metric over the runs of each case whose answer was right, against the bounds
     of the criterion (in the metric's unit, or per cent of the machine's reference for the case) or,
     where it has none, against the reference's own tolerance."""
-    results = [
-        found
-        for group in view.groups(criterion)
-        if (found := _against(view, criterion, group)) is not None
-    ]
+    results = [_against(view, criterion, group) for group in view.groups(criterion)]
     if not results:
         return [undecided(criterion, f"no run has given {criterion.metric or 'a metric'}")]
     return with_worst(criterion, results, _furthest)
-
-
-def _figure(run: RunHistory, metric: str) -> Measured | None:
-    return (run.figures or {}).get(metric)
 
 
 def _furthest(one: Result) -> float:
@@ -115,93 +93,58 @@ def _furthest(one: Result) -> float:
     return abs(off) if isinstance(off, int | float) else 0.0
 
 
-def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
-    metric = criterion.metric
-    figures = [f for run in group.runs if run.right and (f := _figure(run, metric)) is not None]
-    try:
-        reference = _reference(view, criterion, group)
-        if criterion.at_least is None and criterion.at_most is None:
-            return _against_reference(view, criterion, group, reference, figures)
-        alike = reference is not None and all(f.unit == reference.unit for f in figures)
-        bounds = bounds_of(criterion, reference.value if reference and alike else None)
-    except (refs.AmbiguousReference, ValueError) as error:
-        return undecided(criterion, str(error), subject=group.name)
-    values = sorted(figure.value for figure in figures)
+def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
+    metric, case = criterion.metric, group.case
+    right = [run for run in group.runs if run.right]
+    figures = [figure for run in right if (figure := (run.figures or {}).get(metric))]
+    values = [figure.value for figure in figures]
     value = median(values) if values else None
     why = f"no run with a right answer has given {metric}"
+    numbers: Numbers = {}
     if value is not None:
-        why = f"median {_shown(value, figures)} of {count(len(values), 'run')}"
-    return decided(
-        criterion,
-        bounds,
-        value,
-        over=view.over,
-        n=len(values),
-        why=why,
-        goes_on=view.goes_on,
-        subject=group.name,
-        numbers=_numbers(figures),
-    )
-
-
-def _reference(view: TrialView, criterion: Criterion, group: NodeCases) -> refs.Reference | None:
-    case = group.case
-    return refs.matching(
-        view.references, case.test, criterion.metric, case.parameters, case.toolchain
-    )
-
-
-def _numbers(figures: Sequence[Measured]) -> dict[str, float | int | str]:
-    if not figures:
-        return {}
-    values = [figure.value for figure in figures]
-    return {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
-
-
-def _against_reference(
-    view: TrialView,
-    criterion: Criterion,
-    group: NodeCases,
-    reference: refs.Reference | None,
-    figures: Sequence[Measured],
-) -> Result:
-    if reference is None:
-        return undecided(
-            criterion, f"there is no reference for {criterion.metric}", subject=group.name
+        why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
+        numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
+    try:
+        reference = refs.matching(
+            view.references, case.test, metric, case.parameters, case.toolchain
         )
-    if not figures:
-        why = f"no run with a right answer has given {criterion.metric}"
-        return undecided(criterion, why, subject=group.name)
-    better = better_of(figures[0].better)
-    value = median(sorted(figure.value for figure in figures))
-    unit = show_unit(reference.unit)
-    low, high = refs.bounds(reference, better)
-    sides = (("at least", low), ("at most", high))
-    words = " and ".join(
-        f"{word} {show_number(side)}{unit}" for word, side in sides if side is not None
-    )
-    if figures[0].unit != reference.unit:
-        why = f"{criterion.metric} is in {figures[0].unit}, but its reference in {reference.unit}"
-        return undecided(criterion, why, words, group.name)
-    finding = refs.judge(MetricValue(criterion.metric, value, figures[0].unit, better), reference)
-    off = refs.percent_off(value, reference)
-    numbers = _numbers(figures)
-    if off is not None:
-        numbers["per cent off"] = off
-    met = f"median {_shown(value, figures)} of {count(len(figures), 'run')}"
-    return Result(
-        criterion=criterion.criterion,
-        label=label(criterion),
+        if criterion.at_least is not None or criterion.at_most is not None:
+            alike = reference is not None and all(f.unit == reference.unit for f in figures)
+            bounds = bounds_of(criterion, reference.value if reference and alike else None)
+        elif reference is None:
+            return undecided(criterion, f"there is no reference for {metric}", subject=group.name)
+        elif value is None:
+            return undecided(criterion, why, subject=group.name)
+        else:
+            unit, better = figures[0].unit, better_of(figures[0].better)
+            bounds = _bounds_by(reference, better)
+            if unit != reference.unit:
+                why = f"{metric} is in {unit}, but its reference in {reference.unit}"
+                return undecided(criterion, why, bounds.words, group.name)
+            if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
+                why = finding.text
+            if (off := refs.percent_off(value, reference)) is not None:
+                numbers["per cent off"] = off
+    except (refs.AmbiguousReference, ValueError) as error:
+        return undecided(criterion, str(error), subject=group.name)
+    return decided(
+        view,
+        criterion,
+        value,
+        why,
+        n=len(values),
+        bounds=bounds,
         subject=group.name,
-        state="undecided" if not view.over else "met" if finding is None else "not met",
-        value=value,
-        bound=words,
-        n=len(figures),
         numbers=numbers,
-        why=view.goes_on if not view.over else met if finding is None else finding.text,
     )
 
 
-def _shown(value: float, figures: Sequence[Measured]) -> str:
-    unit = figures[0].unit
-    return show_figure(value, unit)
+def _bounds_by(reference: refs.Reference, better: Better) -> Bounds:
+    """Return the bounds of a reference's own tolerance."""
+    low, high = refs.bounds(reference, better)
+    words = " and ".join(
+        f"{word} {show_number(side)}{show_unit(reference.unit)}"
+        for word, side in (("at least", low), ("at most", high))
+        if side is not None
+    )
+    return Bounds(low, high, words)

@@ -49,10 +49,10 @@ class TrialView:
         """Whether the trial came to its end: it was not abandoned, and did not end before its time
         unless nothing could ever run."""
         history = self.history
-        if not history.life.complete or history.state is TrialState.ABANDONED:
+        if not history.complete or history.state is TrialState.ABANDONED:
             return False
         timely = history.clock(self.now) >= history.duration - TOO_SOON
-        return timely or bool(history.ended_for)
+        return timely or bool(history.reason)
 
     @property
     def goes_on(self) -> str:

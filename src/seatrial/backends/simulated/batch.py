@@ -111,27 +111,23 @@ def _run(
             queue.append(arrived)
             arrived += 1
         position = looked
-        if not blocked:
-            while len(queue) > 0 and nodes[queue[0]] <= free[0]:
-                job = queue.pop(0)
-                starts[job] = now
-                free[0] -= nodes[job]
-                heappush(over, (now + used[job], job))
-                _begin(job, now + walltime[job], nodes[job], ends, held, who)
-            if len(queue) > 0:
-                first = nodes[queue[0]]
-                shadow, extra = reservation(first, free[0], ends, held, len(ends), INFINITY)
-                blocked = True
-            position = 1
-        while free[0] > 0:
-            position = next_start(
-                *(now, position, queue, len(queue), nodes, walltime),
-                *(pool, free, outside, shadow, extra),
-            )
-            if position < 0:
-                break
+        while len(queue) > 0 and free[0] > 0:
+            if not blocked and nodes[queue[0]] <= free[0]:
+                position = 0
+            else:
+                if not blocked:
+                    need = nodes[queue[0]]
+                    shadow, extra = reservation(need, free[0], ends, held, len(ends), INFINITY)
+                    blocked, position = True, 1
+                position = next_start(
+                    *(now, position, queue, len(queue), nodes, walltime),
+                    *(pool, free, outside, shadow, extra),
+                )
+                if position < 0:
+                    break
             job = queue.pop(position)
-            extra = extra_left(extra, now + walltime[job], nodes[job], 0, shadow)
+            if blocked:
+                extra = extra_left(extra, now + walltime[job], nodes[job], 0, shadow)
             starts[job] = now
             free[0] -= nodes[job]
             heappush(over, (now + used[job], job))

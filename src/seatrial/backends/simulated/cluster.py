@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from random import Random
+from typing import Any
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.background import Arrival, background
@@ -25,7 +26,7 @@ from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.backends.simulated.names import NodeNames
 from seatrial.backends.simulated.queue import Queue, SimulatedOutage
 from seatrial.backends.simulated.record import JobRecord
-from seatrial.backends.simulated.sharing import FileSystems, TargetLoad
+from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
@@ -33,7 +34,7 @@ from seatrial.units import SECOND_NS, seconds, share_of, span_of
 
 SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
 _MAX_SECONDS = 10 * 366 * 86400.0
-_Event = tuple[int, int, Callable[..., None], object]
+_Event = tuple[int, int, Callable[..., object], object]
 
 
 def ns(time: float) -> int:
@@ -55,7 +56,8 @@ class SimulatedCluster:
     ) -> None:
         model = machine.rehearsal
         self._names = NodeNames(nodes)
-        self._start = self._now = start_ns
+        self._start = start_ns
+        self.now = start_ns  # the time (ns) up to which the cluster has advanced
         self._submit_delay = ns(span_of(model.submit_delay))
         self._start_delay = ns(span_of(model.start_delay))
         self._poll = ns(span_of(model.poll))
@@ -68,12 +70,13 @@ class SimulatedCluster:
         self._jobs: dict[str, JobRecord] = {}
         self._down = 0
         self._planned = [self._outage(window) for window in outages]
-        self._partitions = self._masks(model.partitions)
+        sets = {name: self._names.mask(nodes) for name, nodes in model.partitions.items()}
+        self._partitions = sets or {"": self._names.all}
         self._queues = [Queue(mask, self._planned) for mask in joined(self._partitions.values())]
         self._places: dict[tuple[str, str, str, int], tuple[Queue, int, int]] = {}
         for outage in self._planned:
-            self._at(outage.end, self._outage_over, outage.nodes)
-        self._files = FileSystems(machine, start_ns, self._at, self._script_ended)
+            self._at(outage.end, self._changed_queues, outage.nodes)
+        self.files = FileSystems(machine, start_ns, self._at, self._script_ended)
         self._slow_by = model.slow_by
         self._slow = slow_nodes(
             len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes")
@@ -89,8 +92,8 @@ class SimulatedCluster:
             size = next(iter(self._partitions.values())).bit_count()
             chance = Random(f"{seed}: background")
             self._others, self.remarks = background(model.background, size, chance)
-        self._next_failure()
-        self._next_other()
+        self._plan(self._failures, self._failed)
+        self._plan(self._others, self._other_queued)
 
     # ---- calls ----------------------------------------------------------------------------
 
@@ -108,11 +111,6 @@ class SimulatedCluster:
         """Return the time of the next event; None where there is none."""
         return self._events[0][0] if self._events else None
 
-    @property
-    def now(self) -> int:
-        """The time (ns) up to which the cluster has advanced."""
-        return self._now
-
     def advance(
         self, until: int | None, to_news: bool = False
     ) -> list[tuple[int, SimulatedUpdate]]:
@@ -120,34 +118,21 @@ class SimulatedCluster:
         time of the first update."""
         events = self._events
         while events and (until is None or events[0][0] <= until):
-            self._now, _, happen, what = heappop(events)
+            self.now, _, happen, what = heappop(events)
             happen(what)
-            if not events or events[0][0] != self._now:
+            if not events or events[0][0] != self.now:
                 if self._changed:
                     self._schedule()
-                if to_news and self._updates and not (events and events[0][0] == self._now):
+                if to_news and self._updates and not (events and events[0][0] == self.now):
                     break
         else:
-            self._now = max(self._now, until or 0)
+            self.now = max(self.now, until or 0)
         updates, self._updates = self._updates, []
         return updates
 
-    def load(self, file_system: str, target: str = "") -> float:
-        """Return the number of open files on a metadata target now; without a target, the highest
-        of those of the file system."""
-        return self._files.load(file_system, target)
-
-    def target_loads(self) -> list[TargetLoad]:
-        """Return the load of each metadata target so far."""
-        return self._files.loads(self._now)
-
-    def free_nodes(self) -> int:
-        """Return the number of nodes that are up and run nothing."""
-        return sum(queue.free.bit_count() for queue in self._queues)
-
     # ---- events ---------------------------------------------------------------------------
 
-    def _at(self, time: int, happen: Callable[..., None], what: object) -> None:
+    def _at(self, time: int, happen: Callable[..., object], what: object) -> None:
         self._number += 1
         heappush(self._events, (time, self._number, happen, what))
 
@@ -155,7 +140,7 @@ class SimulatedCluster:
         self._changed = False
         for queue in self._queues:
             if queue.waits:
-                for record in queue.start_ready(self._now):
+                for record in queue.start_ready(self.now):
                     self._started(record)
 
     def _queued(self, records: list[JobRecord]) -> None:
@@ -186,7 +171,7 @@ class SimulatedCluster:
         if record.ours:
             record.where = self._names.text(record.nodes)
             self._tell_at_poll(Started(record.job.run_id, record.where))
-        job, start = record.job, self._now + self._start_delay
+        job, start = record.job, self.now + self._start_delay
         if record.nodes & self._slow:
             record.elapsed = round(record.elapsed * self._slow_by)
         if start >= record.limit:
@@ -199,10 +184,10 @@ class SimulatedCluster:
     def _script_started(self, record: JobRecord) -> None:
         if record.over:
             return
-        job, now = record.job, self._now
+        job, now = record.job, self.now
         if job.hangs and record.ours:
             self._tell(Hangs(job.run_id))
-        entered = bool(job.file_system) and self._files.enter(now, record)
+        entered = bool(job.file_system) and self.files.enter(now, record)
         if not entered and not job.hangs:
             self._runs(now, record)
             return
@@ -220,15 +205,15 @@ class SimulatedCluster:
     def _script_ended(self, record: JobRecord) -> None:
         """End the script of a run that shared a file system."""
         if not record.over:
-            self._files.leave(self._now, record)
-            self._leaves(self._now, record)
+            self.files.leave(self.now, record)
+            self._leaves(self.now, record)
 
     def _leaves(self, end: int, record: JobRecord) -> None:
         """End a script at a time; the job may keep its nodes after that."""
         record.script_ended, over = end, end + self._start_delay + record.keeps
         if over > record.limit:
             self._at(record.limit, self._timed_out, record)
-        elif over > self._now:
+        elif over > self.now:
             self._at(over, self._ended, record)
         else:
             self._ended(record)
@@ -254,7 +239,7 @@ class SimulatedCluster:
             return
         record.over = self._changed = True
         if record.group is not None:
-            self._files.leave(self._now, record)
+            self.files.leave(self.now, record)
         queue = record.queue
         if queue is not None and record.nodes:
             queue.release(record)
@@ -263,89 +248,80 @@ class SimulatedCluster:
         elif queue is not None:
             queue.leave(record)
         if record.ours:
-            run_id, now = record.job.run_id, self._now
+            run_id, now = record.job.run_id, self.now
             del self._jobs[run_id]
             # A start or end of the script that was planned for later does not happen any more.
             start = record.script_started if record.script_started <= now else 0
             end = record.script_ended if record.script_ended <= now else 0
             self._tell_at_poll(FinishedJob(run_id, code, state, status, record.where, start, end))
 
-    def _outage_over(self, nodes: int) -> None:
+    def _changed_queues(self, nodes: int) -> list[Queue]:
+        """Return the queues that have some of these nodes, which consider their jobs again."""
         self._changed = True
-        for queue in self._queues:
-            if queue.nodes & nodes:
-                queue.look_again()
+        queues = [queue for queue in self._queues if queue.nodes & nodes]
+        for queue in queues:
+            queue.look_again()
+        return queues
 
-    def _next_failure(self) -> None:
-        if (failure := next(self._failures, None)) is not None:
-            time = self._start + ns(failure.time)
+    def _plan(self, stream: Iterator[Any], happen: Callable[..., None]) -> None:
+        """Plan the next event of a random stream, unless it comes too late."""
+        if (event := next(stream, None)) is not None:
+            time = self._start + ns(event.time)
             if time <= self._last:
-                self._at(time, self._failed, failure)
+                self._at(time, happen, event)
 
     def _failed(self, failure: NodeFailure) -> None:
         """Fail a node and the job on it."""
-        self._next_failure()
+        self._plan(self._failures, self._failed)
         node = 1 << failure.node
         if self._down & node:
             return
         name = self._names.names[failure.node]
         self._down |= node
-        for queue in self._queues:
-            if queue.nodes & node:
-                queue.free &= ~node
-                queue.look_again()
-                if (record := queue.on(node)) is not None:
-                    self._over(record, codes.NODE_FAILURE.number, "NODE_FAIL", None)
-        self._changed = True
+        for queue in self._changed_queues(node):
+            queue.free &= ~node
+            if (record := queue.on(node)) is not None:
+                self._over(record, codes.NODE_FAILURE.number, "NODE_FAIL", None)
         self._tell_at_poll(NodesDown(name, "it failed"))
-        self._at(self._now + ns(failure.repair), self._repaired, failure.node)
+        self._at(self.now + ns(failure.repair), self._repaired, failure.node)
 
     def _repaired(self, place: int) -> None:
         node = 1 << place
         self._down &= ~node
-        for queue in self._queues:
-            if queue.nodes & node:
-                queue.free |= node
-                queue.look_again()
-        self._changed = True
+        for queue in self._changed_queues(node):
+            queue.free |= node
         self._tell_at_poll(NodesUp(self._names.names[place]))
 
-    def _next_other(self) -> None:
-        if (arrival := next(self._others, None)) is not None:
-            time = self._start + ns(arrival.time)
-            if time <= self._last:
-                self._at(time, self._other_queued, arrival.job)
-
-    def _other_queued(self, job: SimulatedJob) -> None:
+    def _other_queued(self, arrival: Arrival) -> None:
         """Queue a job of somebody else."""
-        self._next_other()
-        self._queued([self._record(job, ours=False)])
+        self._plan(self._others, self._other_queued)
+        self._queued([self._record(arrival.job, ours=False)])
 
     # ---- updates --------------------------------------------------------------------------
 
     def _tell(self, update: SimulatedUpdate) -> None:
-        self._updates.append((self._now, update))
+        self._updates.append((self.now, update))
 
     def _tell_at_poll(self, update: SimulatedUpdate) -> None:
         """Report an update at the next poll of Seatrial."""
-        wait = (self._start - self._now) % self._poll if self._poll else 0
+        wait = (self._start - self.now) % self._poll if self._poll else 0
         if not wait:
             self._tell(update)
             return
         if not self._late:
-            self._at(self._now + wait, self._tell_late, None)
+            self._at(self.now + wait, self._tell_late, None)
         self._late.append(update)
 
     def _tell_late(self, _: None) -> None:
-        self._updates += [(self._now, update) for update in self._late]
+        self._updates += [(self.now, update) for update in self._late]
         self._late.clear()
 
     # ---- jobs and nodes -------------------------------------------------------------------
 
     def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
-        record = JobRecord(job, ours, ns(job.elapsed), ns(job.keeps), ns(job.walltime))
         self._given += 1
-        record.id = self._given
+        times = ns(job.elapsed), ns(job.keeps), ns(job.walltime)
+        record = JobRecord(job, ours, *times, job.nodes, self._given)
         if ours:
             self._jobs[job.run_id] = record
         return record
@@ -363,10 +339,6 @@ class SimulatedCluster:
             pool = queue.pool(usable, record.walltime)
             known = self._places[key] = queue, usable.bit_count(), pool
         return known
-
-    def _masks(self, partitions: dict[str, str]) -> dict[str, int]:
-        masks = {name: self._names.mask(nodes) for name, nodes in partitions.items()}
-        return masks or {"": self._names.all}
 
     def _outage(self, window: Window) -> SimulatedOutage:
         nodes = self._names.mask(window.nodes) if window.nodes else self._names.all

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from seatrial.backends.protocol import Ended
+
 
 class SimulatedJob(Struct, frozen=True):
     """A run as the simulated cluster sees it: its request, and its course if nothing disturbs it.
@@ -39,14 +41,8 @@ class Hangs(Struct, frozen=True):
     run_id: str
 
 
-class FinishedJob(Struct, frozen=True):
-    """A job is over: the members of ``Ended``, and the start and the end of its script (ns; 0:
-    there was none)."""
+class FinishedJob(Ended, frozen=True):
+    """A job is over. Has also the start and the end of its script (ns; 0: there was none)."""
 
-    run_id: str
-    code: int | None
-    state: str
-    exit_code: int | None
-    nodes: str = ""
     script_started: int = 0
     script_ended: int = 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from seatrial.machine.facts import unfold
 
@@ -29,10 +28,10 @@ class NodeNames:
         kinds, self._last = _rows(self.names)
         distinct = list(dict.fromkeys(kinds))
         place_of = {kind: place for place, kind in enumerate(distinct)}
-        self._prefixes = [kind.prefix for kind in distinct]
+        self._prefixes = [prefix for prefix, _ in distinct]
         self._kind = [place_of[kind] for kind in kinds]
         self._number = [
-            name[len(kind.prefix) :] for name, kind in zip(self.names, kinds, strict=True)
+            name[len(prefix) :] for name, (prefix, _) in zip(self.names, kinds, strict=True)
         ]
         self._masks: dict[str, int] = {"": 0}
 
@@ -68,12 +67,9 @@ class NodeNames:
         return ",".join([_folded(prefixes[kind], spans) for kind, spans in folded.items()])
 
 
-class _Kind(NamedTuple):
-    """Names that can be folded together: the part before the number, and the width of the number
-    where that matters (0: it does not, -1: there is no number)."""
-
-    prefix: str
-    width: int
+# Names that can be folded together: the part before the number, and the width of the number where
+# that matters (0: it does not, -1: there is no number).
+_Kind = tuple[str, int]
 
 
 def _folded(prefix: str, spans: list[str]) -> str:
@@ -94,7 +90,7 @@ def _rows(names: Sequence[str]) -> tuple[list[_Kind], list[int]]:
             continue
         prefix, number = parts[first]
         width = len(number) if number.startswith("0") else 0 if number else -1
-        kinds += [_Kind(prefix, width)] * (place - first)
+        kinds += [(prefix, width)] * (place - first)
         last += [place - 1] * (place - first)
         first = place
     return kinds, last

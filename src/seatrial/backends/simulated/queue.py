@@ -77,7 +77,7 @@ class Queue:
         self._shadow = FAR_FUTURE_NS
         self._extra = 0
         self._first_pool = 0
-        self._free_in = _Counts(self._count_free)
+        self._free_in = _Counts(lambda pool: self._usable(pool).bit_count())
         self._outside = _Counts(self._count_outside)
 
     # ---- events ---------------------------------------------------------------------------
@@ -126,26 +126,21 @@ class Queue:
         """Start all jobs that can start now, and give each its nodes and its limit. Returns
         them."""
         started: list[JobRecord] = []
-        if not self._order or not self.free:
+        order = self._order
+        if not order or not self.free:
             return started
         self._now = now
         self._free_in.clear()
         self._outside.clear()
         if not self._blocked:
-            self._start_first(started)
-            if not self._order:
+            while order and self._need[order[0]] <= self._free_in[self._pool[order[0]]]:
+                started.append(self._start(0, 0))
+            if not order:
                 return started
             self._reserve()
             self._fresh = 1
         self._start_behind(started)
         return started
-
-    def _start_first(self, started: list[JobRecord]) -> None:
-        while self._order:
-            line = self._order[0]
-            if self._need[line] > self._free_in[self._pool[line]]:
-                return
-            started.append(self._start(0, 0))
 
     def _reserve(self) -> None:
         """Make the reservation of the first job, which cannot start now."""
@@ -272,9 +267,6 @@ class Queue:
         if self._outages:
             usable &= ~self._closed(self._now, self._now + walltime)
         return usable
-
-    def _count_free(self, pool: int) -> int:
-        return self._usable(pool).bit_count()
 
     def _count_outside(self, pool: int) -> int:
         if pool == self._first_pool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.backends.simulated.jobs import SimulatedJob
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from seatrial.backends.simulated.sharing import SpeedGroup
 
 
+@dataclass(slots=True, eq=False)
 class JobRecord:
     """A job. Times are in ns. ``ours``: its updates are reported, unlike those of background jobs.
     ``nodes`` are bits, see ``names``, 0 before it starts; ``where`` has the same as text. ``limit``
@@ -18,40 +20,21 @@ class JobRecord:
     known. ``group`` is that of a script that shares a file system. ``over``: the job has ended, and
     its remaining events are ignored."""
 
-    __slots__ = (
-        "elapsed",
-        "group",
-        "id",
-        "job",
-        "keeps",
-        "limit",
-        "line",
-        "need",
-        "nodes",
-        "number",
-        "ours",
-        "over",
-        "pool",
-        "queue",
-        "script_ended",
-        "script_started",
-        "walltime",
-        "where",
-    )
-
-    def __init__(
-        self, job: SimulatedJob, ours: bool, elapsed: int, keeps: int, walltime: int
-    ) -> None:
-        self.job = job
-        self.ours = ours
-        self.elapsed = elapsed
-        self.keeps = keeps
-        self.walltime = walltime
-        self.need = job.nodes
-        self.nodes = 0
-        self.where = ""
-        self.limit = self.script_started = self.script_ended = 0
-        self.over = False
-        self.group: SpeedGroup | None = None
-        self.queue: Queue | None = None
-        self.id = self.pool = self.line = self.number = 0
+    job: SimulatedJob
+    ours: bool
+    elapsed: int
+    keeps: int
+    walltime: int
+    need: int
+    id: int
+    nodes: int = 0
+    where: str = ""
+    limit: int = 0
+    script_started: int = 0
+    script_ended: int = 0
+    over: bool = False
+    group: SpeedGroup | None = None
+    queue: Queue | None = None
+    pool: int = 0
+    line: int = 0
+    number: int = 0

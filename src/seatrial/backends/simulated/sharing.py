@@ -102,8 +102,7 @@ class SimulatedTarget:
         self._highest = 0.0  # of loads that lasted
         self._latest = 0.0
         self._changed = 0  # when the load changed last
-        self._above = 0  # ns, without the present span
-        self._since: int | None = None  # since when it is above the safe load
+        self._above = 0  # ns above the safe load, until then
 
     @property
     def load(self) -> float:
@@ -116,20 +115,15 @@ class SimulatedTarget:
 
     def watch(self, now: int) -> None:
         """Record a change of the load."""
-        load = self.own + self.production
         if now > self._changed:
-            self._highest, self._changed = self.highest, now
-        self._latest = load
-        if self.safe and load > self.safe * _ROUNDING:
-            if self._since is None:
-                self._since = now
-        elif self._since is not None:
-            self._above += now - self._since
-            self._since = None
+            self._highest, self._above = self.highest, self.above(now)
+            self._changed = now
+        self._latest = self.load
 
     def above(self, now: int) -> int:
         """Return the time in ns for which the load was above the safe load."""
-        return self._above + (0 if self._since is None else now - self._since)
+        is_above = self.safe and self._latest > self.safe * _ROUNDING
+        return self._above + (now - self._changed if is_above else 0)
 
 
 class SharedFileSystem:

@@ -1,27 +1,23 @@
 """Reads logs in the Standard Workload Format 2.2, as in the Parallel Workloads Archive.
 
     log = swf.read(Path("theta.swf.gz"))
-    log.header["MaxProcs"]     # "4392"
     log.jobs[0].run_time
     log.damaged                # number of lines that are no jobs
 
-A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments;
-those of the form ``; Key: value`` before the first job are the header.
+A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments.
 """
 
 from __future__ import annotations
 
 import gzip
 import math
-import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 
 FIELDS = 18
-_HEADER = re.compile(r";\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
 _LONGEST_LINE = 10_000
 
 
@@ -49,44 +45,27 @@ class SwfJob(NamedTuple):
 
 
 class SwfLog(NamedTuple):
-    """A log: its jobs in the order of the file, its header, and the number of lines that are no
-    jobs."""
+    """A log: its jobs in the order of the file, and the number of lines that are no jobs."""
 
     jobs: list[SwfJob]
-    header: dict[str, str]
     damaged: int
 
 
 def read(path: Path) -> SwfLog:
     """Read a log, compressed (``.gz``) or not. Raises UsageError."""
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
-                return parse(lines)
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        opened: Any = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
             return parse(lines)
     except (OSError, EOFError) as error:
         raise UsageError(f"{path}: the workload cannot be read: {error}") from error
 
 
 def parse(lines: Iterable[str]) -> SwfLog:
-    """Parse the lines of a log. A repeated key of the header continues its value."""
-    jobs: list[SwfJob] = []
-    header: dict[str, str] = {}
-    damaged = 0
-    for line in lines:
-        text = line[:_LONGEST_LINE].strip()
-        if text.startswith(";"):
-            if not jobs and (found := _HEADER.fullmatch(text)):
-                key, value = found.groups()
-                header[key] = f"{header[key]}\n{value}" if key in header else value
-        elif text:
-            job = _job(text)
-            if job is None:
-                damaged += 1
-            else:
-                jobs.append(job)
-    return SwfLog(jobs, header, damaged)
+    """Parse the lines of a log."""
+    texts = (line[:_LONGEST_LINE].strip() for line in lines)
+    jobs = [_job(text) for text in texts if text and not text.startswith(";")]
+    return SwfLog([job for job in jobs if job], jobs.count(None))
 
 
 def _job(text: str) -> SwfJob | None:

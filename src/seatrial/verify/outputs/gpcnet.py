@@ -10,14 +10,14 @@ import re
 
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import UniqueValues, once
 
 _TITLE = re.compile(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
-_TABLES = (
-    ("isolated", re.compile(r"Isolated Network Tests")),
-    ("congested", re.compile(r"Network Tests running with Congestion Tests(?: \(.*\))?")),
-    ("impact", re.compile(r"Network Tests running with Congestion Tests - Key Results")),
-)
+_TABLES = {
+    "isolated": re.compile(r"Isolated Network Tests"),
+    "congested": re.compile(r"Network Tests running with Congestion Tests(?: \(.*\))?"),
+    "impact": re.compile(r"Network Tests running with Congestion Tests - Key Results"),
+}
 _UNITS: dict[str, tuple[str, Better]] = {
     "usec": ("us", "lower"),
     "MiB/s/rank": ("MiB/s/rank", "higher"),
@@ -25,7 +25,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
 _COLUMNS = {"Avg": "avg", "99%": "p99"}
 _MIN_ROUNDED = 0.0501  # factors have one decimal
 
-Table = dict[str, dict[str, str]]  # test -> column -> text
+Table = UniqueValues[UniqueValues[str]]  # test -> column -> text
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -35,42 +35,38 @@ def parse(text: str) -> list[MetricValue]:
     others."""
     once(_TITLE, text, "title 'NetworkLoad Tests'")
     tables = _tables(text)
-    for which, _ in _TABLES:
-        if not tables.get(which):
-            raise ValueError(f"its table of {which} network tests is missing")
     tests = list(tables["isolated"])
-    if missing := [
-        (which, test) for which, _ in _TABLES for test in tests if test not in tables[which]
-    ]:
-        raise ValueError(f"its table {missing[0][0]!r} has no whole row of {missing[0][1]!r}")
     if extra := set(tables["impact"]) - set(tests):
         raise ValueError(f"its isolated tests have no whole row of {shown(min(extra))}")
     figures: list[MetricValue] = []
     for test in tests:
+        alone, loaded, impact = (tables[which][test] for which in _TABLES)
+        unit = alone["Units"]
+        if unit not in _UNITS or loaded["Units"] != unit:
+            raise ValueError(f"the unit of {test!r} is not known, or not one: {shown(unit)}")
         for column, name in _COLUMNS.items():
-            figures += _of_test(test, column, name, tables)
+            values = [number(row[column]) for row in (alone, loaded)]
+            figures += _of_test(test, name, values, *_UNITS[unit], impact[column])
     return figures
 
 
-def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> list[MetricValue]:
-    unit = tables["isolated"][test]["Units"]
-    if unit not in _UNITS or tables["congested"][test]["Units"] != unit:
-        raise ValueError(f"the unit of {test!r} is not known, or not one: {shown(unit)}")
-    shown_unit, better = _UNITS[unit]
-    alone, loaded = (number(tables[which][test][column]) for which in ("isolated", "congested"))
-    told = tables["impact"][test][column]
-    if not told.endswith("X"):
-        raise ValueError(f"the impact factor of {test!r} is not whole: {shown(told)}")
-    factor = number(told[:-1])
+def _of_test(
+    test: str, name: str, values: list[float], unit: str, better: Better, printed: str
+) -> list[MetricValue]:
+    """Return the figures of a test. ``values``: alone and loaded; ``printed``: the factor."""
+    alone, loaded = values
+    if not printed.endswith("X"):
+        raise ValueError(f"the impact factor of {test!r} is not whole: {shown(printed)}")
+    factor = number(printed[:-1])
     if alone <= 0 or loaded <= 0:
         raise ValueError(f"{test!r} has a figure that is not positive")
     impact = loaded / alone if better == "lower" else alone / loaded
     if abs(impact - factor) > _MIN_ROUNDED:
-        raise ValueError(f"it says {told} for {test!r}, but its tables give {impact:.2f}X")
+        raise ValueError(f"it says {printed} for {test!r}, but its tables give {impact:.2f}X")
     return [
-        MetricValue(name, alone, shown_unit, better, labels={"test": test, "network": "isolated"}),
-        MetricValue(
-            name, loaded, shown_unit, better, labels={"test": test, "network": "congested"}
+        *(
+            MetricValue(name, value, unit, better, labels={"test": test, "network": network})
+            for network, value in zip(_TABLES, values, strict=False)
         ),
         MetricValue(f"impact_{name}", impact, "1", "lower", labels={"test": test}),
     ]
@@ -79,7 +75,7 @@ def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> lis
 def _tables(text: str) -> dict[str, Table]:
     """Return the rows of the three kinds of table. A verbose build has more columns, a table of
     congested tests for each test, and rows and tables of the congestors; all these are skipped."""
-    tables: dict[str, Table] = {}
+    tables: dict[str, Table] = {which: UniqueValues() for which in _TABLES}
     which, columns = "", [""]
     for line in text.split("\n"):
         row = line.strip(" \t")
@@ -89,21 +85,12 @@ def _tables(text: str) -> dict[str, Table]:
             raise ValueError(f"a row of its tables is not whole: {shown(row)}")
         cells = [cell.strip() for cell in row[1:-1].split("|")]
         if len(cells) == 1:
-            which, columns = _kind(cells[0]), [""]
+            titles = (which for which, title in _TABLES.items() if title.fullmatch(cells[0]))
+            which, columns = next(titles, ""), [""]
         elif cells[0] in ("Name", ""):
             columns = cells
-        elif which:
-            if len(cells) != len(columns):
-                raise ValueError(f"a row of its tables is not whole: {shown(row)}")
-            table = tables.setdefault(which, {})
-            if which == "isolated" or which == "impact" or cells[0] in tables.get("isolated", {}):
-                if cells[0] in table:
-                    raise ValueError(f"it has {shown(cells[0])} twice; judge one run at a time")
-                table[cells[0]] = dict(zip(columns, cells, strict=True))
-                if not set(_COLUMNS) <= set(columns):
-                    raise ValueError(f"a table of it has no columns {' and '.join(_COLUMNS)}")
+        elif which and len(cells) != len(columns):
+            raise ValueError(f"a row of its tables is not whole: {shown(row)}")
+        elif which and (which != "congested" or cells[0] in tables["isolated"]):
+            tables[which][cells[0]] = UniqueValues(zip(columns, cells, strict=True))
     return tables
-
-
-def _kind(title: str) -> str:
-    return next((which for which, pattern in _TABLES if pattern.fullmatch(title)), "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import end_whole
+from seatrial.verify.outputs._text import UniqueValues, end_whole, whole
 
 KERNELS = ("bfs", "sssp")
 FIGURES = (
@@ -32,35 +32,21 @@ def parse(text: str) -> list[MetricValue]:
     if failed := _FAILED.search(text):
         raise ValueError(f"Graph500 says {shown(failed[0].strip())}")
     end_whole(text)
-    values: dict[str, str] = {}
-    for line in text.split("\n"):
-        if not _KEY.match(line):
+    values: UniqueValues[str] = UniqueValues()
+    for line in filter(_KEY.match, text.split("\n")):
+        kernel, name, value = whole(_LINE, line).groups()
+        values[name if name == "construction_time" else f"{kernel or 'bfs'} {name}"] = value
+    figures = [MetricValue("construction_time", number(values["construction_time"]), "s", "lower")]
+    for kernel in KERNELS:
+        if kernel == "sssp" and not any(key.startswith(kernel) for key in values):
             continue
-        row = _LINE.fullmatch(line)
-        if row is None:
-            raise ValueError(f"a line of it is not whole: {shown(line)}")
-        key = row[2] if row[2] == "construction_time" else f"{row[1] or 'bfs'} {row[2]}"
-        if key in values:
-            raise ValueError(f"it has {shown(key)} twice; judge one run at a time")
-        values[key] = row[3]
-    figures = [MetricValue("construction_time", _value(values, "construction_time"), "s", "lower")]
-    kernels = [
-        name for name in KERNELS if name == "bfs" or any(key.startswith(name) for key in values)
-    ]
-    for kernel in kernels:
-        teps = _value(values, f"{kernel} harmonic_mean_TEPS")
-        time = _value(values, f"{kernel} median_time")
-        _value(values, f"{kernel} harmonic_stddev_TEPS")
+        teps = number(values[f"{kernel} harmonic_mean_TEPS"])
+        time = number(values[f"{kernel} median_time"])
+        number(values[f"{kernel} harmonic_stddev_TEPS"])
         if any(key.endswith("_validate") for key in values):
-            _value(values, f"{kernel} stddev_validate")
+            number(values[f"{kernel} stddev_validate"])
         if teps <= 0 or time <= 0:
             raise ValueError(f"a figure of {kernel} is not positive")
         figures.append(MetricValue(f"{kernel}_harmonic_mean", teps, "TEPS", "higher"))
         figures.append(MetricValue(f"{kernel}_median_time", time, "s", "lower"))
     return figures
-
-
-def _value(values: dict[str, str], key: str) -> float:
-    if key not in values:
-        raise ValueError(f"its line {key!r} is missing")
-    return number(values[key])

@@ -17,6 +17,7 @@ _RESIDUAL = re.compile(r"=[ \t]*(\S+)[ \t]+\.{4,6}[ \t]+(\w+)[ \t]*$")
 _FINISHED = re.compile(r"^Finished[ \t]+(\d+) tests with the following results:", re.MULTILINE)
 _PASSED = re.compile(r"^[ \t]+(\d+) tests completed and passed residual checks,", re.MULTILINE)
 _END = re.compile(r"^End of Tests\.", re.MULTILINE)
+_UNCHECKED = "it has a result without a residual that passed"
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -34,7 +35,7 @@ def parse(text: str) -> list[MetricValue]:
     for line in text.split("\n"):
         if _ROW.match(line):
             if checked < len(rates):
-                raise ValueError("it has a result without a residual that passed")
+                raise ValueError(_UNCHECKED)
             figures += _row(line)
             rates.append(figures[-1].value)
         elif residual := _RESIDUAL.search(line[-200:]):
@@ -43,7 +44,7 @@ def parse(text: str) -> list[MetricValue]:
                 raise ValueError(f"a residual check says {shown(residual[2])}")
             checked = len(rates)
     if checked < len(rates):
-        raise ValueError("it has a result without a residual that passed")
+        raise ValueError(_UNCHECKED)
     if len(rates) != finished:
         raise ValueError(f"it has {len(rates)} results, and says that {finished} tests finished")
     return [MetricValue("best", max(rates), "Gflop/s", "higher"), *figures]

@@ -13,16 +13,17 @@ import re
 
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import once, whole
 
 _TITLE = re.compile(
     r"^#[ \t]+Intel ?\(R\) MPI Benchmarks?(?: Suite)? V?(\d\.\d[.\d]*|20\d\d[.\d]*)(?: [^,\n]*)?,",
     re.MULTILINE,
 )
-_BENCHMARK = re.compile(r"#[ \t]*Benchmarking[ \t]+(\S+).*")
+_BENCHMARK = re.compile(r"^#[ \t]*Benchmarking[ \t]+(\S+).*$", re.MULTILINE)
 _PROCESSES = re.compile(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
 _GROUPS = re.compile(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
 _MODE = re.compile(r"#[ \t]*MODE:[ \t]*(\S+).*")
+_WITHIN = (_PROCESSES, _GROUPS, _MODE)  # a benchmark's lines
 _END = re.compile(r"^# All processes entering MPI_Finalize", re.MULTILINE)
 _COLUMNS: dict[str, tuple[str, str, Better]] = {
     "t[usec]": ("time", "us", "lower"),
@@ -49,33 +50,39 @@ def parse(text: str) -> list[MetricValue]:
     version = int(once(_TITLE, text, "title 'Intel(R) MPI Benchmarks ...'")[1].partition(".")[0])
     once(_END, text, "closing line '# All processes entering MPI_Finalize'")
     usual = "MB/s" if version >= _FIRST_OF_MB else "MiB/s"
+    before, *parts = _BENCHMARK.split(text)
+    if any(one.fullmatch(line) for line in before.split("\n") for one in _WITHIN):
+        raise ValueError("a line '# Benchmarking' is missing")
     figures: list[MetricValue] = []
-    labels: dict[str, int | str] = {}
-    columns, found = [""], True
-    for line in text.split("\n"):
+    for benchmark, block in zip(parts[::2], parts[1::2], strict=True):
+        found = _of_block(benchmark, block, usual)
+        if not found:
+            raise ValueError(f"it has no figures of {shown(benchmark)}")
+        figures += found
+    _require_modes(figures)
+    return figures
+
+
+def _of_block(benchmark: str, block: str, usual: str) -> list[MetricValue]:
+    figures: list[MetricValue] = []
+    labels: dict[str, int | str] = {"benchmark": benchmark}
+    columns = [""]
+    for line in block.split("\n"):
         words = line.split()
-        if about := _BENCHMARK.fullmatch(line):
-            _need(found, labels)
-            labels, columns, found = {"benchmark": about[1]}, [""], False
-        elif not labels and any(one.fullmatch(line) for one in (_PROCESSES, _GROUPS, _MODE)):
-            raise ValueError("a line '# Benchmarking' is missing")
-        elif labels and "#processes" in words:
+        if "#processes" in words:
             if "processes" in labels:
                 raise ValueError("a line '# Benchmarking' is missing")
-            labels = {**labels, "processes": _processes(line)}
+            labels = {**labels, "processes": int(whole(_PROCESSES, line)[1][:9])}
         elif groups := _GROUPS.fullmatch(line):
             labels = {**labels, "groups": int(groups[1][:9])}
         elif mode := _MODE.fullmatch(line):
             labels, columns = {**labels, "mode": mode[1]}, [""]
-        elif labels and "#repetitions" in words:
+        elif "#repetitions" in words:
             if "processes" not in labels:
-                raise ValueError(f"the line '# #processes' of {labels['benchmark']!r} is missing")
+                raise ValueError(f"the line '# #processes' of {benchmark!r} is missing")
             columns = words
         elif columns != [""] and words and words[0][0].isdigit():
             figures += _row(labels, columns, words, usual)
-            found = True
-    _need(found, labels)
-    _require_modes(figures)
     return figures
 
 
@@ -88,18 +95,6 @@ def _require_modes(figures: list[MetricValue]) -> None:
             raise ValueError(f"a line '# MODE:' of {shown(str(benchmark))} is missing")
 
 
-def _processes(line: str) -> int:
-    found = _PROCESSES.fullmatch(line)
-    if found is None:
-        raise ValueError(f"a number of processes is not whole: {shown(line)}")
-    return int(found[1][:9])
-
-
-def _need(found: bool, labels: dict[str, int | str]) -> None:
-    if not found:
-        raise ValueError(f"it has no figures of {shown(str(labels['benchmark']))}")
-
-
 def _row(
     labels: dict[str, int | str], columns: list[str], cells: list[str], usual: str
 ) -> list[MetricValue]:
@@ -109,12 +104,12 @@ def _row(
     if len(cells) != len(columns):
         raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
     values = {column: number(cell) for column, cell in zip(columns, cells, strict=True)}
-    if values.get("defects"):
+    if values.pop("defects", 0):
         raise ValueError(f"IMB found defects: {shown(line)}")
     labels = {**labels, **{_LABELS[c]: int(v) for c, v in values.items() if c in _LABELS}}
     figures = []
     for column, value in values.items():
-        if column in _LABELS or column in _PASSED_OVER or column == "defects":
+        if column in _LABELS or column in _PASSED_OVER:
             continue
         if column not in _COLUMNS:
             raise ValueError(f"it has a column that is not known: {shown(column)}")

@@ -13,7 +13,7 @@ from msgspec import DecodeError, Struct, field
 
 from seatrial.decoding import decoder
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import once, whole
 
 _TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
@@ -22,6 +22,7 @@ _HEADER = re.compile(
     r"[ \t]+Std ?Dev\b.*$",
     re.MULTILINE,
 )
+_BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", in old versions
 _RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
 _MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
 _FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
@@ -33,18 +34,18 @@ def parse(text: str) -> list[MetricValue]:
     were run. Those of a second and further test in one output are labelled ``test``. Without a
     summary (2.10 without -v) only the two maxima are returned. Raises ValueError with the reason if
     the closing line is missing, a row is not complete, or IOR found wrong data."""
+    if fault := _FAULT.search(text):
+        raise ValueError(f"IOR says {shown(fault[0])}")
     if text.lstrip().startswith("{"):
         return _of_json(text)
     once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
     once(_FINISHED, text, "closing line 'Finished'")
-    if fault := _FAULT.search(text):
-        raise ValueError(f"IOR says {shown(fault[0])}")
     head = _HEADER.search(text)
     return _of_maxima(text) if head is None else _of_summary(text, head)
 
 
 def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
-    columns = _columns(head[0])
+    columns = _BLANK_WITHIN.sub("", head[0]).split()
     figures: list[MetricValue] = []
     for line in text[head.end() + 1 :].split("\n"):
         words = line.split()
@@ -52,8 +53,6 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
             break
         if not words[0].strip("-"):
             continue
-        if words[0] not in ("write", "read"):
-            raise ValueError(f"its summary has a row that is not known: {shown(line)}")
         if len(words) < (len(columns) if "Test#" in columns else 5):
             raise ValueError(f"a row of its summary is not whole: {shown(line)}")
         test = words[columns.index("Test#")] if "Test#" in columns else "0"
@@ -66,30 +65,16 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     return figures
 
 
-def _columns(line: str) -> list[str]:
-    """Return the titles of the columns; in old versions ``Max (MiB)`` and ``Std Dev`` have
-    blanks."""
-    columns: list[str] = []
-    for word in line.split():
-        if word == "Dev" or word.startswith("("):
-            columns[-1] += word
-        else:
-            columns.append(word)
-    return columns
-
-
 def _of_maxima(text: str) -> list[MetricValue]:
     figures = []
     for line in text.split("\n"):
         if line.startswith(("Max Write:", "Max Read:")):
-            told = _MAX.fullmatch(line)
-            if not told:
-                raise ValueError(f"a line of it is not whole: {shown(line)}")
-            mib, mb = number(told[2]), number(told[3])
+            operation, *rates = whole(_MAX, line).groups()
+            mib, mb = map(number, rates)
             if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
                 raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
             if mib:  # 0 for operations that were not requested
-                figures.append(MetricValue(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
+                figures.append(MetricValue(f"{operation.lower()}_max", mib, "MiB/s", "higher"))
     if not figures:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
     return figures
@@ -114,17 +99,15 @@ def _of_json(text: str) -> list[MetricValue]:
         output = decoder(_Output).decode(text)
     except (DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
-    if fault := _FAULT.search(text):
-        raise ValueError(f"IOR says {shown(fault[0])}")
     figures = []
     for row in output.summary:
-        if row.operation not in ("write", "read"):
-            raise ValueError(f"its summary has a row that is not known: {shown(row.operation)}")
         figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
     return figures
 
 
 def _figures(operation: str, values: list[float], test: int) -> list[MetricValue]:
+    if operation not in ("write", "read"):
+        raise ValueError(f"its summary has a row that is not known: {shown(operation)}")
     highest, lowest, mean = values
     if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
         raise ValueError(f"its mean of {operation} is not between the least and the largest")

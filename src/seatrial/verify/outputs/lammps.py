@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import once, whole
 
 _LOOP = re.compile(
     r"Loop time of (\S+) on \d+ procs(?: \([^)]*\))? for (\d+) steps with (\d+) atoms[ \t]*"
@@ -33,23 +33,17 @@ def parse(text: str) -> list[MetricValue]:
     run, tables, steps = 0, 0, 0
     for line in text.split("\n"):
         if line.startswith("Loop time of "):
-            loop = _LOOP.fullmatch(line)
-            if loop is None:
-                raise ValueError(f"a line of it is not whole: {shown(line)}")
-            run, steps = run + 1, int(number(loop[2]))
+            seconds, *counts = map(number, whole(_LOOP, line).groups())
+            run, (steps, atoms) = run + 1, map(int, counts)
             if steps:
-                figures += _of_loop(number(loop[1]), steps, int(number(loop[3])), run)
+                figures += _of_loop(seconds, steps, atoms, run)
         elif line.startswith("Nlocal:"):  # in the table below each loop
             tables += 1
             if tables > run:
                 raise ValueError(f"the line 'Loop time of ...' of run {tables} is missing")
-        elif line.startswith("Performance: ") and steps:
-            speed = _SPEED.fullmatch(line)
-            if speed:
-                value, unit = number(speed[1]), speed[2]
-                figures.append(MetricValue("speed", value, unit, "higher", labels={"run": run}))
-            elif "/day" in line:
-                raise ValueError(f"a line of it is not whole: {shown(line)}")
+        elif line.startswith("Performance: ") and "/day" in line and steps:
+            value, unit = whole(_SPEED, line).groups()
+            figures.append(MetricValue("speed", number(value), unit, "higher", labels={"run": run}))
     if not figures:
         raise ValueError("it has no line 'Loop time of ...': nothing was run")
     return figures

@@ -9,7 +9,6 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
@@ -52,25 +51,20 @@ def parse(text: str) -> list[MetricValue]:
             if rows:
                 break
         elif line.split()[0].strip("-"):
-            row, found = _row(line, 4 if head == _PLAIN else 7)
-            rows.append(row)
+            kind, operation, found = _row(line, 4 if head == _PLAIN else 7)
+            rows.append((kind, operation))
             figures += found
-    _require_rows(rows, int(started[1] or 1))
+    for kind in ("Tree", *dict.fromkeys(kind for kind, _ in rows)):
+        for operation, since in _ALWAYS[kind].items():
+            if int(started[1] or 1) >= since and (kind, operation) not in rows:
+                raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
     if not figures:
         raise ValueError("its summary has no rate: nothing was run")
     return figures
 
 
-def _require_rows(rows: Sequence[tuple[str, str]], version: int) -> None:
-    """Raise ValueError if a row is missing that always comes with the others."""
-    for kind in ("Tree", *dict.fromkeys(kind for kind, _ in rows)):
-        for operation, since in _ALWAYS[kind].items():
-            if version >= since and (kind, operation) not in rows:
-                raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
-
-
-def _row(line: str, columns: int) -> tuple[tuple[str, str], list[MetricValue]]:
-    """Return the name of a row, and its figures."""
+def _row(line: str, columns: int) -> tuple[str, str, list[MetricValue]]:
+    """Return the kind and the operation of a row, and its figures."""
     row = _OPERATION.fullmatch(line)
     if row is None or row[2] not in _OPERATIONS:
         raise ValueError(f"its summary has a row that is not known: {shown(line)}")
@@ -80,10 +74,8 @@ def _row(line: str, columns: int) -> tuple[tuple[str, str], list[MetricValue]]:
     highest, lowest, mean = values[-4:-1]
     if not lowest <= mean + 0.001 or not mean <= highest + 0.001:
         raise ValueError(f"a mean is not between the least and the largest: {shown(line)}")
-    if not any(values):
-        return (row[1], row[2]), []
-    name = f"{row[1]}_{row[2]}".lower()
-    return (row[1], row[2]), [
-        MetricValue(f"{name}_{what}", value, "ops/s", "higher")
+    figures = [
+        MetricValue(f"{row[1]}_{row[2]}_{what}".lower(), value, "ops/s", "higher")
         for what, value in zip(_STATISTICS, (highest, lowest, mean), strict=True)
     ]
+    return row[1], row[2], figures if any(values) else []

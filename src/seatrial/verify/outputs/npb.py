@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
+from seatrial.verify.outputs._text import UniqueValues
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
 _COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
@@ -20,46 +21,36 @@ _RATES = {
     "Mop/s/process": "rate_per_process",
     "Mop/s/thread": "rate_per_thread",
 }
-_NEEDED = ("Class", "Time in seconds", "Mop/s total", "Verification")
 
 
 def parse(text: str) -> list[MetricValue]:
     """Return rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
     ``class``. Raises ValueError with the reason if a benchmark did not complete, or its
     verification was not successful."""
-    completed = list(_COMPLETED.finditer(text))
+    _, *parts = _COMPLETED.split(text)
+    completed = list(zip(parts[::2], parts[1::2], strict=True))
     if not completed:
         raise ValueError("its line '... Benchmark Completed' is missing")
     started = len(_STARTED.findall(text))
     if started > len(completed):
         raise ValueError(f"{started} benchmarks were started, and {len(completed)} completed")
-    ends = [*(match.start() for match in completed[1:]), len(text)]
-    figures: list[MetricValue] = []
-    for match, end in zip(completed, ends, strict=True):
-        figures += _of_one(match[1], text[match.end() : end])
-    return figures
+    return [figure for benchmark, block in completed for figure in _of_one(benchmark, block)]
 
 
 def _of_one(benchmark: str, block: str) -> list[MetricValue]:
-    pairs: dict[str, str] = {}
+    pairs: UniqueValues[str] = UniqueValues()
     for line in block.split("\n"):
         key, equals, value = line.partition("=")
-        if equals:
-            pairs.setdefault(key.strip(), value.strip())
+        if equals and key.strip() not in pairs:
+            pairs[key.strip()] = value.strip()
         if "Verification" in pairs:
             break
-    for key in _NEEDED:
-        if key not in pairs:
-            raise ValueError(f"its line '{key} =' of {shown(benchmark)} is missing")
     if pairs["Verification"] != "SUCCESSFUL":
         raise ValueError(f"the verification of {shown(benchmark)}: {shown(pairs['Verification'])}")
     labels: dict[str, int | str] = {"benchmark": benchmark, "class": pairs["Class"]}
-    time = number(pairs["Time in seconds"])
-    return [
-        MetricValue("time", time, "s", "lower", labels=labels),
-        *(
-            MetricValue(name, number(pairs[key]), "Mop/s", "higher", labels=labels)
-            for key, name in _RATES.items()
-            if key in pairs
-        ),
-    ]
+    figures = [MetricValue("time", number(pairs["Time in seconds"]), "s", "lower", labels=labels)]
+    for key, name in _RATES.items():
+        if key in pairs or name == "rate":
+            rate = number(pairs[key])
+            figures.append(MetricValue(name, rate, "Mop/s", "higher", labels=labels))
+    return figures

@@ -16,6 +16,7 @@ from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import end_whole
 
+_TITLE_LINE = re.compile(r"^(# OSU .*)\n", re.MULTILINE)
 _TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[567][.\d]*[ \t]*")
 _HEADER = re.compile(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
 _APART = re.compile(r"[ \t]{2,}|\t")
@@ -41,33 +42,23 @@ def parse(text: str) -> list[MetricValue]:
     title) and ``bytes`` (except for a barrier). Raises ValueError with the reason if there are none
     below a title, a row is not complete, a column is not known, or OSU's own validation failed."""
     end_whole(text)
-    figures: list[MetricValue] = []
-    benchmark, columns, found = "", [""], True
-    for line in text.split("\n"):
-        if line.startswith("# OSU "):
-            _need(found, benchmark)
-            benchmark, columns, found = _title(line), [""], False
-        elif benchmark and _HEADER.match(line):
-            columns = _APART.split(line.strip("# \t"))
-        elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
-            figures += _row(benchmark, columns, line)
-            found = True
-    if not benchmark:
+    _, *parts = _TITLE_LINE.split(text)
+    if not parts:
         raise ValueError("its title '# OSU ... Test v...' is missing")
-    _need(found, benchmark)
+    figures: list[MetricValue] = []
+    for head, block in zip(parts[::2], parts[1::2], strict=True):
+        title = _TITLE.fullmatch(head)
+        if title is None:
+            raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(head)}")
+        columns, before = [""], len(figures)
+        for line in block.split("\n"):
+            if _HEADER.match(line):
+                columns = _APART.split(line.strip("# \t"))
+            elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
+                figures += _row(title[1], columns, line)
+        if len(figures) == before:
+            raise ValueError(f"it has no figures below the title of {shown(title[1])}")
     return figures
-
-
-def _title(line: str) -> str:
-    title = _TITLE.fullmatch(line)
-    if title is None:
-        raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(line)}")
-    return title[1]
-
-
-def _need(found: bool, benchmark: str) -> None:
-    if not found:
-        raise ValueError(f"it has no figures below the title of {shown(benchmark)}")
 
 
 def _row(benchmark: str, columns: list[str], line: str) -> list[MetricValue]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
+from seatrial.verify.outputs._text import UniqueValues
 
 KERNELS = ("Copy", "Scale", "Add", "Triad")
 FIGURES = tuple(kernel.lower() for kernel in KERNELS)
@@ -29,15 +30,9 @@ def parse(text: str) -> list[MetricValue]:
     for header in _RATE.finditer(text):
         if header[1] != "MB/s":
             raise ValueError(f"its rates are in {shown(header[1])}, not in MB/s as STREAM's are")
-    rates: dict[str, float] = {}
-    for row in _ROW.finditer(text):
-        kernel, rate = row.groups()
-        if kernel in rates:
-            raise ValueError(f"it has more than one line for {kernel}:; judge one run at a time")
+    rates: UniqueValues[float] = UniqueValues()
+    for kernel, rate in _ROW.findall(text):
         rates[kernel] = number(rate)
-    for kernel in KERNELS:
-        if kernel not in rates:
-            raise ValueError(f"its line for {kernel}: is missing, or not whole")
     if "Solution Validates" not in text:
         raise ValueError("its closing line 'Solution Validates' is missing")
     return [MetricValue(kernel.lower(), rates[kernel], "MB/s", "higher") for kernel in KERNELS]

@@ -1,6 +1,6 @@
 """The layout of a machine's nodes: groups of its description, cabinets by the nodes' names.
 
-    for block in blocks_of(machine, names):
+    for block in blocks_of(machine, names, described):
         block.titles, block.columns, block.places      # places in ``names``, row by row
 
 Names of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE (r1i0n3) say where a node
@@ -35,14 +35,13 @@ class NodeBlock(Struct, frozen=True):
     places: list[int]
 
 
-def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[NodeBlock]:
+def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[NodeBlock]:
     """Return the blocks of nodes. Nodes from ``described`` on are in no description; they are
     last."""
-    groups = groups_of(machine) if machine is not None else {}
+    groups = groups_of(machine)
     found: dict[tuple[str, ...], list[int]] = {}
-    known = range(min(described, len(names)))
-    pattern = _pattern([names[place] for place in known])
-    for place in known:
+    pattern = _pattern(names[:described])
+    for place in range(described):
         found.setdefault(_titles(names[place], groups, pattern), []).append(place)
     if len(names) > described:
         found["in no description",] = list(range(described, len(names)))

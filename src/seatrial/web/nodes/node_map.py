@@ -11,19 +11,17 @@ better.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
+from seatrial.statistics.arrays import Floats
 from seatrial.units import Better, show_figure
 from seatrial.web.nodes.layout import NodeBlock
-
-if TYPE_CHECKING:
-    from seatrial.web.nodes.run_index import Figures, Numbers
 
 CELL = 10
 SIDE = 9
@@ -65,12 +63,12 @@ def by_state(words: Sequence[str]) -> Shading:
     return _counted(levels, [f"is-{word}" for word in known], means)
 
 
-def by_count(counts: Numbers, prefix: str) -> Shading:
+def by_count(counts: Sequence[int], prefix: str) -> Shading:
     """Return colours for counts: one for 0, then equal steps to the greatest."""
-    most = int(counts.max(initial=0))
+    most = max(counts, default=0)
     width = max(1, math.ceil(most / (STEPS - 1)))
     steps = math.ceil(most / width)
-    levels = [math.ceil(count / width) for count in counts.tolist()]
+    levels = [math.ceil(count / width) for count in counts]
     means = ["none"]
     for step in range(steps):
         low, high = step * width + 1, min((step + 1) * width, most)
@@ -80,34 +78,29 @@ def by_count(counts: Numbers, prefix: str) -> Shading:
     return _counted(levels, names, means)
 
 
-def by_value(values: Figures, better: Better, unit: str) -> Shading:
+def by_value(values: Floats, better: Better, unit: str) -> Shading:
     """Return colours for values, from the worst to the best in equal steps between the 1st and the
     99th percentile."""
     known = values[np.isfinite(values)]
-    if not len(known):
-        return Shading([NONE] * len(values), [])
     low, high = (float(end) for end in np.percentile(known, (1, 99)))
     if high <= low:
         low, high = float(known.min()), float(known.max())
     if high <= low:
-        return _counted(
-            [0 if math.isfinite(value) else NONE for value in values.tolist()],
-            [f"toward-{STEPS // 2}"],
-            [_with_unit(low, unit)],
-        )
+        levels = np.where(np.isfinite(values), 0, NONE)
+        return _counted(levels.tolist(), [f"toward-{STEPS // 2}"], [show_figure(low, unit)])
     edges = np.linspace(low, high, STEPS + 1)
     levels = np.where(np.isfinite(values), np.searchsorted(edges[1:-1], values), NONE)
     if better == "lower":
         levels = np.where(levels >= 0, STEPS - 1 - levels, NONE)
         edges = edges[::-1]
     sign = ("below", "above") if better == "higher" else ("above", "below")
-    shown = [_with_unit(edge, unit) for edge in edges.tolist()]
+    shown = [show_figure(edge, unit) for edge in edges.tolist()]
     means = [f"{a} to {b}" for a, b in pairwise(shown[1:-1])]
     means = [f"{sign[0]} {shown[1]}", *means, f"{sign[1]} {shown[-2]}"]
     return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
 
 
-def by_deviation(z: Figures, bound: float | None) -> Shading:
+def by_deviation(z: Floats, bound: float | None) -> Shading:
     """Return colours for deviations; those beyond ``bound`` are defective."""
     limit = max(2.1, bound or 4.0)
     edges = np.array([-limit, -2, -1, 1, 2, limit])
@@ -118,18 +111,13 @@ def by_deviation(z: Figures, bound: float | None) -> Shading:
     return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
 
 
-def _with_unit(value: float, unit: str) -> str:
-    return show_figure(value, unit)
-
-
 def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> Shading:
-    counts = [0] * len(names)
-    for level in levels:
-        if level >= 0:
-            counts[level] += 1
-    shades = [Shade(*each) for each in zip(names, means, counts, strict=True)]
-    if unknown := sum(level < 0 for level in levels):
-        shades.append(Shade("is-unknown", "nothing known", unknown))
+    counts = Counter(levels)
+    shades = [
+        Shade(*each, counts[level]) for level, each in enumerate(zip(names, means, strict=True))
+    ]
+    if counts[NONE]:
+        shades.append(Shade("is-unknown", "nothing known", counts[NONE]))
     return Shading(levels, shades)
 
 
@@ -149,10 +137,10 @@ def picture(
     squares: dict[int, list[str]] = {}
     for place, (x, y) in at.items():
         squares.setdefault(shading.levels[place], []).append(f"M{x} {y}h{SIDE}v{SIDE}h-{SIDE}z")
-    parts = [
-        Markup('<path class="{}" d="{}"/>').format(_class(shading, level), "".join(paths))
-        for level, paths in sorted(squares.items())
-    ]
+    parts = []
+    for level, paths in sorted(squares.items()):
+        name = shading.shades[level].name if level >= 0 else "is-unknown"
+        parts.append(Markup('<path class="{}" d="{}"/>').format(name, "".join(paths)))
     for kind, shape in MARKS.items():
         places = [at[place] for place in marks.get(kind, ()) if place in at]
         if places:
@@ -176,7 +164,3 @@ def picture(
         *(number, -left - 0.5, width + 1, height + 1, round(width * scale), round(height * scale)),
         Markup("").join(parts),
     )
-
-
-def _class(shading: Shading, level: int) -> str:
-    return shading.shades[level].name if level >= 0 else "is-unknown"

@@ -73,7 +73,7 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
     excluded: dict[str, dict[str, NodeEvent]] = {}  # by node and trial, the latest last
     for one in turns:
         for name in unfold_or_empty(one.nodes):
-            old = states.get(name, NodeState())
+            old = states.setdefault(name, NodeState())
             if one.state == DOWN:
                 states[name] = replace(old, down=old.down or one.time, down_why=one.why)
             elif one.state == UP:
@@ -83,14 +83,6 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
                 by_trial.pop(one.trial, None)
                 if one.state == EXCLUDED:
                     by_trial[one.trial] = one
-    for name, by_trial in excluded.items():
-        if by_trial:
-            last = next(reversed(by_trial.values()))
-            old = states.get(name, NodeState())
-            states[name] = replace(old, excluded=last.time, excluded_why=last.why)
+                last = next(reversed(by_trial.values()), NodeEvent(0, "", "", "", ""))
+                states[name] = replace(old, excluded=last.time, excluded_why=last.why)
     return {name: state for name, state in states.items() if state.down or state.excluded}
-
-
-def turns_of_node(turns: Sequence[NodeEvent], node: str) -> list[NodeEvent]:
-    """Return the changes of one node."""
-    return [one for one in turns if node in unfold_or_empty(one.nodes)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from seatrial.draw.svg import rect, tag
 from seatrial.units import show_figure
 from seatrial.web.formatting import shares
 
@@ -66,24 +66,15 @@ def sparkline(metric: RunMetric) -> Markup:
     if wanted and bounds:
         top = 0.0 if wanted.high is None else up(wanted.high)
         bottom = SPARK_HEIGHT if wanted.low is None else up(wanted.low)
-        parts.append(
-            Markup('<rect class="band" x="0" y="{:.1f}" width="{:g}" height="{:.1f}"/>').format(
-                top, SPARK_WIDTH, max(0.0, bottom - top)
-            )
-        )
-        parts += [
-            Markup('<path class="bound" d="M0 {0:.1f}H{1:g}"/>').format(up(bound), SPARK_WIDTH)
-            for bound in bounds
-        ]
+        parts.append(rect(0, top, SPARK_WIDTH, max(0.0, bottom - top), class_="band"))
+        parts += [tag("path", class_="bound", d=f"M0 {up(b):.1f}H{SPARK_WIDTH:g}") for b in bounds]
     if len(values) > 1:
         way = "L".join(f"{across(i):.1f} {up(value):.1f}" for i, value in enumerate(values))
-        parts.append(Markup('<path class="past" d="M{}"/>').format(way))
-    missed = " missed" if wanted and wanted.meets is False else ""
-    own = Markup('<circle class="own{}" cx="{:.1f}" cy="{:.1f}" r="2.8"/>')
-    parts.append(own.format(missed, across(len(values) - 1), up(metric.value)))
-    return Markup(
-        '<svg class="spark" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>'
-    ).format(SPARK_WIDTH, SPARK_HEIGHT, _said(metric), Markup("").join(parts))
+        parts.append(tag("path", class_="past", d=f"M{way}"))
+    own = "own missed" if wanted and wanted.meets is False else "own"
+    parts.append(tag("circle", class_=own, cx=across(len(values) - 1), cy=up(metric.value), r=2.8))
+    size = f"0 0 {SPARK_WIDTH:g} {SPARK_HEIGHT:g}"
+    return tag("svg", *parts, class_="spark", viewBox=size, role="img", aria_label=_said(metric))
 
 
 def _said(metric: RunMetric) -> str:
@@ -98,20 +89,5 @@ def _said(metric: RunMetric) -> str:
     )
 
 
-def run_address(run: Any) -> str:
-    """Return the address of a run's page."""
-    return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
-
-
-def node_link(name: str, machine: str) -> Markup:
-    """Return a node's name as a link to its page."""
-    address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
-    return Markup('<a href="{}">{}</a>').format(address, name)
-
-
-FILTERS = {
-    "node_link": node_link,
-    "run_address": run_address,
-    "sparkline": sparkline,
-}
+FILTERS = {"sparkline": sparkline}
 GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
-from seatrial.web.query import PageQuery, Pattern
+from seatrial.web.query import PageQuery
 
 MAX_READ = 256 << 10  # bytes that are read of a file, from its end
 USUAL = 32 << 10  # bytes that are shown without a search
@@ -38,10 +37,6 @@ class OutputLine(Struct, frozen=True):
     number: int
     parts: list[OutputSegment]
 
-    @property
-    def found(self) -> bool:
-        return any(part.found for part in self.parts)
-
 
 class Output(Struct, frozen=True, kw_only=True):
     """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
@@ -61,26 +56,15 @@ class Search(NamedTuple):
     """A search: the text that was entered, and its pattern."""
 
     text: str
-    pattern: Pattern | re.Pattern[str]
-
-    def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each match in a line that is not empty."""
-        for match in self.pattern.finditer(line):
-            start, end = match.span()
-            if start < end:
-                yield start, end
+    pattern: re.Pattern[str]
 
 
 def search_of(query: PageQuery) -> Search | None:
     """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
     text = query.text("find")
-    if not text:
-        return None
-    if query.flag("regex"):
-        pattern = query.pattern("find")
-        assert pattern is not None
-        return Search(text, pattern)
-    return Search(text, re.compile(re.escape(text), re.IGNORECASE))
+    literal = re.compile(re.escape(text), re.IGNORECASE)
+    pattern = query.pattern("find") if query.flag("regex") else literal
+    return Search(text, pattern) if text and pattern else None
 
 
 def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
@@ -90,15 +74,13 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
     if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)
-    if search is None:
-        shown = [_line(i + 1, line, []) for i, line in enumerate(lines)]
-        return Output(name=name, size=piece.size, left_out=piece.start, blocks=[shown])
-    hits, cut = _search(lines, search)
+    hits, cut = _search(lines, search) if search else ({}, False)
+    all_lines = [[_line(i, line, []) for i, line in enumerate(lines, 1)]]
     return Output(
         name=name,
         size=piece.size,
         left_out=piece.start,
-        blocks=_around(lines, hits),
+        blocks=_around(lines, hits) if search else all_lines,
         found=len(hits),
         cut=cut,
     )
@@ -123,22 +105,19 @@ def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
     for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
         if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
-        if spans := list(search.spans(lines[i])):
+        matches = [match.span() for match in search.pattern.finditer(lines[i])]
+        if spans := [(start, end) for start, end in matches if start < end]:
             hits[i] = spans
     return hits, False
 
 
 def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+    near = {j for i in hits for j in range(i - AROUND, i + AROUND + 1)}
     blocks: list[list[OutputLine]] = []
-    last = -1
-    for i in sorted(hits):
-        start = max(i - AROUND, last + 1)
-        if start > last + 1 or not blocks:
+    for i in sorted(near.intersection(range(len(lines)))):
+        if i - 1 not in near or not blocks:
             blocks.append([])
-        last = min(i + AROUND, len(lines) - 1)
-        following = next((j for j in range(i + 1, last + 1) if j in hits), last + 1)
-        last = following - 1
-        blocks[-1] += [_line(j + 1, lines[j], hits.get(j, [])) for j in range(start, last + 1)]
+        blocks[-1].append(_line(i + 1, lines[i], hits.get(i, [])))
     return blocks
 
 

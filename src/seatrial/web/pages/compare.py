@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from seatrial.studies.compare import (
 )
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
-from seatrial.units import share_of, show_number
+from seatrial.units import show_number
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
@@ -38,24 +37,27 @@ _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
 
 
-class ComparePage(Struct, frozen=True, kw_only=True):
-    """The query and its answer. ``state`` is "asked" (no sides yet), "judging", "judged" or
-    "refused" (``why``). ``matching`` rows have the verdict of the query; ``rows`` are the first
-    of these."""
-
+class _Question(NamedTuple):
     before: str
     after: str
     metric: str
     test: str
-    least: str
     across: str
     each_node: bool
-    verdict: str
-    sort: str
+    rehearsed: bool
+    least: float
+
+
+class ComparePage(Struct, frozen=True, kw_only=True):
+    """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
+    (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
+    these."""
+
     state: str
+    least: float
     tags: list[str]
     latest: list[str]
-    why: str = ""
+    reason: str = ""
     first: str = ""
     second: str = ""
     crossed: list[str] = []
@@ -68,12 +70,28 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
-        """Return the changes of the rows in per cent as SVG."""
-        return forest(self.rows, share_of(self.least or MIN_RELATIVE_CHANGE), wide)
-
-    def drawn(self) -> int:
-        """Return how many of the rows can be drawn."""
-        return sum(row.ratio is not None for row in self.rows)
+        """Return the change of each row in per cent with its interval as SVG. Label and mark show
+        the verdict, which also depends on whether larger is better."""
+        intervals = []
+        drawn = [(row, row.ratio) for row in self.rows if row.ratio is not None]
+        for row, ratio in drawn[:DRAWN]:
+            value = 100 * (ratio - 1)
+            low, high = (None if end is None else 100 * (end - 1) for end in (row.low, row.high))
+            shown = f"{value:+.1f} %" if ratio < TIMES else f"×{show_number(ratio)}"
+            name, label = f"{row.case} {row.metric}", f"{shown} {row.verdict}"
+            looks = _INKS[row.verdict], _FORMS[row.verdict]
+            intervals.append(draw.Interval(name, value, low, high, label, *looks))
+        return draw.forest(
+            intervals,
+            title="Change from the first side to the second",
+            about="A row for each metric of each case, with its 95 % interval",
+            axis=draw.Axis("change of the figure", "%"),
+            centre=0,
+            bounds=[-100 * self.least, 100 * self.least],
+            ends=("smaller", "larger"),
+            width=WIDE if wide else NARROW,
+            stacked=not wide,
+        )
 
 
 class _Answer(NamedTuple):
@@ -83,37 +101,36 @@ class _Answer(NamedTuple):
 
 
 def data(state: ServerState, query: PageQuery) -> ComparePage:
-    before, after = query.text("before"), query.text("after")
+    question = _Question(
+        before=query.text("before"),
+        after=query.text("after"),
+        metric=query.text("metric"),
+        test=query.text("test"),
+        across=query.text("across"),
+        each_node=query.flag("each_node"),
+        rehearsed=query.flag("rehearsed"),
+        least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
+    )
     trials = queries.trials(state.store())
-    question: dict[str, Any] = {
-        "before": before,
-        "after": after,
-        "metric": query.text("metric"),
-        "test": query.text("test"),
-        "least": query.text("least"),
-        "across": query.text("across"),
-        "each_node": query.flag("each_node"),
-        "verdict": query.choice("verdict", VERDICTS),
-        "sort": query.choice("sort", SORTS, "verdict"),
-        "tags": [trial.tag for trial in trials][:MAX_NAMED],
-    }
-    question["latest"] = _latest(trials)
-    least = query.share("least", "What matters", MIN_RELATIVE_CHANGE)
-    rehearsed = query.flag("rehearsed")
+    verdict = query.choice("verdict", VERDICTS)
+    sort = query.choice("sort", SORTS, "verdict")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    if not before or not after:
-        return ComparePage(state="asked", **question)
-    key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
-    key = (*key, least, question["across"], question["each_node"], rehearsed)
+    form: dict[str, Any] = {
+        "least": question.least,
+        "tags": [trial.tag for trial in trials][:MAX_NAMED],
+        "latest": _latest(trials),
+    }
+    if not question.before or not question.after:
+        return ComparePage(state="asked", **form)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
-    study = state.studies.answer(key, version, lambda: _judged(state, question, least, rehearsed))
+    study = state.studies.answer(("compare", question), version, lambda: _judged(state, question))
     answer = study.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), (before, after), rehearsed)
-        why = study.reason.replace("--across", "“Across”")
-        return ComparePage(state=study.state, why=why, rehearsed=made_up, **question)
+        made_up = names_rehearsal(state.store(), question[:2], question.rehearsed)
+        reason = study.reason.replace("--across", "“Across”")
+        return ComparePage(state=study.state, reason=reason, rehearsed=made_up, **form)
     found = answer.comparison
-    rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
+    rows = [row for row in found.rows if verdict in ("", row.verdict)]
     return ComparePage(
         state="judged",
         first=found.first,
@@ -121,12 +138,12 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         crossed=found.across,
         rehearsed=answer.rehearsed,
         counts={verdict: found.count(verdict) for verdict in VERDICTS if found.count(verdict)},
-        rows=_sorted(rows, question["sort"])[:shown],
+        rows=_sorted(rows, sort)[:shown],
         matching=len(rows),
         means=found.means,
         notices=found.notices,
         differences=answer.differences,
-        **question,
+        **form,
     )
 
 
@@ -137,19 +154,18 @@ def _latest(trials: list[TrialRow]) -> list[str]:
     return alike[1::-1] if len(alike) > 1 else []
 
 
-def _judged(state: ServerState, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
-    store = state.store()
-    tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
+def _judged(state: ServerState, question: _Question) -> _Answer:
+    tests, metrics = ([name] if name else [] for name in (question.test, question.metric))
     first, second = (
-        gather(store, side_of(question[name], rehearsed), tests) for name in ("before", "after")
+        gather(state.store(), side_of(text, question.rehearsed), tests) for text in question[:2]
     )
     found = compare_sides(
         first,
         second,
-        least,
+        question.least,
         metric=(lambda name: is_named(name, metrics)) if metrics else None,
-        across=[name.strip() for name in question["across"].split(",") if name.strip()],
-        each_node=question["each_node"],
+        across=[name.strip() for name in question.across.split(",") if name.strip()],
+        each_node=question.each_node,
     )
     made_up = any(trial.rehearsed for side in (first, second) for trial in side.trials)
     return _Answer(found, differences(first, second), made_up)
@@ -162,34 +178,3 @@ def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
     if sort in ("case", "metric"):
         return sorted(rows, key=lambda row: (getattr(row, sort), row.case, row.metric))
     return rows
-
-
-def forest(rows: Sequence[ComparisonRow], least: float, wide: bool = True) -> Any:
-    """Draw the change of each row in per cent with its interval. Label and mark show the verdict,
-    which also depends on whether larger is better."""
-    intervals = []
-    for row in [row for row in rows if row.ratio is not None][:DRAWN]:
-        value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))
-        assert value is not None
-        assert row.ratio is not None
-        name = f"{row.case} {row.metric}"
-        shown = f"{value:+.1f} %" if row.ratio < TIMES else f"×{show_number(row.ratio)}"
-        label = f"{shown} {row.verdict}"
-        intervals.append(
-            draw.Interval(name, value, low, high, label, _INKS[row.verdict], _FORMS[row.verdict])
-        )
-    return draw.forest(
-        intervals,
-        title="Change from the first side to the second",
-        about="A row for each metric of each case, with its 95 % interval",
-        axis=draw.Axis("change of the figure", "%"),
-        centre=0,
-        bounds=[-100 * least, 100 * least],
-        ends=("smaller", "larger"),
-        width=WIDE if wide else NARROW,
-        stacked=not wide,
-    )
-
-
-def _change(ratio: float | None) -> float | None:
-    return None if ratio is None else 100 * (ratio - 1)

@@ -6,18 +6,18 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.journal.codes import code_of
 from seatrial.store import pagination
-from seatrial.store.pagination import BY_VERDICT, Choices, End
-from seatrial.store.rows import Filters, GapRow, RunRow
+from seatrial.store.pagination import BY_VERDICT, End
+from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FilePiece, RunFiles
 from seatrial.web.page import copied
+from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
+from seatrial.web.run_filters import ListPage, choice_of, page_of
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
@@ -47,82 +47,59 @@ COLUMNS = (
     Column("event", "Event", "by which it was known"),
     Column("code", "Code", "the verdict and its number"),
     Column("meaning", "Meaning", "of the code"),
-    Column("why", "Why", "what was found"),
+    Column("reason", "Why", "what was found"),
     Column("output", "Output", "the end of stderr, or of stdout"),
     Column("nodes", "Nodes", ""),
     Column("elapsed", "Elapsed", "of its script"),
     Column("job", "Job", "at the scheduler"),
     Column("directory", "Directory", ""),
 )
-USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "why", "output")
+USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "reason", "output")
 
 
-class Failure(Struct, frozen=True, kw_only=True):
-    """A run that failed. ``time`` is that of its verdict in ns, ``elapsed`` is in seconds.
-    ``output`` is the end of its file ``output_of``, or says why there is none."""
+class Failure(RunLine, frozen=True, kw_only=True):
+    """A run that failed. ``time`` is that of its verdict in ns. ``output`` is the end of its file
+    ``output_of``, or says why there is none."""
 
     time: int
-    trial: str
-    machine: str
-    app: str
-    test: str
-    case_name: str
-    run_id: str
     event: End
-    code: int
-    verdict: str
     meaning: str
-    why: str
     output: str
     output_of: str
-    nodes: str
-    elapsed: float | None
-    job_id: str
     directory: str
-    rehearsed: bool
 
 
-class FailuresPage(Struct, frozen=True, kw_only=True):
+class FailuresPage(ListPage, frozen=True, kw_only=True):
     """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
     found: int
     shown: list[str]
     columns: tuple[Column, ...]
-    usual: bool
-    newest: str
-    older: str
-    choices: Choices
-    gaps: list[GapRow]
-    rehearsed: bool
-    verdicts: tuple[str, ...] = VERDICTS
 
 
 def data(state: ServerState, query: PageQuery) -> FailuresPage:
     limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
     shown = _columns(query)
-    place = behind(query)
     store = state.store()
     with store.reading():
         choice = choice_of(store, query, ["failed"])
-        filters, window = _by_verdict(choice.filters)
-        found = pagination.page(store, filters, BY_VERDICT, place, limit + 1, window)
+        # The window is of the time of the verdict, not of the run's creation.
+        since, until = choice.filters.since, choice.filters.until
+        window = [f"runs.judged >= {since:d}"] if since else []
+        window += [f"runs.judged < {until:d}"] if until else []
+        filters = replace(choice.filters, since=0, until=0, states=(), failed=True)
+        choice = replace(choice, filters=filters)
+        found, frame = page_of(store, query, choice, limit, BY_VERDICT, window)
         number = pagination.number_of(store, filters, window)
-        ends = pagination.ends_of(store, found[:limit])
-        choices = pagination.choices(store)
-    outputs = _outputs(found[:limit]) if "output" in shown else {}
-    more = len(found) > limit
+        ends = pagination.ends_of(store, found)
+    outputs = _outputs(found) if "output" in shown else {}
     return FailuresPage(
-        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found[:limit]],
+        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
         found=number,
         shown=shown,
         columns=COLUMNS,
-        usual=tuple(shown) == USUAL,
-        newest=query.link(before="") if place else "",
-        older=query.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
-        choices=choices,
-        gaps=choice.gaps,
-        rehearsed=choice.rehearsed,
+        **frame,
     )
 
 
@@ -134,23 +111,16 @@ def _columns(query: PageQuery) -> list[str]:
     return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
 
 
-def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
-    """Apply the window to the time of the verdict, not of the run's creation."""
-    window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
-    window += [f"runs.judged < {filters.until:d}"] if filters.until else []
-    anew = msgspec.structs.replace(filters, since=0, until=0, states=(), failed=True)
-    return anew, window
-
-
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
     output_of, text = output or ("", "")
     return copied(
         Failure,
         run,
+        again=False,
         time=run.judged or run.created,
         event=End(end.event, end.value, end.text[:300]),
         meaning=code_of(run.code).meaning,
-        why=run.why[:MAX_OUTPUT],
+        reason=run.why[:MAX_OUTPUT],
         output=text,
         output_of=output_of,
         directory=run.path,
@@ -163,21 +133,16 @@ def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
 def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
     """Return for each run its file and the end of it. Reading stops after READING_S."""
     with_files = [run for run in found if run.path and not run.rehearsed]
-    done: dict[int, tuple[str, str]] = {}
+    done = {run.row: ("", "its file system was too slow to answer") for run in with_files}
     until = time.monotonic() + READING_S
 
-    def read() -> bool:
+    def read() -> None:
         for run in with_files:
-            if time.monotonic() > until:
-                return False
-            done[run.row] = _output(RunFiles(run))
-        return True
+            if time.monotonic() < until:
+                done[run.row] = _output(RunFiles(run))
 
-    whole = in_time(read, instead=False, wait_s=READING_S)
-    if not whole:
-        slow = ("", "its file system was too slow to answer")
-        return {run.row: done.get(run.row, slow) for run in with_files}
-    return done
+    in_time(read, instead=None, wait_s=READING_S)
+    return dict(done)  # the thread may still be reading
 
 
 def _output(files: RunFiles) -> tuple[str, str]:

@@ -10,10 +10,10 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.errors import TrialError
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
+from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, histories
+from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
@@ -31,6 +31,7 @@ MAX_NAMED = 400
 
 
 Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
+Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
@@ -49,10 +50,10 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
-    """A series of ``n`` values. A long one is thinned to the least and the greatest in each of many
-    spans: ``times`` (s since the epoch) and ``values``. ``levels`` are (from, to, level) between
-    confirmed changes. ``low`` and ``high`` are the bounds of its reference. ``rehearsed`` counts
-    rehearsed values; ``made_up`` says which of the drawn ones are."""
+    """A series of ``n`` values, of which so many are ``rehearsed``. ``measured`` and ``made_up``
+    (rehearsed) are (s since the epoch, value); a long series is thinned to the least and the
+    greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes.
+    ``reference`` is that of the latest run."""
 
     machine: str
     case: str
@@ -64,28 +65,23 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     median: float | None
     noise: float | None
     excluded: dict[str, int]
-    why: str
+    reason: str
     rehearsed: int
-    times: list[float]
-    values: list[float]
-    made_up: list[bool]
+    measured: list[tuple[float, float]]
+    made_up: list[tuple[float, float]]
     levels: list[tuple[float, float, float]]
     changes: list[ChangeMark]
     notes: list[Note]
-    reference: float | None = None
-    low: float | None = None
-    high: float | None = None
+    reference: Expected | None
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
         """Draw values as dots, levels as lines, changes and notes as marks, as SVG."""
-        drawn = list(zip(self.times, self.values, self.made_up, strict=True))
-        measured = [(time, value) for time, value, made_up in drawn if not made_up]
-        made_up = [(time, value) for time, value, made_up in drawn if made_up]
-        series = (
-            [draw.ChartSeries(metric if large else "", measured, "dots", 1, 1)] if measured else []
-        )
-        if made_up:
-            series.append(draw.ChartSeries("rehearsed" if large else "", made_up, "dots", 4, 3))
+        dots = ((metric, self.measured, 1, 1), ("rehearsed", self.made_up, 4, 3))
+        series = [
+            draw.ChartSeries(name if large else "", points, "dots", colour, form)
+            for name, points, colour, form in dots
+            if points
+        ]
         for number, (start, end, level) in enumerate(self.levels):
             name = "level" if large and not number else ""
             series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
@@ -100,11 +96,12 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
         ]
         if large:
             marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in self.notes]
-        levels = [
-            draw.ReferenceLine(y, text, "muted")
-            for y, text in ((self.reference, "reference"), (self.low, "least"), (self.high, "most"))
-            if y is not None
-        ]
+        wanted = self.reference
+        bounds = (
+            ((wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most"))
+            if wanted
+            else ()
+        )
         return draw.chart(
             series,
             title=f"{metric} of {self.case_name} on {self.machine}",
@@ -112,7 +109,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
             x=draw.Axis(kind="time"),
             y=draw.Axis(metric if large else "", self.unit if large else ""),
             marks=sorted(marks, key=lambda mark: mark.at),
-            levels=levels,
+            levels=[draw.ReferenceLine(y, text) for y, text in bounds if y is not None],
             width=WIDE if wide else NARROW,
             height=280 if large else 110,
         )
@@ -129,19 +126,12 @@ class Shown(Struct, frozen=True):
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The query and the series that match, those that changed for the worse first. ``state`` is
-    "asked", "judging", "judged" or "refused" (``why``)."""
+    """The series that match, those that changed for the worse first. ``state`` is "asked",
+    "judging", "judged" or "refused" (``reason``)."""
 
-    metric: str
-    test: str
-    case: str
-    machine: str
-    toolchain: str
-    trial: str
-    rehearsed: bool
     state: str
     metrics: list[str]
-    why: str = ""
+    reason: str = ""
     lines: list[HistoryLine] = []
     found: int = 0
     first: int = 0
@@ -174,55 +164,49 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     )
     metric, case = query.text("metric"), query.text("case")
     first = query.number("first", 0)
-    question: dict[str, Any] = {
-        "metric": metric,
-        "case": case,
-        **{name: getattr(filters, name) for name in ("test", "machine", "toolchain", "trial")},
-        "rehearsed": filters.rehearsed,
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED],
-    }
+    metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
     if not metric:
-        return HistoryPage(state="asked", **question)
+        return HistoryPage(state="asked", metrics=metrics)
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
     answer = study.value
     if answer is None:
-        asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(state=study.state, why=study.reason, any_rehearsed=asked_for, **question)
+        made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
+        return HistoryPage(
+            state=study.state, metrics=metrics, reason=study.reason, any_rehearsed=made_up
+        )
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
+    trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
     lines = []
     for place, each in enumerate(shown, start=first):
         if place not in answer.lines:
-            answer.lines[place] = _line(state, each, trials)
+            answer.lines[place] = _line(state, each, trial_of)
         lines.append(answer.lines[place])
     return HistoryPage(
         state="judged",
+        metrics=metrics,
         lines=lines,
         found=len(found),
         first=first,
         changed=sum(any(told.confirmed for told in each.told) for each in found),
         alarms=sum(bool(each.alarms) for each in found),
-        points=[_shown(point, found[0].series.machine, _rehearsed(trials)) for point in latest],
+        points=[
+            Shown(*point, _made_up(trial_of.get((point.trial, found[0].series.machine))))
+            for point in latest
+        ],
         damaged_notes=answer.damaged,
         any_rehearsed=any(line.rehearsed for line in lines),
-        **question,
     )
 
 
-def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
-    """Return the rehearsed trials, by tag and machine."""
-    return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
-
-
-def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown:
-    made_up = (point.trial, machine) in rehearsed
-    return Shown(point.time, point.value, point.run_id, point.trial, made_up)
+def _made_up(trial: TrialRow | None) -> bool:
+    return trial is not None and trial.rehearsed
 
 
 def _notes_mark(state: ServerState) -> int:
@@ -255,13 +239,11 @@ def _rank(history: History) -> tuple[float, str, str]:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _line(state: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
+def _line(state: ServerState, history: History, trial_of: Trials) -> HistoryLine:
     series, analysis = history.series, history.analysis
-    wanted = _expected(state, history, trials)
     middle = median(series.values) if series.values else None
-    rehearsed = _rehearsed(trials)
     points = [
-        (point.time / SECOND_NS, point.value, (point.trial, series.machine) in rehearsed)
+        (point.time / SECOND_NS, point.value, _made_up(trial_of.get((point.trial, series.machine))))
         for point in series.points
     ]
     drawn = _thinned(points)
@@ -271,17 +253,14 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
         n=len(series.points),
         median=middle,
         noise=analysis.noise / abs(middle) if middle else None,
-        why=analysis.why,
+        reason=analysis.why,
         rehearsed=sum(made_up for _, _, made_up in points),
-        times=[time for time, _, _ in drawn],
-        values=[value for _, value, _ in drawn],
-        made_up=[made_up for _, _, made_up in drawn],
+        measured=[(time, value) for time, value, made_up in drawn if not made_up],
+        made_up=[(time, value) for time, value, made_up in drawn if made_up],
         levels=_levels(history),
         changes=[_change(told) for told in history.told],
         notes=history.notes,
-        reference=wanted.value if wanted else None,
-        low=wanted.low if wanted else None,
-        high=wanted.high if wanted else None,
+        reference=_expected(state, history, trial_of),
     )
 
 
@@ -337,22 +316,20 @@ def _near(told: ReportedChange) -> str:
     return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
-def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
+def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
     """Return the reference by which the latest run was judged."""
     series = history.series
     if not series.points:
         return None
     last = series.points[-1]
-    trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
-    case = _case(state, trial, series.case) if trial is not None else None
-    if trial is None or case is None:
+    trial = trial_of.get((last.trial, series.machine))
+    if trial is None:
+        return None
+    case = next((c for c in queries.cases_of(state.store(), trial) if c.id == series.case), None)
+    if case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
     return expected(figure, case, state.records.references(trial))
-
-
-def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
-    return next((c for c in queries.cases_of(state.store(), trial) if c.id == case), None)
 
 
 def _told(change: ChangeMark) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.machine.facts import groups_of
 from seatrial.statistics import suspects
 from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
-from seatrial.store.rows import Filters, RunOutcome, TrialRow
+from seatrial.store.rows import Filters
+from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
 from seatrial.units import count, show_number
@@ -24,22 +23,17 @@ from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import (
     NodeFigures,
-    RunFigures,
-    View,
     by_node,
-    figures_of,
     metrics_to_choose,
-    view_of,
 )
 from seatrial.web.nodes.node_map import Shading
 from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
-from seatrial.web.query import BadQuery, PageQuery
+from seatrial.web.nodes.view import View, view_of
+from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
-if TYPE_CHECKING:
-    from seatrial.web.nodes.run_index import Numbers
-
 SHOWS = ("state", "runs", "failures", "metric", "z")
+OF_FIGURES = ("metric", "z")  # what shows a metric
 SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
 ROWS = 30
 MAX_ROWS = 20_000
@@ -69,8 +63,6 @@ class MachinePage(Struct, frozen=True, kw_only=True):
     name: str
     about: str
     trials: list[str]
-    others: int
-    trial: str
     rehearsed: bool
     described: bool
     show: str
@@ -117,63 +109,44 @@ class MachinePage(Struct, frozen=True, kw_only=True):
         return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
 
 
-class _Nodes(NamedTuple):
-    """What is known of the nodes of a view, by their places; what is shown of them."""
-
-    view: View
-    show: str
-    states: dict[str, NodeState]
-    over: Numbers
-    wrong: Numbers
-    figures: RunFigures | None
-    found: NodeFigures | None
-    accused: Suspects | None
-
-
 def data(state: ServerState, query: PageQuery) -> MachinePage:
     view = view_of(state, query)
     show = query.choice("show", SHOWS, "state")
-    sort = query.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
+    sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    test, metric = query.text("test"), query.text("metric", ELAPSED)
-    states, states_of_trials = machine_states(state, view)
-    over, wrong = view.held.counts(view.over()), view.held.counts(view.wrong())
-    figures, found, why = _figures(state, view, metric)
-    accused, since = accused_of(state, view)
-    nodes = _Nodes(view, show, states, over, wrong, figures, found, accused)
-    words = _words(nodes)
-    names = view.held.names
-    titled = blocks_of(view.machine, names, view.held.described)
-    rows = _rows(nodes, titled)
+    metric = query.text("metric", ELAPSED)
+    found = by_node(view, metric)
+    states, tags = machine_states(view)
+    accused, since = accused_of(view)
+    blocks = blocks_of(view.machine, view.names, view.described)
+    rows, words = _rows(view, states, found, accused, blocks)
     return MachinePage(
         name=view.name,
-        about=view.machine.about if view.machine is not None else "",
+        about=view.machine.about,
         trials=[trial.tag for trial in view.trials],
-        others=view.others,
-        trial=query.text("trial"),
         rehearsed=view.rehearsed,
-        described=view.machine is not None,
+        described=view.described > 0,
         show=show,
-        test=test,
+        test=view.test,
         metric=metric,
-        unit=figures.unit if figures else "",
-        relative=figures.relative if figures else False,
-        kinds=len(figures.kinds) if figures else 0,
-        left_out=figures.left_out if figures else {},
-        latest_only=found.runs if found and found.latest_only else 0,
-        why=why,
-        tests=sorted({case.test for case in view.held.cases.values()}),
-        metrics=metrics_to_choose(state, view),
+        unit=found.of.unit,
+        relative=found.of.relative,
+        kinds=found.of.kinds,
+        left_out=found.of.left_out,
+        latest_only=found.latest_only,
+        why=found.of.why or found.survey.why,
+        tests=view.runs.tests,
+        metrics=metrics_to_choose(view),
         runs=int(view.over().sum()),
         failed=int(view.wrong().sum()),
         down=sum(bool(node.down) for node in states.values()),
         excluded=sum(bool(node.excluded) for node in states.values()),
-        states_of=states_of_trials,
-        shading=_shading(nodes, words),
-        blocks=titled,
-        names=names,
-        told=_told(nodes, words),
-        marks=_marks(nodes),
+        states_of=tags,
+        shading=_shading(show, rows, words, found),
+        blocks=blocks,
+        names=view.names,
+        told=_told(rows, words, found if show in OF_FIGURES else None),
+        marks=_marks(show, rows),
         rows=_sorted(rows, sort)[:shown],
         sort=sort,
         shown=min(shown, len(rows)),
@@ -182,123 +155,93 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     )
 
 
-def _figures(
-    state: ServerState, view: View, metric: str
-) -> tuple[RunFigures | None, NodeFigures | None, str]:
-    """Return the values of a metric by run and by node, and why there are none."""
-    try:
-        figures = figures_of(state, view, metric)
-    except BadQuery:
-        raise
-    except UsageError as error:
-        return None, None, str(error)
-    found = by_node(view, figures)
-    return figures, found, found.survey.why
-
-
-def machine_states(state: ServerState, view: View) -> tuple[dict[str, NodeState], list[str]]:
+def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:
     """Return the nodes that are down or excluded, and the tags of the trials that say so: those
     that run, or else the latest that ended."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
     said = running or view.trials[:STATES_OF]
-    return states_of(turns_of(state.store(), said)), [trial.tag for trial in said]
+    return states_of(turns_of(view.state.store(), said)), [trial.tag for trial in said]
 
 
-def _words(nodes: _Nodes) -> list[str]:
-    view = nodes.view
-    going = view.held.counts(np.asarray(view.held.columns.code == codes.IN_PROGRESS.number))
-    words = []
-    for place, name in enumerate(view.held.names):
-        word = nodes.states[name].word if name in nodes.states else "up"
-        if word == "up":
-            word = "running" if going[place] else "up" if nodes.over[place] else "unused"
-        words.append(word)
-    return words
+def _rows(
+    view: View,
+    states: Mapping[str, NodeState],
+    found: NodeFigures,
+    accused: Suspects | None,
+    blocks: Sequence[NodeBlock],
+) -> tuple[list[NodeRow], list[str]]:
+    """Return the nodes, and the state of each; of one that is up, whether it has or had a run."""
+    titles = {place: block.titles for block in blocks for place in block.places}
+    blamed = {name for one in accused.suspects for name in one.names} if accused else set()
+    going = view.runs.code == codes.IN_PROGRESS.number
+    over, wrong, going_here = (
+        view.counts(mask).tolist() for mask in (view.over(), view.wrong(), going)
+    )
+    values, z = found.values.tolist(), found.z.tolist()
+    rows, words = [], []
+    for place, name in enumerate(view.names):
+        state = states.get(name, NodeState())
+        judged = ["defective"] * (name in found.survey.defective) + ["suspect"] * (name in blamed)
+        rows.append(
+            NodeRow(
+                name=name,
+                titles=titles[place],
+                state=state.word,
+                why=state.down_why if state.down else state.excluded_why,
+                runs=over[place],
+                failed=wrong[place],
+                figure=values[place] if math.isfinite(values[place]) else None,
+                z=z[place] if math.isfinite(z[place]) else None,
+                judged=", ".join(judged),
+            )
+        )
+        up = "running" if going_here[place] else "up" if over[place] else "unused"
+        words.append(up if state.word == "up" else state.word)
+    return rows, words
 
 
-def _shading(nodes: _Nodes, words: list[str]) -> Shading:
-    show, figures, found = nodes.show, nodes.figures, nodes.found
+def _shading(
+    show: str, rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures
+) -> Shading:
     if show == "state":
         return node_map.by_state(words)
     if show == "runs":
-        return node_map.by_count(nodes.over, "many")
+        return node_map.by_count([row.runs for row in rows], "many")
     if show == "failures":
-        return node_map.by_count(nodes.wrong, "wrong")
-    if figures is None or found is None:
+        return node_map.by_count([row.failed for row in rows], "wrong")
+    if not np.isfinite(found.values).any():
         return Shading([node_map.NONE] * len(words), [])
     if show == "z":
         return node_map.by_deviation(found.z, found.survey.bound)
-    return node_map.by_value(found.values, figures.better, figures.unit)
+    return node_map.by_value(found.values, found.of.better, found.of.unit)
 
 
-def _told(nodes: _Nodes, words: list[str]) -> list[str]:
+def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | None) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
-    figures, found = nodes.figures, nodes.found
     said = []
-    for place, word in enumerate(words):
-        told = "up" if word == "unused" else word
-        runs = count(int(nodes.over[place]), "run")
-        text = f"{told}, {int(nodes.wrong[place])} of {runs} went wrong"
-        if nodes.show in ("metric", "z") and figures is not None and found is not None:
-            value, z = float(found.values[place]), float(found.z[place])
-            if value == value:
-                unit = "" if figures.unit == "1" else f" {figures.unit}"
-                text += f", {figures.metric} {show_number(value)}{unit}"
-                text += f" of n {int(found.counts[place])}"
-            if z == z:
-                text += f", z {z:+.1f}"
+    for place, (row, word) in enumerate(zip(rows, words, strict=True)):
+        text = "up" if word == "unused" else word
+        text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
+        if found is not None and row.figure is not None:
+            figure = show_number(row.figure) + (f" {found.of.unit}" if found.of.unit != "1" else "")
+            text += f", {found.of.metric} {figure} of n {found.counts[place]}"
+        if found is not None and row.z is not None:
+            text += f", z {row.z:+.1f}"
         said.append(text)
     return said
 
 
-def _marks(nodes: _Nodes) -> dict[str, list[int]]:
+def _marks(show: str, rows: Sequence[NodeRow]) -> dict[str, list[int]]:
     """Return the nodes with each mark: down, excluded, and the worst by what is shown."""
-    view, show, found, accused = nodes.view, nodes.show, nodes.found, nodes.accused
-    place_of = view.held.place_of
-    states = [(place_of[name], one) for name, one in nodes.states.items() if name in place_of]
-    down = [place for place, one in states if one.down]
-    out = [place for place, one in states if one.excluded and not one.down]
-    said = "suspect"
-    if show in ("metric", "z"):
-        said = "defective"
-        worst = list(found.survey.defective) if found is not None else []
-    else:
-        worst = [name for one in accused.suspects for name in one.names] if accused else []
-        if show == "failures" and not worst and (most := int(nodes.wrong.max(initial=0))) > 1:
-            said = "most"
-            worst = [
-                view.held.names[place] for place in (nodes.wrong == most).nonzero()[0].tolist()
-            ]
-    there = [place_of[name] for name in worst if name in place_of]
-    return {said: there, "down": down, "excluded": [one for one in out if one not in there]}
-
-
-def _rows(nodes: _Nodes, blocks: Sequence[NodeBlock]) -> list[NodeRow]:
-    view, found, accused = nodes.view, nodes.found, nodes.accused
-    titles = {place: block.titles for block in blocks for place in block.places}
-    blamed = {name for one in accused.suspects for name in one.names} if accused else set()
-    rows = []
-    for place, name in enumerate(view.held.names):
-        state = nodes.states.get(name, NodeState())
-        value = float(found.values[place]) if found is not None else float("nan")
-        z = float(found.z[place]) if found is not None else float("nan")
-        judged = "suspect" if name in blamed else ""
-        if found is not None and name in found.survey.defective:
-            judged = "defective, suspect" if judged else "defective"
-        rows.append(
-            NodeRow(
-                name=name,
-                titles=titles.get(place, []),
-                state=state.word,
-                why=state.down_why if state.down else state.excluded_why,
-                runs=int(nodes.over[place]),
-                failed=int(nodes.wrong[place]),
-                figure=value if value == value else None,
-                z=z if z == z else None,
-                judged=judged,
-            )
-        )
-    return rows
+    said = "defective" if show in OF_FIGURES else "suspect"
+    worst = [place for place, row in enumerate(rows) if said in row.judged]
+    most = max((row.failed for row in rows), default=0)
+    if show == "failures" and not worst and most > 1:
+        said = "most"
+        worst = [place for place, row in enumerate(rows) if row.failed == most]
+    down = [place for place, row in enumerate(rows) if row.state == "down"]
+    out = [place for place, row in enumerate(rows) if row.state == "excluded"]
+    return {said: worst, "down": down, "excluded": [one for one in out if one not in worst]}
 
 
 def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
@@ -324,39 +267,24 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 # ---- suspects -----------------------------------------------------------------------------
 
 
-def accused_of(state: ServerState, view: View) -> tuple[Suspects | None, int]:
+def accused_of(view: View) -> tuple[Suspects | None, int]:
     """Return the nodes that explain what went wrong in the chosen runs; None while they are being
     judged. The second is the time (ns) since which runs were judged, 0 for all."""
-    columns = view.held.columns
-    over = np.sort(columns.created[view.over()])
+    over = np.sort(view.runs.created[view.over()])
     since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
-    paths = tuple(trial.path for trial in view.trials)
-    name = ("suspects", view.name, paths, view.since, view.until, view.test)
     version = (len(over), int(view.wrong().sum()), since)
-    groups = groups_of(view.machine) if view.machine is not None else {}
     wanted = Filters(
-        since=max(view.since, since), until=view.until, tests=[view.test] if view.test else None
+        since=max(view.since, since),
+        until=view.until,
+        tests=[view.test] if view.test else None,
+        rehearsed=True,
     )
-    trials = view.trials
+    of_trials = f"runs.trial IN ({listed(trial.row for trial in view.trials) or 0})"
 
     def judge() -> Suspects:
-        found = _outcomes(state, trials, wanted)
+        found = series.outcomes(view.state.store(), wanted, of_trials)
         jobs = evidence.jobs_of(evidence.classified(found)).jobs
+        groups = groups_of(view.machine)
         return suspects.find(jobs, {node: [group] for node, group in groups.items()})
 
-    made: Suspects | None = state.studies.latest(name, version, judge)
-    return made, since
-
-
-def _outcomes(state: ServerState, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
-    store = state.store()
-    return [
-        one
-        for trial in trials
-        for one in series.outcomes(store, replace(wanted, trial=_name_of(trial)))
-    ]
-
-
-def _name_of(trial: TrialRow) -> str:
-    """Return the name by which the store finds a trial: its path, unless that has links."""
-    return trial.path if os.path.realpath(trial.path) == trial.path else trial.tag
+    return view.state.studies.latest(("suspects", view.key), version, judge), since

@@ -30,7 +30,6 @@ class MachinesPage(Struct, frozen=True):
     """All machines, the one with the latest event first."""
 
     machines: list[MachineRow]
-    rehearsed: bool
 
 
 def data(state: ServerState, query: PageQuery) -> MachinesPage:
@@ -39,7 +38,7 @@ def data(state: ServerState, query: PageQuery) -> MachinesPage:
     for trial in queries.trials(state.store()):
         by_name.setdefault(trial.machine, []).append(trial)
     rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
-    return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
+    return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)))
 
 
 def _row(name: str, trials: list[TrialRow], rehearsed: bool) -> MachineRow:

@@ -21,6 +21,7 @@ from seatrial.web.matrices import (
     charted_of,
     runs_with,
 )
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
@@ -35,7 +36,6 @@ class NetworksPage(Struct, frozen=True):
     for."""
 
     runs: list[RunRow] | None
-    machine: str
     machines: list[str]
 
 
@@ -45,7 +45,7 @@ def listed(state: ServerState, query: PageQuery) -> NetworksPage:
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
         found = [run for run in found if run.machine == machine]
-    return NetworksPage(found, machine, machines)
+    return NetworksPage(found, machines)
 
 
 # ---- one matrix ---------------------------------------------------------------------------
@@ -70,8 +70,6 @@ class Pairs(Struct, frozen=True, kw_only=True):
 
     run: RunRow
     ready: bool
-    rows: str
-    columns: str
     of: str
     show: str
     part: MatrixPanel
@@ -80,7 +78,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     ranks: int = 0
     nodes: int = 0
     noise: float | None = None
-    why: str = ""
+    reason: str = ""
     low: float = 0.0
     high: float = 0.0
     grouped: bool = False
@@ -96,35 +94,35 @@ class Pairs(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
     rows, columns, of, show = _look(query)
-    question: dict[str, Any] = {"rows": rows, "columns": columns, "of": of, "show": show}
     charted = charted_of(state, run)
     if charted is None:
-        return Pairs(run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, **question)
-    scale = charted.scale(show)
+        return Pairs(
+            run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, of=of, show=show
+        )
+    scale = charted.scales[show]
     count = len(charted.names)
     net = charted.judged.network
     findings, left_out = _findings(charted, net, rows, columns)
-    return Pairs(
+    return copied(
+        Pairs,
+        charted.judged,
         run=run,
         ready=True,
         part=_part(query, count),
         near=min(2 * NEAR, count),
-        unit=charted.judged.unit,
-        ranks=charted.judged.ranks,
         nodes=net.nodes,
         noise=net.noise,
-        why=net.why,
+        reason=net.why,
         low=scale.low,
         high=scale.high,
-        grouped=charted.judged.grouped,
-        hidden=charted.judged.hidden,
         findings=findings,
         left_out=left_out,
         names=charted.names,
         groups=charted.groups,
-        row_order=charted.order(rows, 0).tolist(),
-        column_order=charted.order(columns, 1).tolist(),
-        **question,
+        row_order=charted.orders[rows, 0].tolist(),
+        column_order=charted.orders[columns, 1].tolist(),
+        of=of,
+        show=show,
     )
 
 
@@ -184,39 +182,35 @@ class _Places:
         self._first: list[dict[str, int]] = []
         for axis, order in enumerate((rows, columns)):
             first: dict[str, int] = {}
-            for place, rank in enumerate(charted.order(order, axis).tolist()):
+            for place, rank in enumerate(charted.orders[order, axis].tolist()):
                 for name in (charted.names[rank], charted.hosts[rank], charted.groups[rank]):
                     first.setdefault(name, place)
             self._first.append(first)
 
-    def of(self, sender: str, receiver: str) -> tuple[int, int]:
-        """Return the corner (x, y) of a part around a pair."""
-        x = self._first[1].get(receiver, 0)
+    def finding(
+        self, kind: str, sender: str, receiver: str = "", what: str = "", **figures: Any
+    ) -> NetworkFinding:
+        """Return a finding about a pair, or one node, with the corner of a part around it."""
+        x = self._first[1].get(receiver or sender, 0)
         y = self._first[0].get(sender, 0)
-        return max(0, x - NEAR), max(0, y - NEAR)
+        what = what or (f"{sender} to {receiver}" if receiver else sender)
+        return NetworkFinding(
+            kind=kind, what=what, x=max(0, x - NEAR), y=max(0, y - NEAR), **figures
+        )
 
 
 def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for name in net.silent:
-        x, y = at.of(name, name)
-        yield NetworkFinding(kind="talks with nobody", what=name, x=x, y=y)
+        yield at.finding("talks with nobody", name)
     for name in net.cut_off:
-        x, y = at.of(name, name)
-        yield NetworkFinding(kind="group cut off", what=name, x=x, y=y)
+        yield at.finding("group cut off", name)
     for names in net.apart:
-        x, y = at.of(names[0], names[0])
-        yield NetworkFinding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
+        yield at.finding("talk among themselves alone", names[0], what=_together(names))
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
-            x, y = at.of(pair.sender, pair.receiver)
-            yield NetworkFinding(
-                kind="no link between groups", what=f"{pair.sender} to {pair.receiver}", x=x, y=y
-            )
+            yield at.finding("no link between groups", pair.sender, pair.receiver)
     for sender, receiver in net.pairs:
-        x, y = at.of(sender, receiver)
-        yield NetworkFinding(
-            kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y
-        )
+        yield at.finding("single pair cannot talk", sender, receiver)
 
 
 def _together(names: Sequence[str]) -> str:
@@ -227,24 +221,17 @@ def _together(names: Sequence[str]) -> str:
 def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
-            x, y = at.of(slow.name, slow.name)
-            yield NetworkFinding(
-                kind=kind, what=slow.name, effect=slow.effect, deviations=slow.deviations, x=x, y=y
-            )
+            yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
-        x, y = at.of(link.sender, link.receiver)
-        what = f"{link.sender} to {link.receiver}"
-        yield NetworkFinding(
-            kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y
+        yield at.finding(
+            "slow link", link.sender, link.receiver, rate=link.value, effect=link.effect
         )
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
-            x, y = at.of(pair.sender, pair.receiver)
-            yield NetworkFinding(
-                kind="slow between groups",
-                what=f"{pair.sender} to {pair.receiver}",
+            yield at.finding(
+                "slow between groups",
+                pair.sender,
+                pair.receiver,
                 rate=pair.median,
                 effect=pair.effect,
-                x=x,
-                y=y,
             )

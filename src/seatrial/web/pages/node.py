@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -10,38 +10,27 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import code_of
+from seatrial.machine.facts import unfold_or_empty
+from seatrial.statistics.arrays import Bools
 from seatrial.store import node_runs
-from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
+    NodeFigures,
     RunFigures,
-    View,
     by_node,
-    columns_chosen,
     figures_of,
     metrics_by_test,
     metrics_to_choose,
-    view_of,
 )
-from seatrial.web.nodes.node_states import (
-    DOWN,
-    EXCLUDED,
-    UP,
-    NodeEvent,
-    NodeState,
-    turns_of,
-    turns_of_node,
-)
+from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, NodeEvent, NodeState, turns_of
+from seatrial.web.nodes.view import View, view_of
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-
-if TYPE_CHECKING:
-    from seatrial.web.nodes.run_index import Mask
 
 RUNS = 50
 MAX_RUNS = 2000
@@ -97,7 +86,6 @@ class NodePage(Struct, frozen=True, kw_only=True):
     place: list[str]
     rehearsed: bool
     state: NodeState
-    states_of: list[str]
     suspect: bool
     runs: int
     failed: int
@@ -114,31 +102,26 @@ class NodePage(Struct, frozen=True, kw_only=True):
     why: str
     over: Over | None
     listed: list[RunRow]
-    again: list[int]
     shown: int
 
     def chart(self, wide: bool) -> Any:
         """Return the node's values over time as SVG."""
-        assert self.over is not None
-        unit = self.unit if not self.relative else ""
-        spans = [draw.ShadedSpan(*one) for one in _spans(self.turns, self.over, self.ends)]
         over = self.over
+        assert over is not None
+        times = over.span_times
+        relative = f"{self.metric} over the median of its kind"
         return draw.chart(
             [
-                draw.ChartSeries(
-                    "95 % of all runs", _points(over.span_times, over.high), "line", "muted", 2
-                ),
-                draw.ChartSeries("median", _points(over.span_times, over.middle), "line", 1, 1),
-                draw.ChartSeries("5 %", _points(over.span_times, over.low), "line", "muted", 3),
+                draw.ChartSeries("95 % of all runs", _points(times, over.high), "line", "muted", 2),
+                draw.ChartSeries("median", _points(times, over.middle), "line", 1, 1),
+                draw.ChartSeries("5 %", _points(times, over.low), "line", "muted", 3),
                 draw.ChartSeries(self.name, _points(over.times, over.values), "dots", 2, 1),
             ],
             title=f"{self.metric} of {self.name} over time",
             about=f"{len(over.times)} runs of the node beside all runs of these kinds",
             x=draw.Axis(kind="time"),
-            y=draw.Axis(
-                f"{self.metric} over the median of its kind" if self.relative else self.metric, unit
-            ),
-            spans=spans,
+            y=draw.Axis(relative) if self.relative else draw.Axis(self.metric, self.unit),
+            spans=[draw.ShadedSpan(*one) for one in _spans(self.turns, over, self.ends)],
             width=WIDE if wide else NARROW,
         )
 
@@ -172,76 +155,71 @@ def _spans(
 def data(state: ServerState, query: PageQuery) -> NodePage:
     view = view_of(state, query)
     name = query.path["node"]
-    place = view.held.place_of.get(name)
-    if place is None:
-        near = suggest(name, view.held.names[:20_000], cutoff=0.5)
+    if name not in view.names:
+        near = suggest(name, view.names[:20_000], cutoff=0.5)
         raise UsageError(
             f"{view.name} has no node {name[:60]!r} by its description or by the chosen runs"
             + (f"; {near}" if near else "")
         )
-    here = view.held.on(place)
-    shown = query.number("runs", RUNS, least=1, most=MAX_RUNS)
-    test, metric = query.text("test"), query.text("metric", ELAPSED)
-    states, said = machine_states(state, view)
-    accused, _ = accused_of(state, view)
+    place = view.names.index(name)
+    here = view.on(place)
+    most = query.number("runs", RUNS, least=1, most=MAX_RUNS)
+    metric = query.text("metric", ELAPSED)
+    states, _ = machine_states(view)
+    accused, _ = accused_of(view)
     alike = _alike(view, here)
-    figures, over, why = _over_time(state, alike, metric, here)
-    runs = node_runs.runs_of(
-        state.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
-    )
-    titles = [
-        b.titles
-        for b in blocks_of(view.machine, view.held.names, view.held.described)
-        if place in b.places
-    ]
+    figures = figures_of(alike, metric)
+    over = _over_time(alike, figures, here)
+    why = figures.why or f"no chosen run of this node with a right answer has {metric}"
+    newest = np.flatnonzero(view.mask & here)
+    newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:most]
+    runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
+    turns = turns_of(state.store(), view.trials)
+    blocks = blocks_of(view.machine, view.names, view.described)
     return NodePage(
         machine=view.name,
         name=name,
-        place=titles[0] if titles else [],
+        place=next(block.titles for block in blocks if place in block.places),
         rehearsed=view.rehearsed,
         state=states.get(name, NodeState()),
-        states_of=said,
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MAX_TURNS:],
+        turns=[one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
-        figures=_figures_beside(state, alike, name, place),
-        test=test,
+        figures=_figures_beside(alike, name, here),
+        test=view.test,
         metric=metric,
-        unit=figures.unit if figures else "",
-        relative=figures.relative if figures else False,
-        tests=sorted({case.test for case in view.held.cases.values()}),
-        metrics=metrics_to_choose(state, view),
-        why=why,
+        unit=figures.unit,
+        relative=figures.relative,
+        tests=view.runs.tests,
+        metrics=metrics_to_choose(view),
+        why="" if over else why,
         over=over,
         listed=runs,
-        again=sorted(again_of(state.store(), runs)),
         shown=len(runs),
     )
 
 
-def _alike(view: View, here: Mask) -> View:
+def _alike(view: View, here: Bools) -> View:
     """Return the view of those chosen runs whose kinds ran on the node."""
-    columns, cases = view.held.columns, view.held.cases
-    mine = {cases[case].kind for case in np.unique(columns.case[here & view.mask]).tolist()}
-    alike = [row for row, case in cases.items() if case.kind in mine]
-    mask = view.mask & np.isin(columns.case, alike)
-    return view._replace(mask=mask, kinds="\n".join(sorted(mine)))
+    kinds = np.unique(view.runs.kind[here & view.mask])
+    mask = view.mask & np.isin(view.runs.kind, kinds)
+    return view._replace(mask=mask, kinds=tuple(kinds.tolist()))
 
 
-def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
+def _causes(view: View, here: Bools) -> list[NodeFailureCause]:
     """Return the verdicts of the node's ended runs beside those of all chosen runs."""
     over = view.over()
-    codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
-    total, every = int((over & here).sum()), int(over.sum())
+    every, mine = view.runs.code[over], view.runs.code[over & here]
+    codes, counts = np.unique(mine, return_counts=True)
     found = [
         NodeFailureCause(
-            *(code, code_of(code).name, count, count / total),
-            int((view.held.columns.code[over] == code).sum()) / every,
+            *(code, code_of(code).name, runs, runs / len(mine)),
+            int((every == code).sum()) / len(every),
         )
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+        for code, runs in zip(codes.tolist(), counts.tolist(), strict=True)
     ]
     return sorted(found, key=lambda cause: -cause.runs)
 
@@ -249,86 +227,61 @@ def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
 # ---- figures ------------------------------------------------------------------------------
 
 
-def _over_time(
-    state: ServerState, view: View, metric: str, here: Mask
-) -> tuple[RunFigures | None, Over | None, str]:
-    """Return the values of a metric, those of the node over time, and why there are none."""
-    try:
-        figures = figures_of(state, view, metric)
-    except UsageError as error:
-        return None, None, str(error)
-    columns = view.held.columns
-    started = columns.script_started
-    times = np.where(started > 0, started, columns.created) / SECOND_NS
-    known = np.isfinite(figures.values)
-    mine = np.flatnonzero(known & here)
+def _over_time(view: View, figures: RunFigures, here: Bools) -> Over | None:
+    """Return the node's values over time; None where it has none."""
+    order = np.flatnonzero(np.isfinite(figures.values))
+    order = order[np.argsort(view.runs.time[order], kind="stable")]
+    mine = order[here[order]]
     if not len(mine):
-        return figures, None, f"no chosen run of this node with a right answer has {metric}"
-    mine = mine[np.argsort(times[mine], kind="stable")]
-    all_times, values = times[known], figures.values[known]
-    order = np.argsort(all_times, kind="stable")
-    parts = [
-        part for part in np.array_split(order, min(SPANS, max(1, len(order) // 8))) if len(part)
-    ]
-    middles = np.array([np.percentile(values[part], (5, 50, 95)) for part in parts])
-    return (
-        figures,
-        Over(
-            times=times[mine].tolist(),
-            values=figures.values[mine].tolist(),
-            span_times=[float(np.median(all_times[part])) for part in parts],
-            low=middles[:, 0].tolist(),
-            middle=middles[:, 1].tolist(),
-            high=middles[:, 2].tolist(),
-        ),
-        "",
+        return None
+    times = view.runs.time / SECOND_NS
+    parts = np.array_split(order, min(SPANS, max(1, len(order) // 8)))
+    bands = [np.percentile(figures.values[part], (5, 50, 95)).tolist() for part in parts]
+    low, middle, high = map(list, zip(*bands, strict=True))
+    return Over(
+        times=times[mine].tolist(),
+        values=figures.values[mine].tolist(),
+        span_times=[float(np.median(times[part])) for part in parts],
+        low=low,
+        middle=middle,
+        high=high,
     )
 
 
-def _figures_beside(
-    state: ServerState, view: View, name: str, place: int
-) -> list[FigureRow] | None:
+def _figures_beside(view: View, name: str, here: Bools) -> list[FigureRow] | None:
     """Return every metric of every test that the node ran; None while they are being made."""
-    paths = tuple(trial.path for trial in view.trials)
-    key = ("node", view.name, name, paths, view.since, view.until, view.test)
-    version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
-    return state.studies.latest(key, version, lambda: _figure_rows(state, view, name, place))
+    version = (len(view.mask), int(view.over().sum()), int(view.wrong().sum()))
+    key = ("node", name, view.key)
+    return view.state.studies.latest(key, version, lambda: _figure_rows(view, name, here))
 
 
-def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
-    columns, here = view.held.columns, view.held.on(place) & view.mask
-    tests = {view.held.cases[case].test for case in np.unique(columns.case[here]).tolist()}
-    metrics = metrics_by_test(state, view)
-    wanted = sorted({(test, name) for test in tests for name in (ELAPSED, *metrics[test])})
-    found = []
-    for test, metric in wanted[:MAX_FIGURES]:
-        cases = [row for row, case in view.held.cases.items() if case.test == test]
-        only = view._replace(mask=view.mask & np.isin(columns.case, cases), test=test)
-        try:
-            figures = figures_of(state, only, metric)
-        except UsageError:
-            continue
-        row = _figure_row(only, figures, test, name, place)
-        if row is not None:
-            found.append(row)
-    return sorted(found, key=lambda row: row.z if row.z is not None else 0.0)
+def _figure_rows(view: View, name: str, here: Bools) -> list[FigureRow]:
+    metrics = metrics_by_test(view)
+    wanted = [
+        (number, metric)
+        for number in np.unique(view.runs.test[here & view.mask]).tolist()
+        for metric in sorted({ELAPSED, *metrics.get(view.runs.tests[number], ())})
+    ]
+    rows = []
+    for number, metric in wanted[:MAX_FIGURES]:
+        test, mask = view.runs.tests[number], view.mask & (view.runs.test == number)
+        found = by_node(view._replace(mask=mask, test=test), metric)
+        if (row := _figure_row(test, found, name, view.names.index(name))) is not None:
+            rows.append(row)
+    return sorted(rows, key=lambda row: row.z if row.z is not None else 0.0)
 
 
-def _figure_row(
-    view: View, figures: RunFigures, test: str, name: str, place: int
-) -> FigureRow | None:
-    found = by_node(view, figures)
-    value = float(found.values[place])
+def _figure_row(test: str, found: NodeFigures, name: str, place: int) -> FigureRow | None:
+    value, z = float(found.values[place]), float(found.z[place])
     if not np.isfinite(value):
         return None
     others = found.values[np.isfinite(found.values)]
-    worse = others < value if figures.better == "higher" else others > value
-    z = float(found.z[place])
+    worse = others < value if found.of.better == "higher" else others > value
     return FigureRow(
         test=test,
-        metric=figures.metric,
-        unit=figures.unit,
-        relative=figures.relative,
+        metric=found.of.metric,
+        unit=found.of.unit,
+        relative=found.of.relative,
         n=int(found.counts[place]),
         figure=value,
         others=float(np.median(others)),

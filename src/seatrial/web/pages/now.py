@@ -18,12 +18,8 @@ LATEST_RUNS = 8
 
 
 class Running(TrialFacts, frozen=True, kw_only=True):
-    """A trial that runs; what is None is being judged. ``course`` is the utilisation over time: the
-    end of each span in s, and its share."""
+    """A trial that runs, and the runs that were judged last."""
 
-    utilisation: float | None
-    course: list[tuple[float, float]]
-    verdict: Overall | None
     latest: list[RunRow]
 
 
@@ -53,7 +49,10 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
         running=[_running(state, row) for row in running[:MAX_RUNNING]],
-        lately=[_late(state, row) for row in reversed(others[-LATELY:])],
+        lately=[
+            Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
+            for row in reversed(others[-LATELY:])
+        ],
         trials=len(found),
         more=max(0, len(running) - MAX_RUNNING),
         folder=str(state.folder),
@@ -63,14 +62,8 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
 def _running(state: ServerState, row: TrialRow) -> Running:
     tailed = state.trials.of(row)
     facts = facts_of(state.store(), row, tailed)
-    standing, status = facts["standing"], tailed.status()
-    return Running(
-        **facts,
-        utilisation=status.utilisation if status else None,
-        course=status.over_time if status else [],
-        verdict=status.verdict if status else None,
-        latest=_latest(state.store(), row, standing.judged if standing else []),
-    )
+    standing = facts["standing"]
+    return Running(**facts, latest=_latest(state.store(), row, standing.judged if standing else []))
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
@@ -81,7 +74,3 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
     over = [run for run in found if run.judged is not None]  # the store may be a moment behind
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)
-
-
-def _late(state: ServerState, row: TrialRow) -> Late:
-    return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import code_of
@@ -17,7 +18,7 @@ from seatrial.store.pagination import BuildRow
 from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
-from seatrial.store.tables import outcome_of
+from seatrial.store.tables import STATES, outcome_of
 from seatrial.studies.one_run import RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
@@ -44,7 +45,7 @@ class EventLine(Struct, frozen=True, kw_only=True):
     time: int
     after: float
     event: str
-    told: str
+    text: str
 
 
 class Script(Struct, frozen=True):
@@ -70,8 +71,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     run: RunRow
     verdict: str
     meaning: str
-    why: str
-    again: bool
+    reason: str
     state: str
     trial: TrialRow
     case: CaseRow
@@ -92,11 +92,10 @@ class RunPage(Struct, frozen=True, kw_only=True):
     siblings: Siblings
     gaps: list[GapRow]
     find: str
-    regex: bool
-    whole: bool
 
 
-_STATES = ("waiting", "running", "passed", "failed", "again")
+_STATES = tuple(STATES)
+OUTPUTS = ("stdout", "stderr")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
@@ -110,27 +109,21 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
         metrics = queries.metrics_of(store, run)
-        again = bool(pagination.again_of(store, [run]))
         build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
     record = state.records.record(trial)
-    if run.rehearsed:
-        outputs, job = _no_files("is not there: a rehearsed run leaves no files")
-    elif not run.path:
-        outputs, job = _no_files("is not there: the run has no directory yet")
-    else:
-        outputs, job = in_time(lambda: _files(run, search, whole), _no_files(_SLOW))
+    slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
+    outputs, job = in_time(lambda: _files(run, search, whole), slow)
     same, known = _environments(run, beside.runs)
-    code = code_of(run.code)
+    code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
     return RunPage(
         run=run,
         verdict=code.name,
         meaning=code.meaning,
-        why=plain(run.why),
-        again=again,
-        state=_STATES[outcome_of(run.code, again)],
+        reason=plain(run.why),
+        state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
         build=build,
@@ -138,20 +131,27 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         modules=_modules(events),
         same_environment=same,
         known_environments=known,
-        now=_now(run, trial),
+        # Open phases last until now; in virtual time until the last event.
+        now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=phases(run, events),
-        events=[_event(event, run) for event in events[:MAX_EVENTS]],
+        events=[
+            EventLine(
+                time=event.time,
+                after=(event.time - run.created) / SECOND_NS,
+                event=event.event,
+                text=plain(told(event)),
+            )
+            for event in events[:MAX_EVENTS]
+        ],
         events_left_out=max(0, len(events) - MAX_EVENTS),
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
-        nodes=_nodes(run.nodes),
+        nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
         gaps=damage,
         find=search.text if search else "",
-        regex=query.flag("regex"),
-        whole=whole,
     )
 
 
@@ -160,20 +160,10 @@ def _run(store: Store, query: PageQuery) -> RunRow:
     tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
-    return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
-
-
-def _now(run: RunRow, trial: TrialRow) -> int:
-    """Return the time until which open phases last; in virtual time that of the last event."""
-    return (trial.last or run.created) if run.rehearsed else time.time_ns()
+    return queries.run(store, f"{tag}/{run_id}")
 
 
 # ---- what ran -----------------------------------------------------------------------------
-
-
-def _event(event: EventRow, run: RunRow) -> EventLine:
-    after = (event.time - run.created) / SECOND_NS
-    return EventLine(time=event.time, after=after, event=event.event, told=plain(told(event)))
 
 
 def _modules(events: Sequence[EventRow]) -> str:
@@ -188,11 +178,6 @@ def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
         return 0, 0
     known = [one.environment for one in others if one.environment and one.row != run.row]
     return known.count(run.environment), len(known)
-
-
-def _nodes(text: str) -> Nodes:
-    names = unfold_or_empty(text)
-    return Nodes(text, list(names[:MAX_NODES]), len(names))
 
 
 # ---- figures ------------------------------------------------------------------------------
@@ -226,12 +211,7 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
     """Return the siblings nearest to the run, for a table."""
     at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
     start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
-    return Siblings(
-        runs=beside.runs[start : start + MAX_SHOWN],
-        found=beside.found,
-        newer=beside.newer,
-        older=beside.older,
-    )
+    return replace(beside, runs=beside.runs[start : start + MAX_SHOWN])
 
 
 # ---- files --------------------------------------------------------------------------------
@@ -242,24 +222,22 @@ Files = tuple[list[Output], list[Script]]
 
 def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     files = RunFiles(run)
-    outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
+    outputs = [output_of(files, name, search, whole) for name in OUTPUTS]
     job = files.head("job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
-        return outputs, [Script("job.sh", "", job.why)]
+        expected = run.path and not run.rehearsed
+        return outputs, [Script("job.sh", "", job.why)] if expected else []
     cut = job.size > MAX_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
-
-
-def _no_files(reason: str) -> Files:
-    return [Output(name=name, absent=reason) for name in ("stdout", "stderr")], []
 
 
 def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
     test = record.tests.get(run.test) if record else None
     if test is None:
         return []
-    scripts = [Script(f"run script of {run.test}", test.run.script[:MAX_SCRIPT])]
-    if test.build is not None and test.build.script:
-        built = Script(f"build script of {run.test}", test.build.script[:MAX_SCRIPT])
-        scripts.insert(0, built)
-    return scripts
+    texts = {"build": test.build.script if test.build else "", "run": test.run.script}
+    return [
+        Script(f"{kind} script of {run.test}", text[:MAX_SCRIPT])
+        for kind, text in texts.items()
+        if text
+    ]

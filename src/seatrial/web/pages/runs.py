@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from seatrial.store import pagination, queries
-from seatrial.store.pagination import ORDERS, Choices
-from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
+from seatrial.store import queries
+from seatrial.store.pagination import ORDERS
+from seatrial.store.rows import Filters, RunCounts, RunRow
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
+from seatrial.web.run_filters import ListPage, choice_of, page_of
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
@@ -33,7 +33,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     code: int
     verdict: str
     again: bool
-    why: str
+    reason: str
     created: int
     submitted: int | None
     queued: int | None
@@ -57,48 +57,32 @@ class Tally(Struct, frozen=True, kw_only=True):
     link: str
 
 
-class RunsPage(Struct, frozen=True, kw_only=True):
+class RunsPage(ListPage, frozen=True, kw_only=True):
     """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
-    state; ``older`` is the address of the next page, or ""."""
+    state."""
 
     runs: list[RunLine]
     counts: list[Tally]
     total: int
     found: int
-    newest: str
-    older: str
-    order: str
-    choices: Choices
-    gaps: list[GapRow]
-    rehearsed: bool
-    verdicts: tuple[str, ...] = VERDICTS
 
 
 def data(state: ServerState, query: PageQuery) -> RunsPage:
     limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
     chosen = query.choice("state", STATES)
     order = query.choice("sort", tuple(ORDERS), "newest")
-    place = behind(query)
     store = state.store()
     with store.reading():
         choice = choice_of(store, query, [chosen] if chosen else ())
-        found = pagination.page(store, choice.filters, ORDERS[order], place, limit + 1)
-        again = pagination.again_of(store, found)
+        found, frame = page_of(store, query, choice, limit, ORDERS[order])
         counts = queries.counts(store, _of_any_state(choice.filters))
-        choices = pagination.choices(store)
-    more = len(found) > limit
     tallies = [_tally(query, name, counts, chosen) for name in STATES]
     return RunsPage(
-        runs=[line_of(run, run.row in again) for run in found[:limit]],
+        runs=[line_of(run) for run in found],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
         found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
-        newest=query.link(before="") if place else "",
-        older=query.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
-        order=order,
-        choices=choices,
-        gaps=choice.gaps,
-        rehearsed=choice.rehearsed,
+        **frame,
     )
 
 
@@ -111,6 +95,6 @@ def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally
     return Tally(state=name, runs=getattr(counts, name), chosen=name == chosen, link=link)
 
 
-def line_of(run: RunRow, again: bool) -> RunLine:
+def line_of(run: RunRow) -> RunLine:
     """Return a run as lists show it."""
-    return copied(RunLine, run, again=again, why=run.why.partition("\n")[0][:300])
+    return copied(RunLine, run, reason=run.why.partition("\n")[0][:300])

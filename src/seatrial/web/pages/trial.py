@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from seatrial.acceptance.status import Status
-from seatrial.acceptance.sub_phases import SubPhase
+from seatrial.acceptance.status import OpenAlert, TestStatus
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.web.page import copied
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-from seatrial.web.state.trial_cache import TailedTrial, TestNow
+from seatrial.web.state.trial_cache import TailedTrial
 from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
@@ -35,32 +35,20 @@ class About(Struct, frozen=True, kw_only=True):
     host: str
     kind: str
     suites: list[str]
-    plan_file: str
     toolchains: list[str]
     nodes: int | None
     seed: int | None
 
 
-class UseShown(Struct, frozen=True, kw_only=True):
-    """A use of the nodes: its share of the available node time, and its node-hours."""
-
-    use: str
-    meaning: str
-    share: float
-    node_hours: float
-
-
 class UsesShown(Struct, frozen=True, kw_only=True):
-    """How the nodes were used up to ``now`` (ns); ``lost`` is the largest loss in words."""
+    """How the nodes were used up to ``now`` (ns): the share of each use in the ``available``
+    node-seconds; ``sentence`` names the largest loss."""
 
     now: int
-    uses: list[UseShown]
-    lost: str
-
-    @property
-    def accepted(self) -> float:
-        """The share of accepted runs."""
-        return sum(use.share for use in self.uses if use.use == "accepted")
+    available: float
+    shares: dict[str, float]
+    sentence: str
+    meanings: dict[str, str]
 
 
 class FailureCause(Struct, frozen=True, kw_only=True):
@@ -84,28 +72,17 @@ class Load(Struct, frozen=True, kw_only=True):
     most: float
 
 
-class AlertLine(Struct, frozen=True, kw_only=True):
-    """An alert."""
-
-    time: int
-    kind: str
-    test: str
-    text: str
-
-
 class TrialPage(TrialFacts, frozen=True, kw_only=True):
     """A trial. What is None is being read or judged, or cannot be because its journal is not
     here."""
 
     about: About
-    status: Status | None
-    sub_phases: list[SubPhase]
     uses: UsesShown | None
     causes: list[FailureCause]
     again: int
     windows: list[WindowSpan]
-    alerts: list[AlertLine]
-    told: int
+    alerts: list[OpenAlert]
+    reported: int
     variability: VariabilityShown | None
     loads: list[Load] | None
     gaps: list[GapRow]
@@ -117,21 +94,18 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     row = queries.trial(store, query.path["tag"])
     tailed = state.trials.of(row)
     facts = facts_of(store, row, tailed)
-    tests, status = facts["tests"], tailed.status()
-    alerts = _alerts(tailed)
-    loads = tailed.loads()
+    tests, uses, loads = facts["tests"], tailed.uses(), tailed.loads()
+    alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}
     return TrialPage(
         **facts,
         about=_about(store, row, tailed),
-        status=status,
-        sub_phases=status.sub_phases if status else [],
-        uses=_uses(tailed),
+        uses=None if uses is None else copied(UsesShown, uses, meanings=USES),
         causes=_causes(tests),
-        again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
+        again=sum(test.verdicts.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),
-        alerts=alerts[:MAX_ALERTS],
-        told=len(alerts),
+        alerts=[copied(OpenAlert, alert, times=1) for alert in alerts[:MAX_ALERTS]],
+        reported=len(alerts),
         variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         gaps=gaps(store, row)[:MAX_GAPS],
@@ -143,85 +117,47 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
     record = tailed.fold.record if tailed.fold is not None else None
-    kind = ""
-    if record is not None:
-        kind = record.component.kind if record.component else record.policy.kind
+    kind = (record.component or record.policy).kind if record else ""
     return About(
         version=version,
         owner=owner,
         host=host,
         kind=kind.replace("_", " "),
         suites=record.asked.suites if record else [],
-        plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
     )
 
 
-def _uses(tailed: TailedTrial) -> UsesShown | None:
-    found = tailed.uses()
-    if found is None:
-        return None
-    shown = [
-        UseShown(
-            use=use,
-            meaning=meaning,
-            share=found.shares[use],
-            node_hours=found.shares[use] * found.available / 3600,
-        )
-        for use, meaning in USES.items()
-    ]
-    return UsesShown(now=found.now, uses=shown, lost=found.sentence)
-
-
-def _causes(tests: list[TestNow]) -> list[FailureCause]:
+def _causes(tests: list[TestStatus]) -> list[FailureCause]:
     """Return the causes of failures, the most frequent first."""
-    by_name: dict[str, list[tuple[str, int]]] = {}
-    for test in tests:
-        for name, number in test.others.items():
-            if name not in NO_FAULT:
-                by_name.setdefault(name, []).append((test.test, number))
+    names = dict.fromkeys(name for test in tests for name in test.verdicts)
     found = []
-    for name, each in by_name.items():
+    for name in names:
+        if name in ("pass", *NO_FAULT):
+            continue
         code = _CODES.get(name)
+        runs = {test.test: test.verdicts[name] for test in tests if name in test.verdicts}
         found.append(
             FailureCause(
                 code=code.number if code else -1,
                 name=name,
                 meaning=code.meaning if code else "not in the registry",
-                runs=sum(number for _, number in each),
-                tests=sorted(each, key=lambda one: -one[1]),
+                runs=sum(runs.values()),
+                tests=sorted(runs.items(), key=lambda one: -one[1]),
             )
         )
     return sorted(found, key=lambda cause: -cause.runs)
 
 
-def _alerts(tailed: TailedTrial) -> list[AlertLine]:
-    """Return all alerts, the latest first."""
-    fold = tailed.fold
-    if fold is None:
-        return []
-    return [
-        AlertLine(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(fold.history.alerts)
-    ]
-
-
 def _load(steps: Steps) -> Load:
-    whole = weighed = 0.0
-    peak, peak_time = 0.0, steps.times[0]
-    for start, end, value in zip(steps.times, steps.times[1:], steps.values, strict=False):
-        if value is None:
-            continue
-        whole += end - start
-        weighed += value * (end - start)
-        if value > peak:
-            peak, peak_time = value, start
-    return Load(
-        name=steps.name,
-        peak=peak,
-        peak_time=round(peak_time * 1e9),
-        mean=weighed / whole if whole else 0.0,
-        most=steps.most,
-    )
+    spans = [
+        (end - start, value, start)
+        for start, end, value in zip(steps.times, steps.times[1:], steps.values, strict=False)
+        if value is not None
+    ]
+    whole = sum(length for length, _, _ in spans)
+    _, peak, at = max(spans, key=lambda span: span[1], default=(0.0, 0.0, steps.times[0]))
+    mean = sum(length * value for length, value, _ in spans) / whole if whole else 0.0
+    return Load(name=steps.name, peak=peak, peak_time=round(at * 1e9), mean=mean, most=steps.most)

@@ -1,20 +1,20 @@
-"""The data of a trial's figures as columns of numbers; times in seconds since the epoch.
-
-``ready`` is false while they are being read or made; pages ask again when they are ready.
-"""
+"""The data of a trial's figures as columns of numbers; times in seconds since the epoch."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal import codes
+from seatrial.lazy import np
 from seatrial.store import queries
-from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
+from seatrial.store.series import elapsed_points
 from seatrial.units import SECOND_NS
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.state.background import MIN_IDLE_FACTOR
@@ -50,16 +50,21 @@ class WindowSpan(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class UsePlot(Struct, frozen=True, kw_only=True):
-    """The share of the nodes in each use: spans of ``step`` seconds that start at ``t``."""
+class Plot(Struct, frozen=True, kw_only=True):
+    """A figure of a trial. ``ready`` is false while its data is read or made; pages ask again."""
 
     ready: bool
     axis: TimeAxis
+    windows: list[WindowSpan]
+
+
+class UsePlot(Plot, frozen=True, kw_only=True):
+    """The share of the nodes in each use: spans of ``step`` seconds that start at ``t``."""
+
     t: list[float]
     step: float
     shares: dict[str, list[float | None]]
     meanings: dict[str, str]
-    windows: list[WindowSpan]
 
 
 class AlertMark(Struct, frozen=True, kw_only=True):
@@ -71,14 +76,11 @@ class AlertMark(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Lines(Struct, frozen=True, kw_only=True):
+class Lines(Plot, frozen=True, kw_only=True):
     """Numbers over time, with alerts."""
 
-    ready: bool
-    axis: TimeAxis
     lines: list[Steps]
-    alerts: list[AlertMark]
-    windows: list[WindowSpan]
+    alerts: list[AlertMark] = []
 
 
 class Elapsed(Struct, frozen=True, kw_only=True):
@@ -110,13 +112,11 @@ def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
     found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
     return UsePlot(
-        ready=found is not None,
-        axis=_axis(row, tailed),
+        **_shared(row, tailed, found),
         t=times,
         step=step,
         shares={use: each for use, each in shares.items() if any(each)},
         meanings=USES,
-        windows=windows_of(tailed),
     )
 
 
@@ -126,26 +126,15 @@ def in_flight(state: ServerState, query: PageQuery) -> Lines:
     chosen = query.all("test")
     found = tailed.flights()
     lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
-    return Lines(
-        ready=found is not None,
-        axis=_axis(row, tailed),
-        lines=lines,
-        alerts=_alerts(tailed, chosen),
-        windows=windows_of(tailed),
-    )
+    return Lines(**_shared(row, tailed, found), lines=lines, alerts=_alerts(tailed, chosen))
 
 
 def loads(state: ServerState, query: PageQuery) -> Lines:
     """Return the loads of metadata targets and the readings of gauges."""
     row, tailed = _trial(state, query)
     found = tailed.loads()
-    return Lines(
-        ready=found is not None,
-        axis=_axis(row, tailed),
-        lines=[steps for steps in found or () if steps.times],
-        alerts=[],
-        windows=windows_of(tailed),
-    )
+    lines = [steps for steps in found or () if steps.times]
+    return Lines(**_shared(row, tailed, found), lines=lines)
 
 
 def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
@@ -155,16 +144,18 @@ def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
     chosen = sorted(set(query.all("test")))
     classes = classes_of(state, row, tailed)
     version = (row.row, row.passed, row.failed, axis.start, classes is not None)
-
-    def make() -> Elapsed:
-        return _elapsed(state, row, chosen, axis, classes)
-
     name = tuple(chosen)
     kept = tailed.plots.results.get(name)
     # Points without their classes are made again as soon as the classes are known.
     waits = kept is not None and kept.value is not None and not kept.value.judged
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
-    found = tailed.latest(name, version, make, tailed.plots, idle_factor)
+    found = tailed.latest(
+        name,
+        version,
+        lambda: _elapsed(state, row, chosen, axis, classes),
+        tailed.plots,
+        idle_factor,
+    )
     return replace(found, axis=axis) if found else Elapsed(axis=axis)
 
 
@@ -175,8 +166,6 @@ def _elapsed(
     axis: TimeAxis,
     classes: dict[str, str] | None,
 ) -> Elapsed:
-    import numpy as np
-
     found = elapsed_points(state.store(), row.row, chosen)
     tests = list(dict.fromkeys(each.test for each in found.points if each.script_started))
     kinds = [NORMAL, *CLASSES]
@@ -218,15 +207,19 @@ def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]
     return row, tailed
 
 
+def _shared(row: TrialRow, tailed: TailedTrial, found: object) -> dict[str, Any]:
+    """Return the fields of a Plot of what was found."""
+    axis, windows = _axis(row, tailed), windows_of(tailed)
+    return {"ready": found is not None, "axis": axis, "windows": windows}
+
+
 def _second(query: PageQuery, name: str) -> float:
-    text = query.text(name)
-    try:
-        found = float(text or 0)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < 1e11:
-        raise BadQuery(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
-    return found
+    with contextlib.suppress(BadQuery):
+        found = query.real(name) or 0.0
+        if 0 <= found < 1e11:
+            return found
+    text = query.text(name)[:40]
+    raise BadQuery(f"{name}={text!r}: write seconds since 1970, such as 1795314122.5")
 
 
 def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:

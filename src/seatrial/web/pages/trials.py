@@ -28,21 +28,17 @@ class TrialsPage(Struct, frozen=True, kw_only=True):
 
 def data(state: ServerState, query: PageQuery) -> TrialsPage:
     known = queries.trials(state.store())
-    machine, plan = query.text("machine"), query.text("plan")
-    chosen = query.choice("state", STATES)
+    chosen = {"machine": query.text("machine"), "plan": query.text("plan")}
+    chosen["state"] = query.choice("state", STATES)
     rehearsed = query.choice("rehearsed", ("no", "only"))
     word = query.text("q").lower()
     limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
-
-    def wanted(row: TrialRow) -> bool:
-        return (
-            machine in ("", row.machine)
-            and plan in ("", row.plan)
-            and chosen in ("", row.state)
-            and word in row.tag.lower()
-        )
-
-    fitting = [row for row in known if wanted(row)]
+    fitting = [
+        row
+        for row in known
+        if word in row.tag.lower()
+        and all(value in ("", getattr(row, name)) for name, value in chosen.items())
+    ]
     shown = [row for row in fitting if not rehearsed or row.rehearsed == (rehearsed == "only")]
     return TrialsPage(
         trials=shown[:limit],

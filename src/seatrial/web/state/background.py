@@ -20,6 +20,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct, field
+
 from seatrial.web.state.cache import LruCache
 
 WORKERS = 3
@@ -62,18 +64,17 @@ class ResultSlots:
         return any(task.requested < old and task.name not in self.results for task in tasks)
 
 
-class _Task:
+class _Task(Struct, eq=False):
     """A computation; ``make`` is the latest request. ``awaited``: a page went on without it."""
 
-    def __init__(self, slots: ResultSlots, name: Hashable, idle_factor: float) -> None:
-        self.slots = slots
-        self.name = name
-        self.idle_factor = idle_factor
-        self.make: Callable[[], Any] = str
-        self.version: Hashable = None
-        self.awaited = False
-        self.requested = time.monotonic()
-        self.done = threading.Event()
+    slots: ResultSlots
+    name: Hashable
+    make: Callable[[], Any] = str
+    version: Hashable = None
+    idle_factor: float = MIN_IDLE_FACTOR
+    awaited: bool = False
+    requested: float = field(default_factory=time.monotonic)
+    done: threading.Event = field(default_factory=threading.Event)
 
 
 class BackgroundCompute:
@@ -108,7 +109,12 @@ class BackgroundCompute:
             due = 0.0
             if result is not None and result.cost > MAX_QUICK_S / (MIN_IDLE_FACTOR + 1):
                 due = result.time + idle_factor * result.cost
-            task = self._request(slots, name, version, make, due, idle_factor)
+            with self._changed:
+                task = slots.tasks.get(name)
+                if task is None:
+                    task = slots.tasks[name] = _Task(slots, name)
+                    self._put(due, task)
+                task.make, task.version, task.idle_factor = make, version, idle_factor
             if result is None:
                 task.done.wait(wait_s)
             elif wait_s and result.cost <= MAX_QUICK_S and due <= time.monotonic():
@@ -122,23 +128,6 @@ class BackgroundCompute:
             raise result.error
         value: T = result.value
         return value
-
-    def _request(
-        self,
-        slots: ResultSlots,
-        name: Hashable,
-        version: Hashable,
-        make: Callable[[], Any],
-        due: float,
-        idle_factor: float,
-    ) -> _Task:
-        with self._changed:
-            task = slots.tasks.get(name)
-            if task is None:
-                task = slots.tasks[name] = _Task(slots, name, idle_factor)
-                self._put(due, task)
-            task.make, task.version, task.idle_factor = make, version, idle_factor
-        return task
 
     def _put(self, due: float, task: _Task) -> None:
         heapq.heappush(self._queue, (due, next(self._number), task))

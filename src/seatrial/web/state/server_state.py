@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 _log = logger(__name__)
 
 WAIT_S = 3.0  # for a store that another process holds: people wait for the answer
-MAX_MACHINES = 16  # whose runs are kept by node
-MAX_FIGURE_BYTES = 128 << 20
+MAX_NODE_BYTES = 256 << 20  # of runs and figures for the pages of nodes
 
 
 class RefreshProgress(NamedTuple):
@@ -57,9 +57,8 @@ class ServerState:
         self.reading: RefreshProgress | None = None
         self.studies = StudyCache(self.announce)
         self.records = RecordCache()
-        self.node_runs: LruCache[str, Any] = LruCache(MAX_MACHINES)
-        self.node_figures: LruCache[tuple[str, str], Any] = LruCache(
-            max_size=MAX_FIGURE_BYTES, size_of=array_bytes
+        self.node_runs: LruCache[Hashable, Any] = LruCache(
+            max_size=MAX_NODE_BYTES, size_of=array_bytes
         )
         self._trials: TrialCache | None = None
         self._lock = threading.Lock()

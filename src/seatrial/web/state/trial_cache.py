@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
-from seatrial.acceptance.status import Status
+from seatrial.acceptance.status import OpenAlert, Status, TestStatus
 from seatrial.errors import SeatrialError
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
@@ -49,29 +49,6 @@ LOOK_AGAIN_S = 30  # a trial that runs is judged again after this time even with
 ANNOUNCE_S = 1.0  # between two announcements of how far a long journal is read
 
 
-class TestNow(Struct, frozen=True, kw_only=True):
-    """How a test stands: its runs that the scheduler has, those of them that hold nodes, how many
-    are kept in flight (0: unknown or not said), and the ``verdicts`` of those that ended."""
-
-    test: str
-    in_flight: int
-    running: int
-    expected: int
-    passed: int
-    others: dict[str, int]
-    stopped: str
-
-
-class AlertNow(Struct, frozen=True, kw_only=True):
-    """A recent alert, and how often it was raised in all."""
-
-    time: int
-    kind: str
-    test: str
-    text: str
-    times: int
-
-
 class Standing(Struct, frozen=True, kw_only=True):
     """Where a trial stands by its events: at ``now`` (ns), ``clock`` and ``duration`` in seconds
     (0: no limit). ``judged`` are the ids of the runs that were judged last."""
@@ -80,9 +57,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     state: str
     clock: float
     duration: float
-    nodes: int
-    tests: list[TestNow]
-    alerts: list[AlertNow]
+    tests: list[TestStatus]
+    alerts: list[OpenAlert]
     held: list[Hold]
     judged: list[str]
     damaged: int
@@ -134,9 +110,10 @@ class TailedTrial:
 
     def _with_targets(self, standing: Standing | None) -> Standing | None:
         """Add how many runs of each test are kept in flight, which the status knows."""
-        if standing is None or self.status() is None:
+        status = self.status()
+        if standing is None or status is None:
             return standing
-        expected = self.expected()
+        expected = {part.test: part.expected for part in status.parts}
         tests = [replace(test, expected=expected.get(test.test, 0)) for test in standing.tests]
         return replace(standing, tests=tests)
 
@@ -183,34 +160,28 @@ class TailedTrial:
             state=history.state,
             clock=history.clock(now),
             duration=history.duration,
-            nodes=history.nodes,
             tests=[
-                TestNow(
+                TestStatus(
                     test=name,
                     in_flight=len(test.in_flight),
                     running=len(test.running),
                     expected=0,
-                    passed=test.verdicts["pass"],
-                    others={word: n for word, n in test.verdicts.most_common() if word != "pass"},
+                    accepted=test.verdicts["pass"],
+                    verdicts=dict(test.verdicts.most_common()),
                     stopped=history.stopped.get(name, ""),
                 )
                 for name, test in fold.tests.items()
             ],
             alerts=[
-                AlertNow(time=one.time, kind=one.kind, test=one.subject, text=one.text, times=times)
+                OpenAlert(
+                    time=one.time, kind=one.kind, subject=one.subject, text=one.text, times=times
+                )
                 for one, times in alerts
             ],
             held=fold.held(now) if self.driven else [],
             judged=list(reversed(fold.judged)),
             damaged=fold.damaged,
         )
-
-    def expected(self) -> dict[str, int]:
-        """Return how many runs of each test are kept in flight, by the latest status."""
-        result = self.results.results.get("status")
-        if result is None or result.value is None:
-            return {}
-        return {part.test: part.expected for part in result.value.parts}
 
     # ---- what is judged -------------------------------------------------------------------
 
@@ -225,9 +196,10 @@ class TailedTrial:
 
     def flights(self) -> list[Steps] | None:
         """Return its runs in flight over time, beside how many its status expects."""
-        if self.status() is None:
+        status = self.status()
+        if status is None:
             return None
-        expected = self.expected()
+        expected = {part.test: part.expected for part in status.parts}
         return self._judged("flights", lambda fold, now: flights_at(fold, now, expected))
 
     def loads(self) -> list[Steps] | None:

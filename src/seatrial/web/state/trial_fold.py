@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from typing import BinaryIO
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from seatrial.acceptance.counts import open_alerts
 from seatrial.acceptance.holds import Hold, Holds
@@ -35,23 +35,13 @@ MIN_ALERTS_S = 3600.0
 LATEST = 8
 
 
-class TestFold:
+class TestFold(Struct):
     """The runs of a test: those that the scheduler has, those of them that hold nodes, and how many
     ended with each verdict."""
 
-    __slots__ = ("in_flight", "running", "verdicts")
-
-    def __init__(self) -> None:
-        self.in_flight: set[str] = set()
-        self.running: set[str] = set()
-        self.verdicts: Counter[str] = Counter()
-
-
-class Gauged(Struct, frozen=True):
-    """A reading of a gauge; ``value`` is None if it failed."""
-
-    time: int
-    value: float | None
+    in_flight: set[str] = set()
+    running: set[str] = set()
+    verdicts: Counter[str] = field(default_factory=Counter)
 
 
 class TrialFold:
@@ -68,11 +58,9 @@ class TrialFold:
         self.references = references_of(self.record)
         self.history = accounts_of(self.record, self.cases)
         self.tests: dict[str, TestFold] = {case.test: TestFold() for case in self.cases}
-        self.gauges: dict[str, list[Gauged]] = {}
+        self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
         self._lives: dict[str, RunLife] = {}  # of runs without a verdict, by id
-        self.judged: deque[str] = deque(
-            maxlen=LATEST
-        )  # ids of runs, in the order of their verdicts
+        self.judged: deque[str] = deque(maxlen=LATEST)  # ids of runs, by their verdicts
         self.end = self.size = self.damaged = 0
         self._holds = Holds(self.record.policy, self.cases)
         self._mark = (0, 0)  # inode and fingerprint of what was read
@@ -119,8 +107,8 @@ class TrialFold:
             if isinstance(event, RunEvent):
                 self._on_run(event)
             elif isinstance(event, GaugeRead):
-                gauged = Gauged(event.time, finite(event.value))
-                self.gauges.setdefault(event.gauge, []).append(gauged)
+                readings = self.gauges.setdefault(event.gauge, [])
+                readings.append((event.time, finite(event.value)))
         self.end = block.end
         self.damaged += block.damaged
         self._mark = _mark_of(file, self.end)

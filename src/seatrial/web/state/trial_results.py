@@ -10,7 +10,7 @@ Times are seconds since the epoch, so that all figures of a page share an axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,12 +22,11 @@ from seatrial.acceptance.outages import whole_outages
 from seatrial.acceptance.status import Status, status_of
 from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
-from seatrial.journal.lifecycle import INTERRUPTED
+from seatrial.lazy import np
 from seatrial.units import SECOND_NS
 from seatrial.web.state.trial_fold import TrialFold
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 FINEST = 8192  # bins that are kept
@@ -36,11 +35,8 @@ MAX_STEPS = 3000  # of one line
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
     """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
-    history = fold.history
-    found = status_of(fold.record, history, now, fold.references)
-    runs = history.state == "running"
-    state = found.state if driven or not runs else INTERRUPTED
-    return replace(found, state=state, held_back_by=fold.held(now) if driven else [])
+    found = status_of(fold.record, fold.history, now, fold.references, driven)
+    return replace(found, held_back_by=fold.held(now) if driven else [])
 
 
 # ---- how nodes were used ------------------------------------------------------------------
@@ -69,8 +65,6 @@ class UtilisationSteps(Struct, frozen=True):
         """Return the starts of at most so many spans, the share of each use in them (None where no
         node was available), and their length in seconds; of the time between ``since`` and
         ``until``, if given."""
-        import numpy as np
-
         if self.step <= 0:
             return [], {use: [] for use in USES}, 0.0
         low = max(0, int((since - self.first) / self.step)) if since else 0
@@ -79,16 +73,13 @@ class UtilisationSteps(Struct, frozen=True):
             high = min(high, max(low + 1, int(np.ceil((until - self.first) / self.step))))
         low = min(low, high - 1)
         together = -(-(high - low) // most)
-        number = -(-(high - low) // together)
-        padded = np.zeros((len(USES), number * together))
-        padded[:, : high - low] = self.rows[:, low:high]
-        sums = padded.reshape(len(USES), number, together).sum(axis=2)
+        sums = np.add.reduceat(self.rows[:, low:high], np.arange(0, high - low, together), axis=1)
         total = sums.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             parts = np.round(sums / total, 4)
         there = total > 0
         step = together * self.step
-        starts = [round(self.first + low * self.step + i * step, 3) for i in range(number)]
+        starts = [round(self.first + low * self.step + i * step, 3) for i in range(len(total))]
         found: dict[str, list[float | None]] = {
             use: [float(part) if ok else None for part, ok in zip(row, there, strict=True)]
             for use, row in zip(USES, parts, strict=True)
@@ -98,8 +89,6 @@ class UtilisationSteps(Struct, frozen=True):
 
 def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     """Return how the nodes were used up to ``now`` (ns)."""
-    import numpy as np
-
     timeline = timeline_of(fold.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
     said = lost_node_hours.sentence(fold.history, timeline, now)
@@ -176,9 +165,9 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
     highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
     for name, readings in fold.gauges.items():
         each = [
-            LevelSpan(one.time, following.time, one.value)
-            for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
-            if one.value is not None
+            LevelSpan(time, following, value)
+            for (time, value), (following, _) in pairwise([*readings, readings[-1]])
+            if value is not None
         ]
         found.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
     return found
@@ -223,16 +212,9 @@ def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
     kept: list[LevelSpan] = []
-    group: list[LevelSpan] = []
-    place = 0
-    for level in [*found, None]:
-        at = -1 if level is None else (level.start - first) * (MAX_STEPS // 3) // length
-        if at != place and group:
-            kept += sorted({min(group, key=_value), max(group, key=_value), group[-1]})
-            group = []
-        place = at
-        if level is not None:
-            group.append(level)
+    for _, group in groupby(found, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
+        own = list(group)
+        kept += sorted({min(own, key=_value), max(own, key=_value), own[-1]})
     ends = [level.start for level in kept[1:]] + [found[-1].end]
     gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
     return [

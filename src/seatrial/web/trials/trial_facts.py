@@ -1,4 +1,4 @@
-"""Data that the pages Now and Trial share: criteria, builds, tests, and what cannot be read.
+"""Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 
 TrialPage(**facts_of(store, row, tailed), ...)
 """
@@ -9,13 +9,14 @@ import contextlib
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from seatrial.acceptance.criteria import Result, State, show_value
-from seatrial.acceptance.status import Status
+from seatrial.acceptance.status import Status, TestStatus
 from seatrial.errors import SeatrialError
 from seatrial.journal.codes import PASS, RECALLED, code_of
 from seatrial.sinks.lag import SinkLag, sink_lags
@@ -24,8 +25,7 @@ from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
-from seatrial.web.page import copied
-from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
+from seatrial.web.state.trial_cache import Standing, TailedTrial
 
 MAX_BUILDS = 40
 MAX_NAMED = 6
@@ -33,13 +33,13 @@ MAX_NAMED = 6
 
 class TrialFacts(Struct, frozen=True, kw_only=True):
     """A trial on the pages Now and Trial. ``standing`` is None while its journal is read for the
-    first time (of which ``share_read`` is done) or cannot be read (``trouble``); ``criteria`` is
-    None while it is judged."""
+    first time (of which ``share_read`` is done) or cannot be read (``trouble``); ``status`` is None
+    while it is judged."""
 
     trial: TrialRow
     standing: Standing | None
-    tests: list[TestNow]
-    criteria: list[CriterionShown] | None
+    status: Status | None
+    tests: list[TestStatus]
     builds: Builds
     sinks: list[SinkLag]
     share_read: float
@@ -48,66 +48,26 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
 
 def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
     """Return the fields of TrialFacts."""
-    standing, status = tailed.standing(), tailed.status()
+    standing = tailed.standing()
+    sinks: list[SinkLag] = []
+    with contextlib.suppress(SeatrialError, OSError):
+        sinks = sink_lags(TrialFolder(Path(row.path)))
     return {
         "trial": row,
         "standing": standing,
+        "status": tailed.status(),
         "tests": standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
-        "criteria": criteria_of(status) if status else None,
         "builds": builds_of(store, row),
-        "sinks": sinks_of(row),
+        "sinks": sinks,
         "share_read": tailed.share_read,
         "trouble": trouble_of(store, row, tailed),
     }
 
 
-def sinks_of(row: TrialRow) -> list[SinkLag]:
-    """Return how far the sinks of a trial are; [] if that cannot be read."""
-    with contextlib.suppress(SeatrialError, OSError):
-        return sink_lags(TrialFolder(Path(row.path)))
-    return []
-
-
-class ResultShown(Struct, frozen=True, kw_only=True):
-    """The result of a criterion on a subject; ``value`` and ``bound`` are text."""
-
-    subject: str
-    state: State
-    value: str
-    bound: str
-    n: int
-    why: str
-
-
-class CriterionShown(Struct, frozen=True, kw_only=True):
-    """A criterion: its result on the whole, and on each of its subjects."""
-
-    label: str
-    whole: ResultShown
-    subjects: list[ResultShown]
-
-
-def criteria_of(status: Status) -> list[CriterionShown]:
-    """Return the criteria of a trial so far."""
-    return [
-        CriterionShown(
-            label=results[0].label,
-            whole=_shown(results[0]),
-            subjects=[_shown(result) for result in results[1:]],
-        )
-        for results in status.criteria
-        if results
-    ]
-
-
-def _shown(result: Result) -> ResultShown:
-    return copied(ResultShown, result, value=show_value(result.criterion, result.value))
-
-
 # ---- builds -------------------------------------------------------------------------------
 
 
-class BuildShown(Struct, frozen=True, kw_only=True):
+class BuildShown(Struct, frozen=True):
     """A build and the tests that use it; ``state`` is building, built or failed."""
 
     key: str
@@ -131,7 +91,11 @@ class Builds(Struct, frozen=True, kw_only=True):
 def builds_of(store: Store, row: TrialRow) -> Builds:
     """Return the builds of a trial."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
-    found = [_build(*each) for each in store.rows(sql, (row.row,))]
+    found = []
+    for key, path, started, ended, value, text in store.rows(sql, (row.row,)):
+        state = "building" if ended is None else "failed" if value else "built"
+        seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
+        found.append(BuildShown(key, [], state, started, seconds, path, text))
     open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
     if open_ones:
         names = _tests_of_builds(store, row)
@@ -146,51 +110,39 @@ def builds_of(store: Store, row: TrialRow) -> Builds:
     )
 
 
-def _build(
-    key: str, path: str, started: int | None, ended: int | None, value: int | None, text: str
-) -> BuildShown:
-    state = "building" if ended is None else "failed" if value else "built"
-    seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
-    return BuildShown(
-        key=key, tests=[], state=state, started=started, seconds=seconds, path=path, text=text
-    )
-
-
 def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
     sql = (
         "SELECT DISTINCT cases.build, tests.name FROM cases LEFT JOIN tests"
         " ON tests.id = cases.test WHERE cases.trial = ? ORDER BY 1, 2"
     )
-    found: dict[str, list[str]] = {}
-    for key, test in store.rows(sql, (row.row,)):
-        found.setdefault(key, []).append(test)
-    return found
+    rows = groupby(store.rows(sql, (row.row,)), itemgetter(0))
+    return {key: [test for _, test in own] for key, own in rows}
 
 
 # ---- tests --------------------------------------------------------------------------------
 
 
-def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
+def tests_of_store(store: Store, row: TrialRow) -> list[TestStatus]:
     """Return how the tests of a trial stand by the store, for when its journal cannot be read."""
     names: dict[int, str] = dict(store.rows("SELECT id, name FROM tests"))
     counts: dict[str, Counter[str]] = {}
     for test, state, code, number in _counted(store, row):
         name = names[test]
-        told = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, "")
         named = state == FAILED or code == RECALLED.number
-        told = told or (code_of(code).name if named else "again")
-        counts.setdefault(name, Counter())[told] += number
+        verdict = code_of(code).name if named else "again"
+        verdict = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, verdict)
+        counts.setdefault(name, Counter())[verdict] += number
     return [
-        TestNow(
+        TestStatus(
             test=name,
             in_flight=found["waiting"] + found["running"],
             running=found["running"],
             expected=0,
-            passed=found["pass"],
-            others={
-                why: number
-                for why, number in found.most_common()
-                if why not in ("waiting", "running", "pass")
+            accepted=found["pass"],
+            verdicts={
+                name: number
+                for name, number in found.most_common()
+                if name not in ("waiting", "running")
             },
             stopped="",
         )

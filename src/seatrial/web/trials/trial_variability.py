@@ -6,12 +6,15 @@ classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf":
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.facts import groups_of
-from seatrial.statistics.suspects import Suspect
+from seatrial.statistics.spread import Spread
+from seatrial.statistics.suspects import Suspects
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.series import outcomes
 from seatrial.studies.evidence import RunKind, classified
@@ -27,20 +30,14 @@ CLASSES = ("walltime", "slow", "short", "failed")
 
 
 class RowShown(Struct, frozen=True, kw_only=True):
-    """A metric of one kind of runs. ``cv`` is a share, ``excluded`` counts runs by reason, ``more``
-    are remarks: changes of level, modes, defective nodes."""
+    """A metric of one kind of runs. ``excluded`` counts runs by reason, ``more`` are remarks:
+    changes of level, modes, defective nodes."""
 
     test: str
     kind: str
     metric: str
     unit: str
-    n: int
-    mean: float | None
-    deviation: float | None
-    cv: float | None
-    median: float | None
-    low: float | None
-    high: float | None
+    spread: Spread
     excluded: dict[str, int]
     more: list[str]
 
@@ -55,18 +52,12 @@ class OutliersShown(Struct, frozen=True, kw_only=True):
 
 class VariabilityShown(Struct, frozen=True, kw_only=True):
     """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
-    further metrics. ``bad`` of ``evidence`` runs went wrong; ``suspects`` explain them, or ``why``
-    says why nothing is concluded. With too many runs all is empty, and ``left_to`` is the
-    command to use."""
+    further metrics. With too many runs all is empty, and ``left_to`` is the command to use."""
 
     elapsed: list[RowShown] = []
     others: list[RowShown] = []
     outliers: list[OutliersShown] = []
-    suspects: list[Suspect] = []
-    evidence: int = 0
-    bad: int = 0
-    unexplained: int = 0
-    why: str = ""
+    suspects: Suspects | None = None
     left_to: str = ""
 
 
@@ -76,10 +67,7 @@ def variability_of(
     """Return the variability of a trial; None while it is being made."""
     if row.passed + row.failed > MAX_JUDGED:
         return VariabilityShown(left_to=f"seatrial variability {row.tag}")
-    groups: dict[str, str] = {}
-    if tailed.fold is not None:
-        groups = groups_of(tailed.fold.record.machine)
-
+    groups = groups_of(tailed.fold.record.machine) if tailed.fold is not None else {}
     return tailed.latest(
         "variability", _version(row), lambda: _shown(variability(state.store(), row, groups))
     )
@@ -106,48 +94,30 @@ def _version(row: TrialRow) -> Hashable:
 
 def _shown(found: Variability) -> VariabilityShown:
     rows = [_row(row) for row in found.rows]
-    accused = found.suspects
     return VariabilityShown(
         elapsed=[row for row in rows if row.metric == "elapsed"][:MAX_ROWS],
         others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
         outliers=_outliers(found.kinds),
-        suspects=accused.suspects[:MAX_SUSPECTS],
-        evidence=accused.runs,
-        bad=accused.bad,
-        unexplained=accused.unexplained,
-        why=accused.why,
+        suspects=replace(found.suspects, suspects=found.suspects.suspects[:MAX_SUSPECTS]),
     )
 
 
 def _row(row: VariabilityRow) -> RowShown:
-    table = row.spread
-    more = []
-    if row.changes:
-        more.append(
-            f"its level changed {row.changes} times" if row.changes > 1 else "its level changed"
-        )
-    if len(row.modes.modes) > 1:
-        more.append(f"{len(row.modes.modes)} modes")
-    if row.nodes is not None and row.nodes.defective:
-        worst = list(row.nodes.defective)[:3]
-        rest = len(row.nodes.defective) - len(worst)
-        more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
-    if table.why and table.n:
-        more.append(table.why)
-    names = ("test", "kind", "metric", "unit", "excluded")
-    return copied(RowShown, table, more=more, **{name: getattr(row, name) for name in names})
+    more = row.hidden
+    if row.spread.why and row.spread.n:
+        more.append(row.spread.why)
+    return copied(RowShown, row, more=more)
 
 
 def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:
-    runs: dict[str, int] = {}
-    classes: dict[str, dict[str, int]] = {}
+    runs: Counter[str] = Counter()
+    classes: dict[str, Counter[str]] = {}
     for kind in kinds:
-        runs[kind.test] = runs.get(kind.test, 0) + len(kind.runs)
-        of_test = classes.setdefault(kind.test, dict.fromkeys(CLASSES, 0))
-        for outlier in kind.found.outliers:
-            of_test[outlier.kind] += 1
+        runs[kind.test] += len(kind.runs)
+        of_test = classes.setdefault(kind.test, Counter())
+        of_test.update(outlier.kind for outlier in kind.found.outliers)
     return [
-        OutliersShown(test=test, runs=runs[test], classes=found)
+        OutliersShown(test=test, runs=runs[test], classes={name: found[name] for name in CLASSES})
         for test, found in classes.items()
-        if any(found.values())
+        if found
     ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.cli.suspect_text import BESIDE, print_suspects
+from seatrial.cli.suspects import BESIDE, print_suspects
 from seatrial.statistics.suspects import Suspect, Suspects
 from seatrial.studies.evidence import NodeEvidence
 
