@@ -11,7 +11,7 @@ from seatrial.machine.model import Toolchain
 from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, parse_side
-from seatrial.suite import inputs
+from seatrial.suite import build_key
 from seatrial.suite.model import Input, Metric, RunSpec
 from seatrial.trial.folder import Record
 
@@ -137,7 +137,7 @@ def test_inputs_of_every_trial_of_a_side(tmp_path: Path) -> None:
 def test_a_large_input_that_nobody_touched_does_not_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "MAX_BYTES", 1)
+    monkeypatch.setattr(build_key, "MAX_BYTES", 1)
     deck = tmp_path / "deck"
     deck.write_text("large")
     os.utime(deck, ns=(NOON - 1, NOON - 1))
