@@ -13,14 +13,17 @@ PYTEST_ARGS ?= -n 3 --dist loadfile
 MUTANTS ?= 400
 SEED ?= 1
 JOBS ?= 2
+# How many trials of each kind `make torture` attacks.
+TIMES ?= 50
 REAL_PARTS := slurm recipes postgresql influxdb chromium openssh
 
-.PHONY: trial test mutants bench lint types format setup setup-dev lock clean help
+.PHONY: trial test mutants torture bench lint types format setup setup-dev lock clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
 	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
 	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
+	@echo "make torture attack trials: power cuts, kills, stops, full disks (root; 1 hour)"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
 	@echo "make clean   remove the environment"
@@ -36,6 +39,10 @@ test: setup-dev
 
 mutants: setup-dev
 	$(BIN)/python tools/mutants.py $(MUTANTS) --seed $(SEED) --jobs $(JOBS)
+
+torture: setup-dev
+	@for what in slurm xfs; do sh tests/install-packages.sh $$what; done
+	$(BIN)/python -m torture $(ATTACKS) --times $(TIMES) --seed $(SEED)
 
 bench: setup-dev
 	@for what in $(REAL_PARTS); do sh tests/install-packages.sh $$what; done

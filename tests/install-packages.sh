@@ -3,7 +3,7 @@
 # PostgreSQL, InfluxDB and a browser. No service is started.
 #
 #   sh tests/install-packages.sh                all
-#   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `influxdb`, `chromium`
+#   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `xfs`, ...
 #
 # Exits 0 at once when everything is there, 3 when something is missing and we are not root.
 set -eu
@@ -41,6 +41,10 @@ missing_influxdb() {
     command -v influxd >/dev/null || printf ' influxdb'
 }
 
+missing_xfs() {
+    command -v mkfs.xfs >/dev/null || printf ' xfsprogs'
+}
+
 missing_chromium() {
     command -v chromium >/dev/null || printf ' chromium'
 }
@@ -50,7 +54,7 @@ missing_openssh() {
     command -v openssl >/dev/null || printf ' openssl'
 }
 
-groups="slurm recipes postgresql influxdb chromium openssh"
+groups="slurm recipes postgresql influxdb chromium openssh xfs"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

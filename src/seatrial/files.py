@@ -1,8 +1,10 @@
-"""Files that must be regular ones. In a folder of trials a name may have become a FIFO, for which
-whoever opens it waits, a device, a link to elsewhere, or larger than memory.
+"""Files that must be regular ones, and files that must be on the disk itself. In a folder of trials
+a name may have become a FIFO, for which whoever opens it waits, a device, a link to elsewhere, or
+larger than memory.
 
     with open_regular(folder / "journal.jsonl") as file: ...
     data = read_regular(folder / "trial.json", 64 << 20)
+    write_durably(folder / "trial.json", data); sync_folder(folder)
 
 What is refused is an OSError, as for a file that cannot be read for any other reason.
 """
@@ -11,9 +13,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import BinaryIO
+
+SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
@@ -38,3 +43,58 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
     return data
+
+
+# Errors that say something about the host, and nothing about the file or the program.
+_HOST_ERRORS = frozenset(
+    (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EROFS,
+        errno.ESTALE,
+        errno.EAGAIN,
+        errno.ENOMEM,
+        errno.EMFILE,
+        errno.ENFILE,
+    )
+)
+
+
+def is_of_host(error: OSError) -> bool:
+    """Return whether an error is of the host: no space, quota, memory, processes or open files
+    left, or a file system that fails."""
+    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+        texts = {os.strerror(number) for number in _HOST_ERRORS}
+        return any(text in str(reason) for _, _, reason in error.args[0] for text in texts)
+    return error.errno in _HOST_ERRORS
+
+
+def is_full(path: Path) -> bool:
+    """Return whether the file system of a path has no room for another file."""
+    try:
+        room = os.statvfs(path)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < SMALLEST_ROOM or (room.f_files > 0 and not room.f_favail)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file, and wait until its content is on the disk itself. ``sync_folder`` does the same
+    for its name. Raises OSError."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk itself. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has no such thing
+            raise
+    finally:
+        os.close(descriptor)

@@ -247,8 +247,8 @@ def test_a_waiting_run_that_is_cancelled_by_its_task_id_is_cancelled(
 def test_every_end_state_becomes_its_code(place: Workplace) -> None:
     """One run for each node, pinned to it; each comes to another end."""
     with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=8)) as cluster:
-        place.slurm(cluster, {"options": ["--requeue"]})
-        place.constants = {**QUICK, "trial.run_collector.PATIENCE_SECONDS": 1.0}
+        place.slurm(cluster, {"options": ["--requeue"], "visible_after": "1s"})
+        place.constants = QUICK
         gates = place.folder / "gates"
         gates.mkdir()
         script = (

@@ -24,6 +24,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int | float | None: st.none() | NUMBERS,
     str: TEXT,
     bool: st.booleans(),
+    dict[str, int]: st.dictionaries(TEXT, INTEGERS, max_size=3),
 }
 """The values of members, by their types."""
 

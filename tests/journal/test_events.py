@@ -128,7 +128,8 @@ def line_of(**written: Any) -> bytes:
 
 
 def test_the_golden_lines_are_of_every_kind() -> None:
-    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS)
+    """Of version 0.1; the others came later."""
+    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS) - {"clock_step"}
 
 
 @pytest.mark.parametrize(
@@ -273,6 +274,11 @@ def test_a_member_of_a_later_version_is_ignored() -> None:
 WRONG: list[Any] = [[], {}, True, "x", 1.5]
 
 
+def _default(about: msgspec.structs.FieldInfo) -> Any:
+    made = about.default_factory
+    return about.default if made is msgspec.NODEFAULT else made()
+
+
 @pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
 @pytest.mark.parametrize("kind", EVENT_KINDS.values())
 def test_a_member_of_a_wrong_type_takes_its_default(kind: type[Event], wrong: Any) -> None:
@@ -283,7 +289,7 @@ def test_a_member_of_a_wrong_type_takes_its_default(kind: type[Event], wrong: An
             continue
         event = decode(line_of(time=1, event=EVENT_NAMES[kind], **{"trial": "t", name: wrong}))
         assert type(event) is kind
-        default = _required(kind, about.name) if about.required else about.default
+        default = _required(kind, about.name) if about.required else _default(about)
         assert getattr(event, about.name) == default, name
         assert event.time == 1
         assert name == "trial" or event.trial == "t"

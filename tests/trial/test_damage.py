@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import shutil
 import socket
@@ -26,7 +27,7 @@ from seatrial.journal.events import (
     TrialResumed,
 )
 from seatrial.trial.driver import Driver
-from tests.programs import Driving, Workplace, until
+from tests.programs import Driving, Workplace, job_shells, until
 
 CASES = 4
 
@@ -98,6 +99,93 @@ def test_a_journal_that_lost_its_last_events_doubles_no_run(place: Workplace) ->
     place.audit()
 
 
+def test_a_lost_end_of_the_journal_makes_no_run_wrong(place: Workplace) -> None:
+    """As after a crash of the host: the outputs are on the disk, the end of the journal is not."""
+    well = [{"contains": "all well"}]
+    place.test("t", 'echo "rate $p.5"; echo all well', parameters={"p": [1, 2, 3, 4]}, verify=well)
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    outputs = {run: (run / "stdout").read_text() for run in journal.parent.glob("runs/t/*")}
+    assert len(outputs) == 4
+    journal.write_bytes(journal.read_bytes().partition(b"\n")[0] + b"\n")
+    done = place.resume()
+    assert done.code == 0, done.said
+    assert set(place.verdicts().values()) == {"pass"}
+    for run, output in outputs.items():
+        assert run.with_name(f"{run.name}.before-1").joinpath("stdout").read_text() == output
+    assert place.alerts().count("of which the journal knows nothing") == 1
+
+
+def test_no_run_is_made_where_an_unknown_job_runs(place: Workplace) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    journal = place.trial().journal
+    journal.write_bytes(journal.read_bytes().partition(b"\n")[0] + b"\n")
+    done = place.resume()
+    assert done.code == 3
+    assert "of which the journal knows nothing" in done.err
+    gate.touch()
+    until(lambda: not job_shells(place.trial()), "the end of those jobs")
+    complete(place)
+
+
+def test_an_output_that_was_cut_is_lost_not_wrong(place: Workplace) -> None:
+    """The host crashed before the driver could judge, and the output was not on the disk."""
+    gate = place.folder / "gate"
+    script = f"until [ -e {gate} ]; do sleep 0.02; done; echo all well | tee out"
+    place.test("wait", script, verify=[{"contains": "all well", "in": "out"}], repeat=2)
+    with place.start_run("--name", "t", "--jobs", "2") as driving:
+        driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+        driving.kill()
+    gate.touch()
+    until(lambda: not job_shells(place.trial()), "the end of the jobs")
+    first, second = sorted(place.trial().path.glob("runs/wait/*"))
+    (first / "stdout").write_text("")
+    (second / "out").unlink()
+    done = place.resume()
+    assert done.code == 0, done.said
+    ends = {event.run_id: event.verdict for event in place.events("t", RunJudged)}
+    assert (ends.pop(first.name), ends.pop(second.name)) == ("lost", "lost")
+    assert list(ends.values()) == ["pass", "pass"]
+
+
+@pytest.mark.parametrize("limit", ["nr_inodes=70", "size=600k"])
+def test_a_full_disk_makes_no_run_wrong(place: Workplace, limit: str) -> None:
+    """The trial ends with a message; where there is space again, all runs pass."""
+    if os.geteuid():
+        pytest.skip("mount needs root")
+    place.trials.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", limit, "tmpfs", str(place.trials)]
+    subprocess.run(mount, check=True)
+    try:
+        script = "head -c 20000 /dev/zero | tr '\\0' x; echo; echo all well"
+        verify = [{"contains": "all well"}]
+        place.test("t", script, parameters={"p": "range(0, 40)"}, verify=verify)
+        done = place.run("--name", "t")
+        assert done.code == 3, done.said
+        assert "Traceback" not in done.said and "defect" not in done.said
+        assert "space" in done.err
+        until(lambda: not job_shells(place.trial()), "the end of the jobs")
+        more = ["mount", "-o", "remount,nr_inodes=0,size=100m", str(place.trials)]
+        subprocess.run(more, check=True)
+        done = place.resume()
+        assert done.code == 0, done.said
+        assert set(place.verdicts().values()) == {"pass"}
+        ends = {event.verdict for event in place.events("t", RunJudged)}
+        assert ends <= {"pass", "lost"}
+    finally:
+        subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
+
+
+def test_the_scripts_of_tests_are_written_again(place: Workplace) -> None:
+    place.test("t", "echo all well", verify=[{"contains": "all well"}])
+    assert place.run("--name", "t", "--dry-run").code == 0
+    (script,) = place.trial().path.glob("scripts/*")
+    script.write_text("")
+    assert place.resume().code == 0
+
+
 def test_what_a_job_does_to_its_events_costs_no_other_run(place: Workplace) -> None:
     place.test("torn", "printf '{\"time\":12' >> events.jsonl")
     place.test("garbage", r"printf '\0\377\n[[[\n{}\n\n\"\n' >> events.jsonl")
@@ -113,8 +201,9 @@ def test_what_a_job_does_to_its_events_costs_no_other_run(place: Workplace) -> N
     verdicts = place.verdicts()
     assert verdicts.pop("forged") == "failed"
     assert verdicts.pop("fifo") == "timeout"  # its own shell waits for a reader
-    for ends_lost in ("torn", "folder", "all_gone"):
-        assert verdicts.pop(ends_lost) == "failed"
+    assert verdicts.pop("torn") == "failed"
+    for not_written in ("folder", "all_gone"):
+        assert verdicts.pop(not_written) == "lost"
     assert set(verdicts.values()) == {"pass"}
     place.audit()
 
@@ -141,25 +230,43 @@ def test_a_torn_last_line_of_a_jobs_events_names_the_lost_run(
 
 
 def _sessions(place: Workplace) -> str:
-    from tests.programs import job_shells
-
     return ",".join(map(str, job_shells(place.trial())))
 
 
-def test_an_event_of_an_unknown_case_is_told(place: Workplace) -> None:
+@pytest.mark.parametrize("left", ["all but the first", "all but the last", "nothing"])
+def test_cases_that_were_cut_are_told_by_every_command(place: Workplace, left: str) -> None:
     gate = gated(place)
     with at_work(place) as driving:
         driving.kill()
     gate.touch()
     cases = place.trial().path / "cases.jsonl"
-    whole = cases.read_bytes()
-    cases.write_bytes(whole.partition(b"\n")[2])
+    lines = cases.read_bytes().splitlines(keepends=True)
+    kept = {"all but the first": lines[1:], "all but the last": lines[:-1], "nothing": []}[left]
+    cases.write_bytes(b"".join(kept))
+    for words in (["resume", "t"], ["report", "t"]):
+        done = place.seatrial(*words)
+        assert done.code == 3, done.said
+        assert "cases.jsonl" in done.err and "defect" not in done.err
+    cases.write_bytes(b"".join(lines))
+    complete(place)
+
+
+def test_an_event_of_an_unknown_case_is_told(place: Workplace) -> None:
+    """A record of 0.1 has no checksum of the cases."""
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    gate.touch()
+    folder = place.trial().path
+    record = json.loads((folder / "trial.json").read_text())
+    del record["cases_bytes"], record["cases_sha256"]
+    (folder / "trial.json").write_text(json.dumps(record))
+    cases = folder / "cases.jsonl"
+    cases.write_bytes(cases.read_bytes().partition(b"\n")[2])
     done = place.resume()
     assert done.code == 3
     assert place.events("t", RunSubmitted)[0].case in done.err
     assert "cases.jsonl" in done.err and "defect" not in done.err
-    cases.write_bytes(whole)
-    complete(place)
 
 
 @pytest.mark.parametrize("name", ["trial.json", "cases.jsonl"])

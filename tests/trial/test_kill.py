@@ -140,11 +140,8 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
     what ran there. Runs end as node failures or are lost; those that were lost run again."""
     cases = 40
     with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=2)) as cluster:
-        place.slurm(cluster, {"lost_after": "2s"}, jobs=16)
-        place.constants = {
-            "backends.slurm.SHORTEST_POLL": 0.2,
-            "trial.run_collector.PATIENCE_SECONDS": 1.0,
-        }
+        place.slurm(cluster, {"lost_after": "2s", "visible_after": "1s"}, jobs=16)
+        place.constants = {"backends.slurm.SHORTEST_POLL": 0.2}
         # Runs after the first few stay, so that some die whatever the moment.
         power = place.folder / "power"
         nth = f"$(grep -n $SEATRIAL_RUN {place.log} | cut -d: -f1)"

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Collection, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +19,13 @@ from seatrial.journal.events import (
     MetricRecorded,
     RunJudged,
     ScriptEnded,
+    ScriptStarted,
     TrialCancelled,
     TrialPaused,
 )
 from seatrial.plan.prepare import prepare_plan
 from seatrial.runs.directory import JobEvents
+from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.trial import driver as driver_module
 from seatrial.trial import run_collector
 from seatrial.trial.driver import Driver
@@ -43,6 +47,70 @@ def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
     ended = [event.test for event in place.events("t", RunJudged)]
     assert ended == ["long", "endless"]
     place.audit()
+
+
+def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
+    """Ctrl-C and walltimes work while it is tried."""
+    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
+    place.test("long", "sleep 1000", run={"walltime": "1s"})
+    done = place.run("--name", "t")
+    assert place.verdicts() == {"evil": "check error", "long": "timeout"}, done.said
+    assert [event.test for event in place.events("t", RunJudged)] == ["long", "evil"]
+
+
+def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -> None:
+    place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: bool(place.events("t", JobEnded)), "the end of the job")
+        driving.send(signal.SIGTERM)
+        driving.end()
+    place.constants = {"verify.search.SEARCH_SECONDS": 1}
+    assert place.resume("t").code == 1
+    assert place.verdicts() == {"evil": "check error"}
+
+
+def test_a_run_that_ended_while_the_driver_was_stopped_is_no_timeout(place: Workplace) -> None:
+    gate = place.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.02; done"
+    place.test("a", wait, run={"walltime": "3s"}, repeat=2)
+    with place.start_run("--name", "t", "--jobs", "2") as driving:
+        driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+        started = time.monotonic()
+        driving.send(signal.SIGSTOP)
+        gate.touch()
+        until(lambda: time.monotonic() > started + 3.5, "their walltime")
+        driving.send(signal.SIGCONT)
+        assert driving.end().code == 0
+    assert place.verdicts() == {"a": "pass"}
+
+
+def test_a_driver_that_dies_as_it_judges_keeps_the_environment(place: Workplace) -> None:
+    place.test("slow", "head -c 20000 /dev/zero", verify=[{"absent": "x"}])
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    lines = journal.read_text().splitlines(keepends=True)
+    (start,) = (number for number, line in enumerate(lines) if "binary_execute_start" in line)
+    (run,) = place.trial().path.glob("runs/slow/*")
+    alias = place.events("t", ScriptStarted)[0].environment
+    assert alias
+    assert not (run / ENVIRONMENT).exists()
+    driver = Driver(place.trial())
+    (run / ENVIRONMENT).write_text('declare -x FLAGS="-O2"\n')
+    journal.write_text("".join(lines[:start]))
+    ended = EndedRun(driver.conductor.state.cases[0], run, "", partial(_exited, run.name))
+    for _ in range(2):  # the outcome was not written the first time
+        collected = asyncio.run(_outcome(driver, ended))
+        (first, *_) = collected.job_events
+        assert isinstance(first, ScriptStarted)
+        assert first.environment
+    driver._collector.drop_captured()
+    assert not (run / ENVIRONMENT).exists()
+
+
+async def _outcome(driver: Driver, ended: EndedRun) -> CollectedRun:
+    collected = driver._collector.collect(ended)
+    return collected if isinstance(collected, CollectedRun) else await collected
 
 
 def _exited(run_id: str, _: JobEvents) -> Ended:
@@ -185,6 +253,8 @@ class RemoteBackend:
 
     async def open(self) -> None: ...
 
+    def free_directory(self, path: Path) -> None: ...
+
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return [Submission(job.run_id, (job,)) for job in jobs]
 
@@ -233,7 +303,8 @@ def drive(
 ) -> None:
     """A trial of a second on that backend."""
     scratch: dict[str, Any] = {"path": str(place.folder / "scratch")}
-    place.local(file_systems={"scratch": scratch})
+    patience = LONG_S if appears else 0.05
+    place.local(file_systems={"scratch": scratch}, slurm={"visible_after": patience})
     short(place, "good", "echo rate 5", metrics={"rate": _metric(r"rate (\S+)")})
     short(place, "bad", "exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
@@ -266,7 +337,6 @@ def test_what_a_job_wrote_is_waited_for(
 def test_what_never_appears_is_waited_for_a_while(
     place: Workplace, monkeypatch: pytest.MonkeyPatch, file_system: str
 ) -> None:
-    monkeypatch.setattr(run_collector, "PATIENCE_SECONDS", 0.05)
     drive(place, monkeypatch, False, file_system)
-    assert verdicts(place) == {("good", "failed"), ("bad", "failed")}
+    assert verdicts(place) == {("good", "lost"), ("bad", "lost")}
     assert not place.count(ScriptEnded, tag=TAG)

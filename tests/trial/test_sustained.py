@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import random
+import struct
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seatrial.journal.events import (
+    ClockStepped,
     GaugeRead,
     OutputQuiet,
     RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
     TestStopped,
     TrialEnded,
+    TrialResumed,
     TrialStarted,
 )
+from seatrial.units import SECOND_NS
 from tests.programs import Workplace, until
 from tests.trial.plans import (
     TAG,
@@ -287,3 +295,68 @@ def test_killed_at_random_no_run_is_lost_or_doubled(place: Workplace) -> None:
     assert {event.verdict for event in ends(place)} == {"pass"}
     began = place.events(TAG, TrialStarted)[0].time
     assert (place.events(TAG, TrialEnded)[0].time - began) / 1e9 >= 4
+
+
+# ---- the clock ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def step(place: Workplace, tmp_path: Path) -> Callable[[int], None]:
+    """Return a function that sets the wall clock of the driver and of the jobs forward."""
+    library, file = tmp_path / "step_clock.so", tmp_path / "step"
+    source = Path(__file__).with_name("data") / "step_clock.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    file.write_bytes(struct.pack("l", 0))
+    place.env |= {"LD_PRELOAD": str(library), "STEP_FILE": str(file)}
+
+    def set_forward(seconds: int) -> None:
+        with file.open("r+b") as written:
+            written.write(struct.pack("l", seconds))
+
+    return set_forward
+
+
+@pytest.mark.parametrize("days", [3, -3])
+def test_a_wrong_clock_ends_no_trial_and_stretches_no_run(
+    place: Workplace, step: Callable[[int], None], days: int
+) -> None:
+    short(place, "t", "sleep 0.3")
+    write_plan(place, "6s", criteria=[{"criterion": "utilisation", "at_least": "1%"}])
+    began = time.monotonic()
+    with start(place) as driving:
+        driving.until(lambda: len(place.events(TAG, ScriptEnded)) >= 2, "runs")
+        step(days * 86_400)
+        driving.until(lambda: bool(place.events(TAG, ClockStepped)), "the step")
+        enough = len(place.events(TAG, ScriptEnded)) + 2
+        driving.until(lambda: len(place.events(TAG, ScriptEnded)) >= enough, "more runs")
+        step(0)
+        done = driving.end()
+    assert done.code == 0, done.said
+    assert time.monotonic() - began > 6
+    steps = [round(event.seconds / 86_400) for event in place.events(TAG, ClockStepped)]
+    assert steps == [days, -days]
+    assert len(alerts(place, "clock")) == 2
+    (start_ns,) = [event.time for event in place.events(TAG, TrialStarted)]
+    (end_ns,) = [event.time for event in place.events(TAG, TrialEnded)]
+    assert 6 < (end_ns - start_ns) / 1e9 < 30
+    starts = {event.run_id: event.time for event in place.events(TAG, ScriptStarted)}
+    ends_ns = {event.run_id: event.time for event in place.events(TAG, ScriptEnded)}
+    lasted = [(ends_ns[run] - started) / 1e9 for run, started in starts.items() if run in ends_ns]
+    assert len(lasted) > 4
+    assert all(0.2 < seconds < 10 for seconds in lasted)
+
+
+def test_a_driver_that_goes_on_keeps_the_clock_of_the_trial(
+    place: Workplace, step: Callable[[int], None]
+) -> None:
+    short(place, "t", "sleep 0.3")
+    write_plan(place, "6s")
+    began = time.monotonic()
+    with start(place) as driving:
+        driving.until(lambda: len(place.events(TAG, ScriptEnded)) >= 2, "runs")
+        driving.kill()
+    step(3 * 86_400)
+    assert accept(place).code == 0
+    assert time.monotonic() - began > 6
+    times = [event.time for event in place.events(TAG, TrialResumed, TrialEnded)]
+    assert times[-1] - times[0] < 30 * SECOND_NS

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,29 @@ def test_an_indented_comment_below_a_reference_that_is_exchanged_stays() -> None
     old = OLD.replace("# the end\n", "    # looked at in May\n  # the end\n")
     text = merged(old, [TRIAD], FILE)
     assert text.endswith("    # looked at in May\n  # the end\n")
+
+
+RACER = """
+import sys
+from pathlib import Path
+from seatrial.verify.reference_file import accept
+from seatrial.verify.references import Reference
+sys.stdin.readline()
+for number in range(10):
+    name = f"{sys.argv[2]}{number}"
+    accept(Path(sys.argv[1]), [Reference(test=name, metric="m", unit="1", value=1.0)])
+"""
+
+
+def test_what_three_people_accept_at_once_is_all_kept(tmp_path: Path) -> None:
+    file = tmp_path / "references.yaml"
+    people = [
+        subprocess.Popen([sys.executable, "-c", RACER, str(file), name], stdin=subprocess.PIPE)
+        for name in ("alpha", "beta", "gamma")
+    ]
+    for person in people:
+        assert person.stdin is not None
+        person.stdin.write(b"\n")
+        person.stdin.close()
+    assert [person.wait() for person in people] == [0, 0, 0]
+    assert len(load(file).entries) == 30

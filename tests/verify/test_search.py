@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from seatrial.verify import search
-from seatrial.verify.search import PAGE, SearchFailed, find_all
+from seatrial.verify.search import PAGE, SearchFailed, SearchTookLong, find_all
 
 
 @pytest.mark.parametrize("padding", [0, PAGE])
@@ -15,6 +17,36 @@ def test_short_and_long_text_are_searched_alike(padding: int) -> None:
     assert found[0] == ["1", "2"]
     assert set(found[1]) == {""}
     assert found[2:] == [["1", "2"], ["\ufffd"]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^steps ([a-z]+)*$", f"steps {'a' * 60}!"),
+        (r"(.*)(.*)(.*)(.*)y", "a" * PAGE),
+        (r"\s*\s*\s*x", " " * PAGE),
+    ],
+)
+def test_the_main_thread_is_held_up_for_a_moment_only(pattern: str, text: str) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(SearchTookLong):
+        find_all([pattern], text)
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_in_other_threads_such_a_search_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(find_all, [r"^steps ([a-z]+)*$"], f"steps {'a' * 60}!")
+        assert isinstance(found.exception(), SearchFailed)
+
+
+def test_high_counts_are_not_tried_in_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would not look at signals before such a repetition has ended."""
+    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    with pytest.raises(SearchFailed):
+        find_all([r"a{1,4000}a*b"], "a" * PAGE)
 
 
 @pytest.mark.parametrize("padding", [0, PAGE])

@@ -30,8 +30,10 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.update_queue import UpdateQueue
+from seatrial.errors import BackendError
+from seatrial.files import is_of_host
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
-from seatrial.runs.directory import job_events
+from seatrial.runs.directory import holds_output, job_events, set_aside
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
@@ -88,6 +90,11 @@ class LocalBackend:
             try:
                 pid = self._spawn(job)
             except OSError as error:
+                if is_of_host(error):
+                    raise BackendError(
+                        f"{job.path}: the run cannot be started: {error.strerror}; "
+                        "see to this host, then resume the trial"
+                    ) from error
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue
@@ -95,8 +102,18 @@ class LocalBackend:
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
+    def free_directory(self, path: Path) -> Path | None:
+        if not holds_output(path):
+            return None
+        if pid := dict(_job_processes()).get(os.path.realpath(path / "job.sh")):
+            raise BackendError(
+                f"{path}: process {pid} runs there, of which the journal knows nothing; "
+                "end it, then resume the trial"
+            )
+        return set_aside(path)
+
     def _spawn(self, job: Job) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],
@@ -114,9 +131,7 @@ class LocalBackend:
         loop = asyncio.get_running_loop()
         process = _Process(job, pid, _handle(pid), loop.time() - age)
         self._running[job.run_id] = process
-        process.walltime = loop.call_at(
-            process.began + job.walltime, self._end, process, TIMEOUT.number
-        )
+        process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
             process.look = loop.call_soon(self._look, process)
         else:
@@ -142,6 +157,15 @@ class LocalBackend:
             self._conclude(process)
         else:
             process.exited.set()
+
+    def _on_walltime(self, process: _Process) -> None:
+        """End a job that has reached its walltime. After this process was stopped for a while
+        (SIGSTOP, a suspended host) the loop calls timers before it sees the ends of jobs; a job
+        that has ended is therefore judged by its own times."""
+        if _is_over(process.pid):
+            self._on_exit(process)
+        else:
+            self._end(process, TIMEOUT.number)
 
     def _unwatch(self, process: _Process) -> None:
         if process.handle is not None:

@@ -121,6 +121,11 @@ class Backend(Protocol):
     def write(self, submission: Submission) -> None:
         """Write the files that ``submit`` would give to the scheduler, for a dry run."""
 
+    def free_directory(self, path: Path) -> Path | None:
+        """Before a run is created: rename its directory where it holds what another job left, whose
+        events the journal has lost. Returns its new name, None where there is nothing to rename.
+        Raises OSError, and BackendError where that job still runs."""
+
     async def submit(self, submission: Submission) -> None: ...
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:

@@ -115,6 +115,9 @@ class SlurmBackend:
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return slurm_batch.arrange(jobs, self.client.config.largest_array)
 
+    def free_directory(self, path: Path) -> None:
+        """Slurm may have a job there that this driver does not know; that job keeps it."""
+
     def write(self, submission: Submission) -> None:
         slurm_batch.write(self.submissions / submission.name, submission, self.machine)
 

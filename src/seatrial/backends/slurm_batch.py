@@ -11,6 +11,7 @@ from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_parse import PREFIX
+from seatrial.files import sync_folder, write_durably
 from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
 from seatrial.runs.environment import write_script
@@ -40,11 +41,16 @@ def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
 
 
 def write(folder: Path, submission: Submission, machine: Machine) -> None:
-    """Write the list of runs, the batch script and, for people, the command that submits it."""
+    """Write the list of runs and the batch script, so that they are on the disk itself before the
+    jobs are submitted, and, for people, the command that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = folder / "runs"
-    write_script(runs, "".join(f"{job.path}\n" for job in submission.jobs))
-    write_script(folder / "job.sh", _SCRIPT.format(runs=shlex.quote(str(runs))))
+    paths = "".join(f"{job.path}\n" for job in submission.jobs)
+    write_durably(runs, paths.encode("utf-8", errors="surrogateescape"))
+    script = _SCRIPT.format(runs=shlex.quote(str(runs)))
+    write_durably(folder / "job.sh", script.encode("utf-8", errors="surrogateescape"))
+    sync_folder(folder)
+    sync_folder(folder.parent)
     line = shlex.join(sbatch_line(folder, submission, machine))
     write_script(folder / "submit.sh", f"{line}\n")
 

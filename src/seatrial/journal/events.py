@@ -120,11 +120,13 @@ class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_sta
 
 
 class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
-    """The run's script ended with an exit code; written by the job, with the node's time."""
+    """The run's script ended with an exit code; written by the job, with the node's time.
+    ``sizes``: bytes of stdout and of the files that are judged, as they were on that node."""
 
     number: ClassVar[int] = 180
     exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
+    sizes: dict[str, int] = {}
 
 
 class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
@@ -205,17 +207,22 @@ class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
 
 
 class TrialStarted(Event, frozen=True, kw_only=True, tag="trial_start"):
-    """The trial started; ``host`` drives it."""
+    """The trial started; ``host`` drives it. ``boot`` is the id of the host's boot, and ``uptime``
+    the ns since then, by which later drivers in that boot go on with the trial's clock."""
 
     number: ClassVar[int] = 300
     host: str = field(default="", name="nodes")
+    boot: str = ""
+    uptime: int = 0
 
 
 class TrialResumed(Event, frozen=True, kw_only=True, tag="trial_resume"):
-    """The trial was resumed; ``host`` drives it."""
+    """The trial was resumed; the members are those of its start."""
 
     number: ClassVar[int] = 310
     host: str = field(default="", name="nodes")
+    boot: str = ""
+    uptime: int = 0
 
 
 class RequestedEvent(Event, frozen=True, kw_only=True, tag="requested"):
@@ -272,6 +279,15 @@ class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
     subject: str = field(default="", name="test")
     text: str = ""
     active: Whole = field(default=1, name="value")
+
+
+class ClockStepped(Event, frozen=True, kw_only=True, tag="clock_step"):
+    """Somebody set the clock of ``host`` forward by so many seconds, or back (less than 0). The
+    trial's clock did not follow."""
+
+    number: ClassVar[int] = 352
+    host: str = field(default="", name="nodes")
+    seconds: Number = field(default=0, name="value")
 
 
 class NodeDown(Event, frozen=True, kw_only=True, tag="node_down"):

@@ -16,7 +16,6 @@ import errno
 import fcntl
 import os
 import socket
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_regular
+from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 
@@ -37,10 +37,10 @@ class Journal:
 
     def __init__(self, path: Path, descriptor: int, lock: int, end: int, last_time: int) -> None:
         self.path = path
+        self.clock = TrialClock(last_time)
         self._descriptor = descriptor
         self._lock = lock
         self._end = end
-        self._last_time = last_time
         self._pending = bytearray()  # whole lines
 
     @classmethod
@@ -54,6 +54,7 @@ class Journal:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
         try:
+            _lock_too(descriptor, path, lock)
             end = _whole_lines(descriptor)
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
@@ -64,10 +65,9 @@ class Journal:
             raise JournalError(_cannot("opened", path, error)) from error
 
     def now(self) -> int:
-        """The time for the next event: the clock, but never before one that this gave already, to
-        an earlier owner too, so that a clock that steps back cannot reorder a journal."""
-        self._last_time = max(time.time_ns(), self._last_time)
-        return self._last_time
+        """The time for the next event. It is never before that of an event that is there, so that
+        a clock that steps back cannot reorder a journal."""
+        return self.clock.now()
 
     def append(self, event: Event) -> None:
         self._pending += encode(event)
@@ -84,8 +84,16 @@ class Journal:
         try:
             if self._pending:
                 self._write()
-            if durable:
-                os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise JournalError(_cannot("written", self.path, error)) from error
+        if durable:
+            self.sync()
+
+    def sync(self) -> None:
+        """Wait until what was written is on the disk itself. May be called in another thread.
+        Raises JournalError."""
+        try:
+            os.fdatasync(self._descriptor)
         except OSError as error:
             raise JournalError(_cannot("written", self.path, error)) from error
 
@@ -249,6 +257,20 @@ def _take_lock(path: Path) -> int:
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return lock
+
+
+def _lock_too(descriptor: int, path: Path, lock: int) -> None:
+    """Lock the journal itself, as somebody may have removed the lock file of a driver that runs.
+    Raises Owned."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        os.close(lock)
+        raise Owned(
+            f"{path.parent}: this trial is being run by another process, whose lock file was "
+            "removed; wait for it to end, or end it first"
+        ) from None
 
 
 def _cannot(done: str, path: Path, error: OSError) -> str:

@@ -30,6 +30,7 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     _groups(machine, names, spot)
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
+    spot.parsed(seconds, machine.slurm.visible_after, "slurm", "visible_after")
     for name, chain in machine.toolchains.items():
         at = spot.inside("toolchains", name)
         if not _NAME.fullmatch(name):

@@ -73,6 +73,10 @@ class Slurm(FileModel, frozen=True):
     lost_after: Annotated[
         float | str, Meta(description="time after which a job that vanished is called lost")
     ] = "30m"
+    visible_after: Annotated[
+        float | str,
+        Meta(description="time within which files that a job wrote are seen on this host"),
+    ] = "60s"
 
 
 class MetadataTarget(FileModel, frozen=True):

@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.errors import UsageError
+from seatrial.errors import TrialError, UsageError
+from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
@@ -38,6 +39,7 @@ JOB = "seatrial.sh"
 RESULT = "seatrial.result"
 
 GRACE_SECONDS = 5
+_REMEDY = "see to the space and the health of the file system, then resume the trial"
 
 # The processes of the script do not hold the lock: one that stays behind would stop a later build.
 _SHELL = """\
@@ -55,6 +57,7 @@ _code=$?
 {{ echo "$_code"; for _file in *; do
   if [ -f "$_file" ] && [ -x "$_file" ]; then echo "$_file:"; ldd "$_file" 2> /dev/null; fi
 done; }} > {result}.new
+sync -f . 2> /dev/null
 mv {result}.new {result}
 exit "$_code"
 """
@@ -81,7 +84,8 @@ class BuildResult(NamedTuple):
 
 
 async def build(directory: Path, test: Test, case: Case, machine: Machine) -> BuildResult:
-    """Build, or return the result of an earlier build. Never raises for what the build does."""
+    """Build, or return the result of an earlier build. Never raises for what the build does. Raises
+    TrialError where this host has no space, memory or processes left, or cannot read or write."""
     assert test.build is not None
     lock = -1
     try:
@@ -92,14 +96,25 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
         _stage(directory, test, case, machine)
         if BuildKeys().key(test, case, machine) != case.build:  # after the copy
             return BuildResult(1, CHANGED)
-        return await _run(directory, lock, seconds(test.build.timeout))
+        done = await _run(directory, lock, seconds(test.build.timeout))
+        if done.code and is_full(directory):
+            (directory / RESULT).unlink(missing_ok=True)
+            raise TrialError(f"{directory}: the build failed on a full file system; {_REMEDY}")
+        return done
     except OSError as error:
-        return BuildResult(1, f"{error.filename or directory}: {error.strerror or error}")
+        return _failed(error, directory)
     except UsageError as error:
         return BuildResult(1, str(error))
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+def _failed(error: OSError, directory: Path) -> BuildResult:
+    reason = f"{error.filename or directory}: {error.strerror or error}"
+    if is_of_host(error):
+        raise TrialError(f"{reason}; the build cannot be made; {_REMEDY}") from error
+    return BuildResult(1, reason)
 
 
 def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from seatrial.units import SECOND_NS
 
 EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
+MAX_SIZES = 64
 # Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
 _OLDEST_NS, _AHEAD_NS = 366 * 86_400 * SECOND_NS, 86_400 * SECOND_NS
@@ -64,6 +66,38 @@ def put(source: Path, target: Path, how: str) -> None:
     part.rename(target)
 
 
+def holds_output(path: Path) -> bool:
+    """Return whether a job has written in the directory of a run. Raises OSError."""
+    if os.path.lexists(f"{path}/events.jsonl"):
+        return True
+    try:
+        return os.stat(f"{path}/stdout").st_size > 0  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def set_aside(path: Path) -> Path:
+    """Rename the directory of a run, and return its new name. Raises OSError."""
+    number = 1
+    while os.path.lexists(f"{path}.before-{number}"):
+        number += 1
+    return path.rename(f"{path}.before-{number}")
+
+
+def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
+    """Return which of these files of a run is shorter here than it was where its script ended, in
+    words; "" where none is. It was cut by a crash of a host, or is not visible here yet."""
+    for name in names:
+        size = end.sizes.get(name, 0)
+        try:
+            there = os.stat(f"{path}/{name}").st_size  # noqa: PTH116
+        except OSError:
+            there = 0
+        if there < size:
+            return f"{name} has {there} bytes here and had {size} when the script ended"
+    return ""
+
+
 class JobEvents(NamedTuple):
     """The events that a job wrote: the last start and the last end of its script, None where there
     is none. ``claimed``: the job has claimed its directory."""
@@ -106,7 +140,9 @@ def job_events(path: Path) -> JobEvents:
             start, end = _bounded(event) if likely else None, None
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
             at = event.time if likely else now
-            end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=event.job_id[:64])
+            job_id = event.job_id[:64]
+            sizes = {name[:255]: size for name, size in islice(event.sizes.items(), MAX_SIZES)}
+            end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
     return JobEvents(True, start, end)
 
 

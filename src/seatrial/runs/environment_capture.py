@@ -1,9 +1,10 @@
 """The environments of runs, each distinct one stored once.
 
-A job writes its exported variables into the directory of its run. This module moves them to
-``environments/<hash>`` of the trial, readable by the owner alone; the run keeps the hash. Variables
-that differ from job to job and from session to session are left out. So the hash tells whether two
-runs had the same environment, and the files tell the differences.
+A job writes its exported variables into the directory of its run. This module copies them to
+``environments/<hash>`` of the trial, readable by the owner alone; the run keeps the hash. The file
+of the run is removed when the hash is in the journal, so a driver that is killed loses none.
+Variables that differ from job to job and from session to session are left out. So the hash tells
+whether two runs had the same environment, and the files tell the differences.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
         target = environments / digest
         if not target.exists():
             _write(target, kept)
-        os.unlink(path)  # noqa: PTH108
     except OSError:
         return ""
     return digest
+
+
+def drop(run: Path) -> None:
+    """Remove the file that a job left of its environment, whose hash is in the journal."""
+    with contextlib.suppress(OSError):
+        os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
 
 
 @functools.lru_cache(maxsize=64)

@@ -13,10 +13,14 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, Metric, Test
 
-CLAIMED = 93
-"""The exit code of a job script whose run another job has claimed."""
+NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
+"""The exit codes of a job script that started nothing: the directory of its run is not there, or
+cannot be written, or another job has claimed it."""
+
+END_NOT_WRITTEN = 94
+"""The exit code of a job script that could not write the end of its run."""
 
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
@@ -40,17 +44,22 @@ fi
 set +C
 """
 
-# A fork is slow for a short job, so functions return texts in a variable, not by $(...).
+# A fork is slow for a short job, so functions return texts in a variable, not by $(...). Where the
+# clock was set while the test ran, the time since boot tells when it ended.
 # Bash before 5.0 has no EPOCHREALTIME.
 _EVENTS = r"""
-seatrial_event() {  # name, further members of the JSON object
-  local time=${EPOCHREALTIME-}
-  if [ -n "$time" ]; then
-    time=${time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
+seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/100 s
+  _time=${EPOCHREALTIME-}
+  if [ -n "$_time" ]; then
+    _time=${_time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
   else
-    time=$(date +%s%N)
+    _time=$(date +%s%N)
   fi
-  printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$_run/events.jsonl"
+  IFS=' ' read -r _up _ < /proc/uptime
+  _up=${_up//[!0-9]/}
+}
+seatrial_event() {  # name, further members of the JSON object
+  printf '{"time":%s,"event":"%s"%s}\n' "$_time" "$1" "$2" >> "$_run/events.jsonl"
 }
 seatrial_json() {  # _text = its argument, fit for a JSON string
   _text=${1//\\/\\\\}
@@ -66,6 +75,8 @@ _START = r"""
 set +aeu
 declare -x >| job.environment
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+seatrial_clock
+_start=$_time _start_up=$_up
 _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
 _facts+=",\"nodes\":\"$_text\""
@@ -73,10 +84,31 @@ seatrial_json "${LOADEDMODULES:-}"
 seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 """
 
+# The end of the script tells the sizes of stdout and of the files that are judged, so that a file
+# that is seen late, or was cut by a crash of a host, is not judged as it is. The offset of stdout
+# is read without a process; the size of another file costs one. The blanks need a block of the file
+# system: where it is full, the output may not be whole, and the run has no end.
 _END = r"""
 _code=$?
-seatrial_event binary_execute_end ",\"value\":$_code"
+seatrial_clock
+_right=$((_start + (_up - _start_up) * 10000000))
+if [ $((_time - _right)) -lt -1000000000 ] || [ $((_time - _right)) -gt 1000000000 ]; then
+  _time=$_right
+fi
+_sizes=
+if IFS=$' \t' read -r _text _size < /proc/self/fdinfo/1; then _sizes="\"stdout\":$_size"; fi
+%sprintf -v _blanks '%%4096s' ''
+seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
 exit "$_code"
+"""
+
+_SIZES = r"""
+for _file in %s; do
+  if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
+    seatrial_json "$_file"
+    _sizes+=",\"$_text\":$_size"
+  fi
+done
 """
 
 
@@ -87,6 +119,7 @@ class ScriptWriter:
         self.machine = machine
         self.trial = trial
         self._common: dict[tuple[str, str], str] = {}
+        self._ends: dict[str, str] = {}
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
@@ -102,7 +135,7 @@ class ScriptWriter:
                 exports({"LAUNCH": launch_line(self.machine, test, case)}),
                 _START,
                 f"(\n. {quote(run.script)}\n)",
-                _END,
+                self._end(test),
             )
         )
 
@@ -119,12 +152,25 @@ class ScriptWriter:
             "SEATRIAL_TEST": test.folder,
         }
 
+    def _end(self, test: Test) -> str:
+        if test.name not in self._ends:
+            files = " ".join(map(quote, judged_files(test)))
+            self._ends[test.name] = _END % (_SIZES % files if files else "")
+        return self._ends[test.name]
+
     def _shared(self, test: Test, toolchain: str) -> str:
         key = (test.name, toolchain)
         if key not in self._common:
             variables = exports(toolchain_variables(self.machine, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
+
+
+def judged_files(test: Test) -> list[str]:
+    """Return the files of a run, besides stdout, that the checks and metrics of a test name."""
+    names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
+    return sorted({name for name in names if name not in (None, "stdout")})
 
 
 class RunPlace(NamedTuple):

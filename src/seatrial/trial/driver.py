@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
 from seatrial.trial.building import Building
@@ -47,6 +48,7 @@ from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
+from seatrial.trial.remedies import remedy
 from seatrial.trial.requests import Request
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
@@ -58,6 +60,7 @@ __all__ = ["DriveOutcome", "Driver", "Stop"]
 _log = logger(__name__)
 
 REFILL_SHARE = 4
+SYNC_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
 
 
@@ -84,7 +87,7 @@ class Driver:
         self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments, self.backend.durable)
-        self._staging = Staging(folder, record, self._tasks)
+        self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._building = Building(folder, self.ledger, self._tasks)
         self._jobs = Jobs(
             folder,
@@ -140,6 +143,7 @@ class Driver:
                     f"{self.folder.tag}: its runs were started on {there}, and this is {here}; "
                     f"resume it there, or with --host-is-gone if {there} is down for good"
                 )
+            self._restore_scripts()
             await self.backend.open()
             try:
                 self.ledger.open()
@@ -166,6 +170,15 @@ class Driver:
                 finally:
                     journal.flush()
 
+    def _restore_scripts(self) -> None:
+        try:
+            self.folder.write_scripts(self.record)
+        except OSError as error:
+            raise TrialError(
+                f"{self.folder.path}: the scripts of the tests cannot be written: "
+                f"{error.strerror}; {remedy(error)}, then resume the trial"
+            ) from error
+
     def _require_real(self) -> None:
         """Raise TrialError for a rehearsal: simulated and real runs are never mixed."""
         if self.record.rehearsed:
@@ -176,6 +189,8 @@ class Driver:
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
+        if not self.backend.durable:
+            self._tasks.spawn(self._sync_regularly())
         tests = self.record.tests
         self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
         if policy.kind == "sustained" or policy.exclusion.after:
@@ -188,6 +203,7 @@ class Driver:
         inbox = self._tasks.inbox
         while True:
             self.conductor.state.changed = False
+            self.ledger.watch_clock()
             now = self.ledger.journal.now()
             decision = self.conductor.decide(now)
             if decision.finish is not None:
@@ -286,11 +302,19 @@ class Driver:
             self._answered.append(event.request)
 
     def _flush(self) -> None:
-        """Write the recorded events to the journal, then remove the requests that they answer."""
+        """Write the recorded events to the journal, then remove the files that they stand for."""
         self.ledger.journal.flush()
+        self._collector.drop_captured()
         if self._answered:
             requests.drop(self.folder, self._answered)
             self._answered.clear()
+
+    async def _sync_regularly(self) -> None:
+        """Have the journal on the disk itself every few seconds, so that a crash of this host costs
+        the records of a few runs at most."""
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            await run_in_thread(self.ledger.journal.sync, "sync")
 
     async def _pump(self) -> None:
         while True:

@@ -11,6 +11,7 @@ trials/<tag>/
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import re
 import shutil
@@ -21,11 +22,12 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import read_regular
+from seatrial.files import read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
@@ -59,7 +61,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
     component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
     machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
-    words."""
+    words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of ``cases.jsonl``: a
+    file that was cut is noticed (version 0.1 wrote neither)."""
 
     tag: str
     created: int
@@ -81,6 +84,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     rehearsed: bool = False
     seed: int = 0
     assumed: list[str] = []
+    cases_bytes: int = -1
+    cases_sha256: str = ""
 
     @cached_property
     def _decoded(self) -> References:
@@ -93,6 +98,13 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 def references_of(record: Record) -> References:
     """Return the references that a trial judges by, decoded once. Raises InvalidFiles."""
     return record._decoded
+
+
+class _CasesWritten(Struct):
+    """The members of a record that say how ``cases.jsonl`` was written."""
+
+    cases_bytes: int = -1
+    cases_sha256: str = ""
 
 
 class TrialFolder:
@@ -119,6 +131,15 @@ class TrialFolder:
         name = test.replace("+", "++").replace("/", "+")
         return self.path / "scripts" / f"{name}.sh"
 
+    def write_scripts(self, record: Record) -> None:
+        """Write the run scripts of all tests that are not there whole. They come from the record,
+        so a crash of the host costs none. Raises OSError."""
+        for test in record.tests.values():
+            text = test.run.script.rstrip("\n") + "\n"
+            script = self.script(test.name)
+            if not script.is_file() or script.read_bytes() != text.encode():
+                write_script(script, text)
+
     def run(self, test: str, run_id: str) -> Path:
         return Path(f"{self.path}/runs/{test}/{run_id}")
 
@@ -132,8 +153,22 @@ class TrialFolder:
         return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
 
     def cases(self) -> list[Case]:
-        """Read the cases. Raises TrialError."""
-        return self._read("cases.jsonl", MAX_CASES_BYTES, decoder(Case).decode_lines, "is damaged")
+        """Read the cases. Raises TrialError where they are not as they were written."""
+        return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
+
+    def _whole_cases(self, data: bytes) -> list[Case]:
+        record = self.record_as(_CasesWritten)
+        if record.cases_bytes not in (-1, len(data)):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it has {len(data)} bytes and was written with "
+                f"{record.cases_bytes}; restore it, or start a new trial"
+            )
+        if record.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it was changed after it was written (its checksum is "
+                "not that in trial.json); restore it, or start a new trial"
+            )
+        return decoder(Case).decode_lines(data)
 
     def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
         path = self.path / name
@@ -158,18 +193,24 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             f"{str(folder.path)!r}: the path is not UTF-8 and cannot be recorded; "
             "name another place with --trials"
         ) from error
+    first = not trials.exists()
     making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
     try:
         making.mkdir(parents=True)
+        lines = msgspec.json.Encoder().encode_lines(cases)
+        digest = hashlib.sha256(lines).hexdigest()
+        record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
         pretty = msgspec.json.format(msgspec.json.encode(record), indent=2)
-        (making / "trial.json").write_bytes(pretty + b"\n")
-        (making / "cases.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(cases))
+        write_durably(making / "trial.json", pretty + b"\n")
+        write_durably(making / "cases.jsonl", lines)
         for name in ("builds", "runs", "scripts", "submissions"):
             (making / name).mkdir()
-        for test in record.tests.values():
-            script = TrialFolder(making).script(test.name)
-            write_script(script, test.run.script.rstrip("\n") + "\n")
+        TrialFolder(making).write_scripts(record)
+        sync_folder(making)
         making.rename(folder.path)
+        sync_folder(trials)
+        if first:
+            sync_folder(trials.absolute().parent)
     except BaseException as error:
         shutil.rmtree(making, ignore_errors=True)
         if isinstance(error, UnicodeEncodeError):

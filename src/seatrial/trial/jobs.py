@@ -337,6 +337,8 @@ class Jobs:
             )
             self._ledger.note(recorded)
         self._verdict(run_id, collected.code, collected.reason)
+        if collected.stop:
+            self._tasks.fail(TrialError(collected.stop))
 
     def _verdict(self, run_id: str, code: Code, reason: str) -> None:
         test = self._ledger.case(run_id).test

@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
+from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.codes import Code
 from seatrial.journal.events import (
     AlertRaised,
+    ClockStepped,
     Event,
     JobEnded,
     RequestedEvent,
@@ -35,6 +37,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
+from seatrial.units import SECOND_NS, show_seconds
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck
 MAX_ALERTS = 1000
@@ -95,6 +98,8 @@ class Ledger:
                     ends.pop(event.run_id, None)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         self.judged.append((event.test, Path(life.path)))
+            elif isinstance(event, TrialStarted | TrialResumed):
+                self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
@@ -118,8 +123,21 @@ class Ledger:
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
         if self._damaged:
             self.note(AlertRaised(text=f"the journal has {self._damaged} damaged lines"))
-        host = gethostname()
-        self.note(TrialStarted(host=host) if self._fresh else TrialResumed(host=host))
+        kind = TrialStarted if self._fresh else TrialResumed
+        time, uptime = self.journal.now(), uptime_ns()
+        self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+
+    def watch_clock(self) -> None:
+        """Record a step of the wall clock, and alert people."""
+        if step := self.journal.clock.step():
+            host = gethostname()
+            self.note(ClockStepped(host=host, seconds=step / SECOND_NS))
+            way = "forward" if step > 0 else "back"
+            text = (
+                f"the clock of {host} was set {way} by {show_seconds(abs(step) / SECOND_NS)}; the "
+                "clock of the trial did not follow, and durations are right"
+            )
+            self.note(AlertRaised(kind="clock", subject=host, text=text))
 
     def begin(self, run_id: str, number: int, path: str) -> None:
         """Record that a run of a case is being created."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Container, Iterable
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
+from seatrial.files import read_regular
 from seatrial.journal.events import (
     NodeAdmitted,
     RequestedEvent,
@@ -32,6 +34,7 @@ from seatrial.journal.events import (
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.tasks import Tasks
 
+MAX_REQUEST_BYTES = 1 << 20
 LOOK_SECONDS = 1.0  # between two looks
 
 
@@ -84,15 +87,19 @@ def ask(folder: TrialFolder, request: Request) -> None:
 
 
 def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
-    """Return the requests and their files, oldest first. A file that is no request is removed.
-    Where the file server does not answer, return those read so far."""
+    """Return the requests and their files, oldest first. A file that is no request, such as a FIFO,
+    is removed. Where the file server does not answer, return those read so far."""
     requests = []
     with contextlib.suppress(OSError):
         for path in sorted(folder.requests.glob("[!.]*.json")):
             try:
-                request = decoder(Request).decode(path.read_bytes())
-                requests.append((f"{path.parent.name}/{path.name}", request))
+                data = read_regular(path, MAX_REQUEST_BYTES, follow=False)
+                requests.append((f"{path.parent.name}/{path.name}", decoder(Request).decode(data)))
             except DAMAGED:
+                path.unlink()
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EFBIG, errno.ELOOP):
+                    raise
                 path.unlink()
     return requests
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -11,33 +13,46 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import FAILED, LOST, Code, code_of
+from seatrial.files import is_full, open_regular
+from seatrial.journal.codes import FAILED, LOST, PASS, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
-from seatrial.runs.directory import JobEvents, job_events
-from seatrial.runs.environment_capture import capture
-from seatrial.runs.script import CLAIMED
+from seatrial.runs.directory import JobEvents, cut_file, job_events
+from seatrial.runs.script import (
+    CLAIMED,
+    END_NOT_WRITTEN,
+    NO_DIRECTORY,
+    NOT_WRITABLE,
+    judged_files,
+)
 from seatrial.suite.model import Case, Metric
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
+from seatrial.units import seconds
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.search import PAGE
+from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
 THREADS = 2
-PATIENCE_SECONDS = 15.0  # how long the files of a run may take through a shared file system
 LOOK_AGAIN_SECONDS = 0.5
+STDERR_TAIL = 8192
+
+_HOST_ERROR = re.compile(
+    b"No space left on device|Disk quota exceeded|Input/output error|Stale file handle"
+)
 
 T = TypeVar("T")
 
 
 class CollectedRun(NamedTuple):
-    """The outcome of one run."""
+    """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can."""
 
     job_events: Sequence[ScriptStarted | ScriptEnded]
     figures: Sequence[MetricValue]
     code: Code
     reason: str
+    stop: str = ""
 
 
 class EndedRun(NamedTuple):
@@ -58,7 +73,9 @@ class RunCollector:
         self.record = record
         self.environments = environments
         self.patient = patient
+        self._patience = seconds(record.machine.slurm.visible_after)
         self.references = references_of(record)
+        self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
@@ -70,17 +87,21 @@ class RunCollector:
         own = job_events(run.path)
         if self._must_wait(run, own) or not self._is_quick(run, own):
             return self._collect_later(run, own)
-        return self._collected(run, own)
+        try:
+            return self._collected(run, own)
+        except SearchTookLong:
+            return self._in_thread(run, lambda: self._collected(run, own))
 
     async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> CollectedRun:
         seen = own or await self._look(run)
         waited = 0.0
-        while self._must_wait(run, seen) and waited < PATIENCE_SECONDS:
+        while self._must_wait(run, seen) and waited < self._patience:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
         if not run.file_system and self._is_quick(run, seen):
-            return self._collected(run, seen)
+            with contextlib.suppress(SearchTookLong):
+                return self._collected(run, seen)
         return await self._in_thread(run, lambda: self._collected(run, seen))
 
     async def _look(self, run: EndedRun) -> JobEvents:
@@ -95,8 +116,15 @@ class RunCollector:
             return await run_in_thread(work, "judge")
 
     def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
-        """Return whether the end of the script may still appear through a shared file system."""
-        return self.patient and own.end is None and run.explain(own).code is None
+        """Return whether the end of the script, or a file that it wrote, may still appear through a
+        shared file system."""
+        if not self.patient or run.explain(own).code is not None:
+            return False
+        return own.end is None or bool(self._cut_file(run, own.end))
+
+    def _cut_file(self, run: EndedRun, end: ScriptEnded) -> str:
+        test = self.record.tests[run.case.test]
+        return cut_file(run.path, end, ("stdout", *judged_files(test)))
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Return whether judging reads nothing, or one page of stdout at most, so that it delays
@@ -113,22 +141,66 @@ class RunCollector:
         return True
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
-        ended = run.explain(own)
-        environment = capture(run.path, self.environments, run.case.parameters)
+        figures, code, reason = self._verdict(run, own)
+        stop = ""
+        if code != PASS and run.explain(own).code is None:
+            if is_full(run.path):
+                stop = (
+                    f"{run.path}: No space left on device: the run could not be judged; "
+                    "free some space, then resume the trial"
+                )
+                figures, code, reason = (), LOST, "the file system was full when it ended"
+            elif said := _host_error(run.path):
+                figures, code, reason = (), LOST, f"its stderr says: {said}"
+        environment = environment_capture.capture(run.path, self.environments, run.case.parameters)
+        if not run.file_system:
+            self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
+        return CollectedRun(events, figures, code, reason, stop)
+
+    def _verdict(self, run: EndedRun, own: JobEvents) -> tuple[Sequence[MetricValue], Code, str]:
+        ended = run.explain(own)
         if ended.code is not None:
             code = code_of(ended.code)
-            reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
-            return CollectedRun(events, (), code, reason)
+            return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
         if own.end is None:
-            code, reason = LOST, "the job ended without a word and left no exit code"
-            if ended.exit_code == CLAIMED:
-                reason = "it was started twice, and the first left no end"
-            elif ended.exit_code is not None:
-                code, reason = FAILED, "the job script ended before the test's own did, "
-                reason += f"with exit code {ended.exit_code}: see stderr"
-            return CollectedRun(events, (), code, reason)
+            return (), *_without_end(run.path, own, ended.exit_code)
+        if cut := self._cut_file(run, own.end):
+            return (), LOST, f"{cut}; it is not judged"
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
-        return CollectedRun(events, verdict.figures, verdict.code, verdict.why)
+        return verdict.figures, verdict.code, verdict.why
+
+    def drop_captured(self) -> None:
+        """Remove the files of environments whose hashes are in the journal. Those on other file
+        systems stay, as such a file system may hang."""
+        for path in self._captured:
+            environment_capture.drop(path)
+        self._captured.clear()
+
+
+def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Code, str]:
+    """Return the verdict on a run whose script left no end."""
+    if exit_code is None:
+        return LOST, "the job ended without a word and left no exit code"
+    if exit_code == CLAIMED:
+        return LOST, "it was started twice, and the first left no end"
+    if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
+        return LOST, "its directory could not be written: see its space, quota, permissions"
+    if not own.claimed and path.is_dir():
+        return LOST, "its job ended, and nothing that its job script wrote is there"
+    reason = "the job script ended before the test's own did, "
+    return FAILED, reason + f"with exit code {exit_code}: see stderr"
+
+
+def _host_error(path: Path) -> str:
+    """Return what the end of a run's stderr says of a file system that could not be written or
+    read; "" where it says nothing."""
+    try:
+        with open_regular(path / "stderr", follow=False) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
+            found = _HOST_ERROR.search(file.read())
+    except OSError:
+        return ""
+    return found[0].decode() if found else ""

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -39,8 +39,15 @@ class Room(NamedTuple):
 class Staging:
     """Makes run directories: at once where that is quick, else in the background."""
 
-    def __init__(self, folder: TrialFolder, record: Record, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        folder: TrialFolder,
+        record: Record,
+        tasks: Tasks,
+        free_directory: Callable[[Path], Path | None],
+    ) -> None:
         self._folder = folder
+        self._free_directory = free_directory
         self._record = record
         self._tasks = tasks
         own = folder.path / "runs"
@@ -53,6 +60,7 @@ class Staging:
             if part is not None and part.deck is not None:
                 self._decks[name] = part.deck
         self._threads: dict[Path, asyncio.Semaphore] = {}  # by place, as one may hang
+        self._set_aside = False
         self._alerted: dict[str, float] = {}
         self._dropping: set[asyncio.Task[None]] = set()
 
@@ -75,9 +83,27 @@ class Staging:
         return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
 
     def make(self, room: Room) -> None:
-        """Make the directory of a run. Raises OSError."""
+        """Make the directory of a run. Raises OSError, and BackendError where a job of which the
+        journal knows nothing runs there."""
+        self._alert_set_aside(self._make(room))
+
+    def _make(self, room: Room) -> Path | None:
         test = self._record.tests[room.case.test]
+        aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
+        return aside
+
+    def _alert_set_aside(self, aside: Path | None) -> None:
+        """Alert people once that directories were renamed."""
+        if aside is not None and not self._set_aside:
+            self._tasks.alert(
+                "directory",
+                str(aside),
+                "a run is created whose directory held what an earlier job wrote, of which the "
+                "journal knows nothing, as after a crash of this host; it and others like it are "
+                "kept as RUN.before-N",
+            )
+            self._set_aside = True
 
     async def make_in_background(self, room: Room) -> None:
         """Make the directory of a run in the background, after the directories and the deck that it
@@ -89,7 +115,7 @@ class Staging:
                     await run_in_thread(
                         lambda: room.path.mkdir(parents=True, exist_ok=True), "place"
                     )
-            await run_in_thread(lambda: self.make(room), "place")
+            self._alert_set_aside(await run_in_thread(lambda: self._make(room), "place"))
 
     def _free_thread(self, path: Path) -> asyncio.Semaphore:
         """Return the semaphore of the threads for a directory: each place has its own threads."""

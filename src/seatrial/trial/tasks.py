@@ -28,6 +28,10 @@ class Tasks:
     def alert(self, kind: str, subject: str, text: str) -> None:
         self.put(AlertRaised(kind=kind, subject=subject, text=text))
 
+    def fail(self, error: BaseException) -> None:
+        """End the drive with an error, after the updates that came before."""
+        self.inbox.put_nowait(error)
+
     def nudge(self) -> None:
         self.inbox.put_nowait(Nudge())
 
@@ -41,7 +45,7 @@ class Tasks:
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.inbox.put_nowait(error)
+            self.fail(error)
 
     async def end(self) -> None:
         """Cancel all tasks, and wait for them."""

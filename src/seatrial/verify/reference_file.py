@@ -6,9 +6,11 @@ accept(path, [Reference(test="stream", metric="triad", unit="MB/s", value=5693.6
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -41,27 +43,15 @@ _ORDER = [
 
 def accept(path: Path, entries: Sequence[Reference]) -> None:
     """Put references into a file, which is made if missing. Each replaces the one for the same
-    test, metric, where and toolchain; others stay as they are written. The file is replaced
-    atomically. Raises InvalidFiles if it or an entry is not valid, UsageError if it cannot be
-    written or would be too large to be read."""
+    test, metric, where and toolchain; others stay as they are written. The file is locked
+    meanwhile, and replaced atomically. Raises InvalidFiles if it or an entry is not valid,
+    UsageError if it cannot be written or would be too large to be read."""
     path = path.resolve()  # a link to the file stays a link
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        old = path.read_bytes().decode() if path.exists() else ""
-        data = merged(old, entries, path).encode()
-        if len(data) > MAX_FILE_BYTES:
-            raise UsageError(
-                f"{path} would have {len(data)} bytes, and {MAX_FILE_BYTES} are read at most; "
-                "write fewer references, with fewer keys in where:"
-            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if old:
-            temporary.chmod(path.stat().st_mode & 0o777)
-        temporary.replace(path)
+        with _locked(path):
+            _replace(path, temporary, entries)
     except UnicodeDecodeError:
         raise InvalidFiles([f"{path}: is not UTF-8 text; save the file as UTF-8"]) from None
     except OSError as error:
@@ -71,6 +61,43 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
+    old = path.read_bytes().decode() if path.exists() else ""
+    data = merged(old, entries, path).encode()
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{path} would have {len(data)} bytes, and {MAX_FILE_BYTES} are read at most; "
+            "write fewer references, with fewer keys in where:"
+        )
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if old:
+        temporary.chmod(path.stat().st_mode & 0o777)
+    temporary.replace(path)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file of references: what another person accepts at the same moment must be
+    read before the file is written again. The lock file is removed at the end, so a lock that
+    was got on a removed file does not count."""
+    name = path.with_name(f".{path.name}.lock")
+    while True:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.fstat(lock).st_nlink:
+                try:
+                    yield
+                finally:
+                    name.unlink()
+                return
+        finally:
+            os.close(lock)
 
 
 def merged(old: str, entries: Sequence[Reference], path: Path) -> str:

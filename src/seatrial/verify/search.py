@@ -1,6 +1,7 @@
 r"""Search text for patterns in bounded time. Python's matching may take time that grows with the
-square of the text, or worse, and cannot be interrupted. A text of more than a page is therefore
-searched in a separate process. This file is its main program too, and imports nothing of Seatrial.
+square of the text, or exponentially, and holds the interpreter's lock meanwhile. The main thread
+searches a page of text at most, for a fraction of a second. All other searches run in a separate
+process, which can be killed. This file is its main program too, and imports nothing of Seatrial.
 
 values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 """
@@ -10,25 +11,41 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 PAGE = 8192
+QUICK_SECONDS = 0.25
 SEARCH_SECONDS = 30.0
 MAX_MATCHES = 1_000_000
 LONGEST_MATCH = 120
+
+
+# Python can interrupt a search between its steps alone, and takes a repetition as one step, which
+# may take long with a high count.
+_HIGH_COUNT = re.compile(r"\{\d*,?\d{3,}\}")
 
 
 class SearchFailed(Exception):
     """A search could not be carried out; the text says why."""
 
 
+class SearchTookLong(Exception):
+    """A search in the main thread took longer than QUICK_SECONDS: repeat it in another thread."""
+
+
 def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[list[str]]:
     """Return for each pattern the texts of its group, or of the whole match if it has no group: up
     to ``most`` matches, each up to LONGEST_MATCH characters. ``^`` and ``$`` match at the ends of
-    lines. Raises SearchFailed if it takes too long, re.error for an invalid pattern."""
+    lines. Raises SearchFailed if it takes too long, SearchTookLong in the main thread, re.error
+    for an invalid pattern."""
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
-    if len(text) <= PAGE:
-        return [_find(pattern, text, most) for pattern in compiled]
+    main_thread = threading.current_thread() is threading.main_thread()
+    if main_thread and len(text) <= PAGE and not any(map(_HIGH_COUNT.search, patterns)):
+        with _interrupted_after(QUICK_SECONDS):
+            return [_find(pattern, text, most) for pattern in compiled]
     import json
 
     from seatrial.verify.isolated_process import Apart, run_apart
@@ -41,6 +58,23 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
     return found
+
+
+@contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    """Raise SearchTookLong in the block after so many seconds. Python's matching calls the handlers
+    of signals between its steps."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise SearchTookLong
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:

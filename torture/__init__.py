@@ -1,0 +1,1 @@
+"""Attacks on whole trials, for as long as one likes: ``python -m torture`` (``make torture``)."""
