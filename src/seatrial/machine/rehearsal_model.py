@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
-
-from seatrial.file_model import Duration, FileModel, Share
+from seatrial.file_model import Duration, FileModel, Share, doc
 
 
 class LoadLevel(FileModel, frozen=True, rename={"since": "from"}):
     """A level of load from a given time on."""
 
-    since: Annotated[
-        Duration | int, Meta(description="time since the trial's start; 0: at its start")
-    ]
-    load: Annotated[float, Meta(description="open files on each target", ge=0)]
-    target: Annotated[str, Meta(description="the target with this load; default: each")] = ""
+    since: Annotated[Duration | int, doc("time since the trial's start; 0: at its start")]
+    load: Annotated[float, doc("open files on each target", ge=0)]
+    target: Annotated[str, doc("the target with this load; default: each")] = ""
 
 
 class FileSystemModel(FileModel, frozen=True):
     """Capacity of a file system, and the load that other users put on it."""
 
     metadata: Annotated[
-        float, Meta(description="open files that a metadata target serves at full speed", ge=0)
+        float, doc("open files that a metadata target serves at full speed", ge=0)
     ] = 0
     objects: Annotated[
-        int, Meta(description="object targets, over which the data of every run is striped", ge=1)
+        int, doc("object targets, over which the data of every run is striped", ge=1)
     ] = 1
-    bandwidth: Annotated[
-        float, Meta(description="GB/s of an object target; 0: unlimited", ge=0)
-    ] = 0
+    bandwidth: Annotated[float, doc("GB/s of an object target; 0: unlimited", ge=0)] = 0
     production: Annotated[
-        list[LoadLevel], Meta(description="load of others on the metadata targets, over time")
+        list[LoadLevel], doc("load of others on the metadata targets, over time")
     ] = []
 
 
@@ -40,36 +34,28 @@ class Background(FileModel, frozen=True):
     """Jobs of other users on the same nodes: read from a file in the Standard Workload Format, or
     generated."""
 
-    swf: Annotated[str, Meta(description="a file in the Standard Workload Format 2.2")] = ""
-    cores_per_node: Annotated[
-        int, Meta(description="processors of the file that make a node", ge=1)
-    ] = 1
-    load: Annotated[Share, Meta(description="share of the node-hours that generated jobs take")] = 0
-    nodes: Annotated[
-        list[int], Meta(description="nodes of generated jobs; default: 1, 4, 16, 64")
-    ] = []
-    elapsed: Annotated[Duration, Meta(description="mean elapsed time of generated jobs")] = "1h"
+    swf: Annotated[str, doc("a file in the Standard Workload Format 2.2")] = ""
+    cores_per_node: Annotated[int, doc("processors of the file that make a node", ge=1)] = 1
+    load: Annotated[Share, doc("share of the node-hours that generated jobs take")] = 0
+    nodes: Annotated[list[int], doc("nodes of generated jobs; default: 1, 4, 16, 64")] = []
+    elapsed: Annotated[Duration, doc("mean elapsed time of generated jobs")] = "1h"
 
 
 class MachineModel(FileModel, frozen=True):
     """The behaviour of the machine in a rehearsal. Rates are per node."""
 
-    submit_delay: Annotated[
-        Duration | int, Meta(description="time from submission to the queue")
-    ] = "1s"
+    submit_delay: Annotated[Duration | int, doc("time from submission to the queue")] = "1s"
     start_delay: Annotated[
-        Duration | int, Meta(description="from free nodes to the script's start; and its end")
+        Duration | int, doc("from free nodes to the script's start; and its end")
     ] = "2s"
-    poll: Annotated[
-        Duration | int, Meta(description="maximum delay until a start or end is noticed")
-    ] = "15s"
+    poll: Annotated[Duration | int, doc("maximum delay until a start or end is noticed")] = "15s"
     node_failures: Annotated[
-        Duration | int, Meta(description="mean time between failures of one node; 0: none")
+        Duration | int, doc("mean time between failures of one node; 0: none")
     ] = 0
-    repair: Annotated[Duration, Meta(description="mean time until a failed node is back")] = "4h"
-    slow_nodes: Annotated[Share, Meta(description="share of nodes that are slow")] = 0
-    slow_by: Annotated[float, Meta(description="factor of a run's time on a slow node", ge=1)] = 1.2
+    repair: Annotated[Duration, doc("mean time until a failed node is back")] = "4h"
+    slow_nodes: Annotated[Share, doc("share of nodes that are slow")] = 0
+    slow_by: Annotated[float, doc("factor of a run's time on a slow node", ge=1)] = 1.2
     partitions: Annotated[
-        dict[str, str], Meta(description="node sets by partition; default: one of all nodes")
+        dict[str, str], doc("node sets by partition; default: one of all nodes")
     ] = {}
     background: Background | None = None

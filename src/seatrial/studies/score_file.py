@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from seatrial.documents import Faults, Spot, decode_partly, read
 from seatrial.errors import UsageError
-from seatrial.file_model import Duration, FileModel, Scalar
+from seatrial.file_model import Duration, FileModel, Scalar, doc
 from seatrial.units import seconds
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -23,69 +23,53 @@ ScoreName = Literal["ssp", "ssi", "hpl", "hpcg", "graph500", "io500"]
 class ScoreTerm(FileModel, frozen=True):
     """One benchmark of a score: whose figures, and what the formula needs of it."""
 
-    test: Annotated[str, Meta(description="name of the test in its suite")]
-    metric: Annotated[str, Meta(description="its metric; elapsed: the time of the script")] = (
-        "elapsed"
-    )
-    where: Annotated[
-        dict[str, Scalar], Meta(description="parameters that the case must have; others: any")
-    ] = {}
-    toolchain: Annotated[
-        str | None, Meta(description="name or pattern of the toolchain; default: any")
-    ] = None
-    work: Annotated[Positive | None, Meta(description="ssp: the reference count of operations")] = (
+    test: Annotated[str, doc("name of the test in its suite")]
+    metric: Annotated[str, doc("its metric; elapsed: the time of the script")] = "elapsed"
+    where: Annotated[dict[str, Scalar], doc("parameters that the case must have; others: any")] = {}
+    toolchain: Annotated[str | None, doc("name or pattern of the toolchain; default: any")] = None
+    work: Annotated[Positive | None, doc("ssp: the reference count of operations")] = None
+    count: Annotated[Count | None, doc("nodes (or cores) that it ran on; default: the case's")] = (
         None
     )
-    count: Annotated[
-        Count | None, Meta(description="nodes (or cores) that it ran on; default: the case's")
-    ] = None
-    weight: Annotated[float, Meta(description="ssi: its weight in the mean", gt=0)] = 1.0
+    weight: Annotated[float, doc("ssi: its weight in the mean", gt=0)] = 1.0
     capability: Annotated[
-        float, Meta(description="ssi: how many times the reference problem it solves", gt=0)
+        float, doc("ssi: how many times the reference problem it solves", gt=0)
     ] = 1.0
-    reference: Annotated[
-        Positive | None, Meta(description="ssi: its figure on the reference system")
-    ] = None
-    reference_count: Annotated[
-        Count | None, Meta(description="ssi: nodes that it ran on there")
-    ] = None
+    reference: Annotated[Positive | None, doc("ssi: its figure on the reference system")] = None
+    reference_count: Annotated[Count | None, doc("ssi: nodes that it ran on there")] = None
     order: Annotated[
         float | str | None,
-        Meta(description="hpl: order of the matrix, or the parameter that it is"),
+        doc("hpl: order of the matrix, or the parameter that it is"),
     ] = None
 
 
 class ScorePhase(FileModel, frozen=True):
     """A part of a system's life in which it has one size."""
 
-    phase: Annotated[str, Meta(description="name of the phase")]
-    duration: Annotated[Duration, Meta(description="how long it lasts, such as 180d")]
-    size: Annotated[
-        Count | None, Meta(description="nodes (or cores) of the system then; default: size")
-    ] = None
+    phase: Annotated[str, doc("name of the phase")]
+    duration: Annotated[Duration, doc("how long it lasts, such as 180d")]
+    size: Annotated[Count | None, doc("nodes (or cores) of the system then; default: size")] = None
 
 
 class ScoreFile(FileModel, frozen=True):
     """A ``score.yaml``."""
 
-    score: Annotated[ScoreName, Meta(description="which formula")]
-    parts: Annotated[dict[str, ScoreTerm], Meta(description="its benchmarks, by name")]
-    about: Annotated[str, Meta(description="one sentence: what is scored")] = ""
-    unit: Annotated[str, Meta(description="ssp: unit of work, such as Tflop")] = "Tflop"
-    per: Annotated[Literal["node", "core"], Meta(description="what is counted")] = "node"
-    size: Annotated[
-        Count | None, Meta(description="nodes (or cores) of the system; default: the machine's")
-    ] = None
+    score: Annotated[ScoreName, doc("which formula")]
+    parts: Annotated[dict[str, ScoreTerm], doc("its benchmarks, by name")]
+    about: Annotated[str, doc("one sentence: what is scored")] = ""
+    unit: Annotated[str, doc("ssp: unit of work, such as Tflop")] = "Tflop"
+    per: Annotated[Literal["node", "core"], doc("what is counted")] = "node"
+    size: Annotated[Count | None, doc("nodes (or cores) of the system; default: the machine's")] = (
+        None
+    )
     reference_size: Annotated[
-        Count | None, Meta(description="ssi: nodes (or cores) of the reference system")
+        Count | None, doc("ssi: nodes (or cores) of the reference system")
     ] = None
     peak: Annotated[
         Positive | None,
-        Meta(description="hpl, hpcg: the peak in the metric's unit, to show a share of it"),
+        doc("hpl, hpcg: the peak in the metric's unit, to show a share of it"),
     ] = None
-    phases: Annotated[
-        list[ScorePhase], Meta(description="ssp: phases in order, one for each trial named")
-    ] = []
+    phases: Annotated[list[ScorePhase], doc("ssp: phases in order, one for each trial named")] = []
 
 
 # Keys that mean something for some scores alone.

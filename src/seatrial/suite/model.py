@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from seatrial.file_model import Duration, FileModel, Scalar, Size
+from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.units import Better
 
-Expression = Annotated[
-    int | str, Meta(description="a whole number or an expression over parameters and facts")
-]
+Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
@@ -24,87 +22,81 @@ Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 class Requires(FileModel, frozen=True):
     """Requirements on nodes and machine; a case that does not meet them is not made."""
 
-    nodes: Annotated[int, Meta(description="minimum nodes of the machine", ge=1)] = 1
-    features: Annotated[list[str], Meta(description="features that each node must have")] = []
-    commands: Annotated[
-        list[str], Meta(description="commands that must be on the caller's PATH")
-    ] = []
+    nodes: Annotated[int, doc("minimum nodes of the machine", ge=1)] = 1
+    features: Annotated[list[str], doc("features that each node must have")] = []
+    commands: Annotated[list[str], doc("commands that must be on the caller's PATH")] = []
 
 
 class Input(FileModel, frozen=True):
     """A file or folder that is put into each run directory before the script starts."""
 
-    source: Annotated[str, Meta(description="path, relative to the test's folder")]
-    name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
-    how: Annotated[Literal["link", "copy"], Meta(description="symbolic link or a copy")] = "link"
+    source: Annotated[str, doc("path, relative to the test's folder")]
+    name: Annotated[str, doc("name in the run directory; default: its own")] = ""
+    how: Annotated[Literal["link", "copy"], doc("symbolic link or a copy")] = "link"
 
 
 class Build(FileModel, frozen=True):
     """How a test is built: once for each build key, outside any allocation. It has a script, or
     names a prebuilt binary."""
 
-    script: Annotated[str, Meta(description="bash; its working directory is the build's own")] = ""
+    script: Annotated[str, doc("bash; its working directory is the build's own")] = ""
     prebuilt: Annotated[
-        str, Meta(description="a binary instead of a script; path, relative to the test's folder")
+        str, doc("a binary instead of a script; path, relative to the test's folder")
     ] = ""
-    sha256: Annotated[str, Meta(description="checksum of that binary, in hex")] = ""
-    sources: Annotated[
-        list[str], Meta(description="files and folders copied into the build directory")
-    ] = []
+    sha256: Annotated[str, doc("checksum of that binary, in hex")] = ""
+    sources: Annotated[list[str], doc("files and folders copied into the build directory")] = []
     parameters: Annotated[
-        list[str], Meta(description="parameters that the build needs, besides those in its script")
+        list[str], doc("parameters that the build needs, besides those in its script")
     ] = []
-    timeout: Annotated[Duration, Meta(description="maximum time of a build")] = "1h"
+    timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
 
 
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
-    script: Annotated[str, Meta(description="bash as written; it starts in the run directory")]
-    nodes: Annotated[Expression, Meta(description="number of nodes")] = 1
-    tasks: Annotated[Expression | None, Meta(description="total number of tasks")] = None
-    tasks_per_node: Annotated[Expression | None, Meta(description="tasks on each node")] = None
-    threads_per_task: Annotated[Expression, Meta(description="threads of each task")] = 1
-    walltime: Annotated[Expression | float, Meta(description="maximum time, e.g. 5m")] = "10m"
-    launcher: Annotated[
-        Launcher | None, Meta(description="starter of the tasks; default: the machine's")
-    ] = None
+    script: Annotated[str, doc("bash as written; it starts in the run directory")]
+    nodes: Annotated[Expression, doc("number of nodes")] = 1
+    tasks: Annotated[Expression | None, doc("total number of tasks")] = None
+    tasks_per_node: Annotated[Expression | None, doc("tasks on each node")] = None
+    threads_per_task: Annotated[Expression, doc("threads of each task")] = 1
+    walltime: Annotated[Expression | float, doc("maximum time, e.g. 5m")] = "10m"
+    launcher: Annotated[Launcher | None, doc("starter of the tasks; default: the machine's")] = None
     scope: Annotated[
         Literal["machine", "each_node"],
-        Meta(description="each_node: one run for every node, pinned to it"),
+        doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
-    exclusive: Annotated[bool, Meta(description="nothing else may run on its nodes")] = False
+    exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 
-    in_file: Annotated[str, Meta(description="file to check")] = "stdout"
+    in_file: Annotated[str, doc("file to check")] = "stdout"
     exit_code: Annotated[
-        int | Literal["any"] | None, Meta(description="exit code of the script; any: not checked")
+        int | Literal["any"] | None, doc("exit code of the script; any: not checked")
     ] = None
-    contains: Annotated[str | None, Meta(description="text that must be there")] = None
-    absent: Annotated[str | None, Meta(description="text that must not be there")] = None
-    matches: Annotated[str | None, Meta(description="regular expression that must match")] = None
-    file: Annotated[str | None, Meta(description="file that must exist; it may be empty")] = None
-    value: Annotated[str | None, Meta(description="pattern with one group: a number")] = None
-    equals: Annotated[float | None, Meta(description="expected value of that number")] = None
-    tolerance: Annotated[float, Meta(description="absolute tolerance", ge=0)] = 0.0
-    relative: Annotated[float, Meta(description="relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
-    identical: Annotated[str | None, Meta(description="file whose bytes must be the same")] = None
-    sha256: Annotated[str | None, Meta(description="checksum of that file, in hex")] = None
-    size_limit: Annotated[Size | None, Meta(description="maximum bytes read of the file")] = None
+    contains: Annotated[str | None, doc("text that must be there")] = None
+    absent: Annotated[str | None, doc("text that must not be there")] = None
+    matches: Annotated[str | None, doc("regular expression that must match")] = None
+    file: Annotated[str | None, doc("file that must exist; it may be empty")] = None
+    value: Annotated[str | None, doc("pattern with one group: a number")] = None
+    equals: Annotated[float | None, doc("expected value of that number")] = None
+    tolerance: Annotated[float, doc("absolute tolerance", ge=0)] = 0.0
+    relative: Annotated[float, doc("relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
+    identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
+    sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
+    size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
 class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     """A figure of merit and where it is found."""
 
-    find: Annotated[str, Meta(description="regular expression with one group, line by line")]
-    unit: Annotated[str, Meta(description="unit of the figure, such as MB/s; 1 for none")]
-    better: Annotated[Better, Meta(description="direction of improvement")]
-    reduce: Annotated[Reduce | None, Meta(description="how to reduce several values to one")] = None
-    in_file: Annotated[str, Meta(description="file to search")] = "stdout"
-    size_limit: Annotated[Size | None, Meta(description="maximum bytes read of the file")] = None
+    find: Annotated[str, doc("regular expression with one group, line by line")]
+    unit: Annotated[str, doc("unit of the figure, such as MB/s; 1 for none")]
+    better: Annotated[Better, doc("direction of improvement")]
+    reduce: Annotated[Reduce | None, doc("how to reduce several values to one")] = None
+    in_file: Annotated[str, doc("file to search")] = "stdout"
+    size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
 class TestFile(FileModel, frozen=True):
@@ -112,37 +104,29 @@ class TestFile(FileModel, frozen=True):
 
     __test__ = False  # pytest must not collect it
 
-    app: Annotated[str, Meta(description="application")]
+    app: Annotated[str, doc("application")]
     run: RunSpec
-    about: Annotated[str, Meta(description="one sentence: purpose of the test")] = ""
-    tags: Annotated[list[str], Meta(description="words for selection")] = []
-    inherits: Annotated[
-        str | None, Meta(description="test of this suite whose keys it inherits")
-    ] = None
+    about: Annotated[str, doc("one sentence: purpose of the test")] = ""
+    tags: Annotated[list[str], doc("words for selection")] = []
+    inherits: Annotated[str | None, doc("test of this suite whose keys it inherits")] = None
     parameters: Annotated[
         dict[str, Scalar | list[Scalar]],
-        Meta(description="lists of literals, single numbers, or expressions that give either"),
+        doc("lists of literals, single numbers, or expressions that give either"),
     ] = {}
-    zip: Annotated[
-        list[list[str]], Meta(description="groups of parameters that advance together")
-    ] = []
-    exclude: Annotated[list[str], Meta(description="conditions; true leaves the case out")] = []
-    toolchains: Annotated[
-        list[str], Meta(description="names or patterns of toolchains; default: all")
-    ] = []
+    zip: Annotated[list[list[str]], doc("groups of parameters that advance together")] = []
+    exclude: Annotated[list[str], doc("conditions; true leaves the case out")] = []
+    toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
     requires: Requires = Requires()
-    environment: Annotated[
-        dict[str, Scalar], Meta(description="variables exported to build and run")
-    ] = {}
-    modules: Annotated[list[str], Meta(description="modules loaded for build and run")] = []
+    environment: Annotated[dict[str, Scalar], doc("variables exported to build and run")] = {}
+    modules: Annotated[list[str], doc("modules loaded for build and run")] = []
     inputs: list[str | Input] = []
     build: Build | None = None
-    repeat: Annotated[int, Meta(description="runs of each case", ge=1, le=1_000_000)] = 1
+    repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
     verify: list[Check] = []
     metrics: Annotated[
         dict[str, str | Metric],
-        Meta(
-            description="figures of merit by name; or from: FORMAT; or python: file.py:function",
+        doc(
+            "figures of merit by name; or from: FORMAT; or python: file.py:function",
         ),
     ] = {}
 

@@ -15,11 +15,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from seatrial.documents import decode
 from seatrial.errors import UsageError
-from seatrial.file_model import FileModel, Scalar
+from seatrial.file_model import FileModel, Scalar, doc
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.suite.model import Case, show
 from seatrial.units import Better, show_number, show_unit
@@ -32,33 +32,29 @@ DEFAULT_TOLERANCE = 0.05
 class Learned(FileModel, frozen=True):
     """The origin of a reference that was accepted from measurements."""
 
-    trial: Annotated[str, Meta(description="run tag of the trial; of several, the latest")]
-    runs: Annotated[int, Meta(description="number of runs behind it", ge=1)]
-    at: Annotated[str, Meta(description="day on which it was accepted, such as 2026-11-21")]
-    trials: Annotated[int, Meta(description="number of trials that gave figures", ge=1)] = 1
+    trial: Annotated[str, doc("run tag of the trial; of several, the latest")]
+    runs: Annotated[int, doc("number of runs behind it", ge=1)]
+    at: Annotated[str, doc("day on which it was accepted, such as 2026-11-21")]
+    trials: Annotated[int, doc("number of trials that gave figures", ge=1)] = 1
 
 
 class Reference(FileModel, frozen=True):
     """The expected value of one metric of one test, with relative or absolute bounds."""
 
-    test: Annotated[str, Meta(description="name of the test in its suite")]
-    metric: Annotated[str, Meta(description="name of the metric")]
-    unit: Annotated[str, Meta(description="unit of the figures here; the metric's own")]
-    where: Annotated[
-        dict[str, Scalar], Meta(description="parameters of the case; others: any")
-    ] = {}
-    toolchain: Annotated[
-        str | None, Meta(description="name or pattern of toolchains; default: any")
-    ] = None
+    test: Annotated[str, doc("name of the test in its suite")]
+    metric: Annotated[str, doc("name of the metric")]
+    unit: Annotated[str, doc("unit of the figures here; the metric's own")]
+    where: Annotated[dict[str, Scalar], doc("parameters of the case; others: any")] = {}
+    toolchain: Annotated[str | None, doc("name or pattern of toolchains; default: any")] = None
     value: Annotated[
         float | None,
-        Meta(description="expected figure; without bounds at most 5 % worse"),
+        doc("expected figure; without bounds at most 5 % worse"),
     ] = None
-    lower: Annotated[float | None, Meta(description="lower bound, as a fraction: -0.05")] = None
-    upper: Annotated[float | None, Meta(description="upper bound, as a fraction: 0.10")] = None
-    min: Annotated[float | None, Meta(description="minimum, instead of value")] = None
-    max: Annotated[float | None, Meta(description="maximum, instead of value")] = None
-    learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
+    lower: Annotated[float | None, doc("lower bound, as a fraction: -0.05")] = None
+    upper: Annotated[float | None, doc("upper bound, as a fraction: 0.10")] = None
+    min: Annotated[float | None, doc("minimum, instead of value")] = None
+    max: Annotated[float | None, doc("maximum, instead of value")] = None
+    learned: Annotated[Learned | None, doc("written by seatrial reference")] = None
 
 
 class ReferencesFile(FileModel, frozen=True):
