@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.rehearsal_model import MachineModel
-from seatrial.trial.plan_record import without_scheduler
+from seatrial.trial.plan_record import as_rehearsed
 
 NODES = [NodeGroup(names="n1", cores=8)]
 
@@ -12,8 +12,8 @@ NODES = [NodeGroup(names="n1", cores=8)]
 def test_no_scheduler_delays_runs_that_are_started_here() -> None:
     model = MachineModel(start_delay="5s", repair="1h")
     machine = Machine(machine="m", nodes=NODES, rehearsal=model)
-    about = without_scheduler(machine).rehearsal
+    about = as_rehearsed(machine).rehearsal
     assert (about.submit_delay, about.poll) == (0, 0)
     assert (about.start_delay, about.repair) == ("5s", "1h"), "what its file says holds"
     slurm = Machine(machine="m", nodes=NODES, scheduler="slurm")
-    assert without_scheduler(slurm) == slurm
+    assert as_rehearsed(slurm) == slurm

@@ -49,6 +49,23 @@ def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
     place.audit()
 
 
+@pytest.mark.parametrize(
+    ("setup", "reason"),
+    [
+        ('module() { [ "$2" != qe/6.8 ]; }', "module qe/6.8 did not load"),
+        ("unset -f module", "there is no command `module`"),
+    ],
+)
+def test_a_module_that_does_not_load_is_the_reason(
+    place: Workplace, setup: str, reason: str
+) -> None:
+    place.local(setup=setup)
+    place.test("t", modules=["gcc/12", "qe/6.8"])
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"t": "failed"}
+    assert reason in place.why("t")
+
+
 def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
     """Ctrl-C and walltimes work while it is tried."""
     place.constants = {"verify.search.SEARCH_SECONDS": 6}

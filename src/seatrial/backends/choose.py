@@ -25,5 +25,6 @@ def choose_backend(machine: Machine, submissions: Path) -> Backend:
 
         return SlurmBackend(machine, submissions)
     from seatrial.backends.local import LocalBackend
+    from seatrial.runs.environment import inherited
 
-    return LocalBackend(machine.nodes[0].cores)
+    return LocalBackend(machine.nodes[0].cores, inherited(machine))

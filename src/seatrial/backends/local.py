@@ -15,7 +15,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,18 +59,21 @@ class _Process:
 
 
 class LocalBackend:
-    """Runs jobs on this host. ``cores`` are the cores that runs share."""
+    """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
+    jobs get, by default that of this process."""
 
     durable = False
     jobs = 0
 
-    def __init__(self, cores: int) -> None:
+    def __init__(self, cores: int, environment: Mapping[str, str] | None = None) -> None:
         self.room = cores
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._updates = UpdateQueue()
         self._null = -1
-        self._environment = dict(os.environb)  # bytes are not encoded anew for each run
+        given = os.environ if environment is None else environment
+        # Bytes are not encoded anew for each run.
+        self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -16,6 +16,7 @@ from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
 from seatrial.machine.model import Machine
+from seatrial.runs.environment import inherited
 from seatrial.runs.shell import ends_within, kill_group
 
 QUERY_SECONDS = 60.0
@@ -62,7 +63,9 @@ class SlurmClient:
         self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
         self._environment = {
-            name: value for name, value in os.environ.items() if not _MISLEADING.fullmatch(name)
+            name: value
+            for name, value in inherited(machine).items()
+            if not _MISLEADING.fullmatch(name)
         }
 
     async def learn_config(self) -> None:

@@ -94,8 +94,20 @@ phases_option = click.option(
 name_option = click.option(
     "--name", default="", help="Name in the trials' tags instead of the plan's."
 )
+
+
+def _default_machine() -> str | None:
+    from seatrial.machine.choice import default_machine  # takes 20 ms
+
+    return default_machine()
+
+
 machine_option = click.option(
-    "-m", "--machine", help="Machine, by name or file; default: this host."
+    "-m",
+    "--machine",
+    envvar="SEATRIAL_MACHINE",
+    default=_default_machine,
+    help="Machine, by name or file; default: SEATRIAL_MACHINE, else this host.",
 )
 
 # which runs, by the names of ``store.rows.Filters``

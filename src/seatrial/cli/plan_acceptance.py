@@ -19,6 +19,7 @@ from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive
 from seatrial.errors import UsageError
+from seatrial.machine.choice import require_chosen
 from seatrial.plan.model import Component
 from seatrial.plan.phases import phases_of
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
@@ -89,6 +90,7 @@ class Acceptance(OfPlan):
                 self._print_changed(part, trial)
                 folder = trial.folder
             else:
+                require_chosen(self.prepared.plan.machine or None, "machine:")
                 require_scheduler(part.machine)
                 folder = plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
             if not self._drive(folder, quiet):

@@ -50,9 +50,12 @@ def command(
     """
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
+    from seatrial.machine.choice import require_chosen
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
 
+    if not dry_run:
+        require_chosen(machine, "-m")
     asked = asked_of(**selection, failed_from=failed_from)
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)

@@ -54,6 +54,16 @@ def detect_slurm(name: str | None) -> Machine:
     )
 
 
+def cluster_name() -> str:
+    """Return the name of the cluster whose Slurm answers on this host; "" where none does."""
+    try:
+        settings = _ask("scontrol", "show", "config")
+    except UsageError:
+        return ""
+    found = re.search(r"^ClusterName\s*=\s*(\S+)", settings, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def _ask(*command: str) -> str:
     """Return the output of a Slurm command. Raises UsageError if it fails."""
     line = " ".join(command)

@@ -24,6 +24,7 @@ from seatrial.machine.detect import detect, this_host
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
+LOCAL = "local"  # this host, whatever else is described
 
 
 class Site(NamedTuple):
@@ -39,7 +40,8 @@ def find_machine(name: str | None) -> Site:
     file = machine_file(name)
     if file is not None:
         return load_machine(file)
-    wanted = name or this_host()
+    wanted = this_host() if name in (None, LOCAL) else name
+    assert wanted is not None
     return Site(detect(wanted), FOLDER / wanted / "references.yaml")
 
 
@@ -48,12 +50,12 @@ def machine_file(name: str | None) -> Path | None:
     describes it. Raises UsageError if there is no such machine."""
     if name is not None and is_path(name):
         return Path(name)
-    wanted = name or this_host()
+    wanted = this_host() if name is None else name
     folders = (FOLDER, Path.home() / ".config/seatrial/machines")
     for folder in folders:
         if _exists(folder / f"{wanted}.yaml"):
             return folder / f"{wanted}.yaml"
-    if name is not None and name != this_host():
+    if name is not None and name not in (LOCAL, this_host()):
         known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
         described = f"described are {', '.join(known)}; " if known else ""
         raise UsageError(

@@ -16,6 +16,7 @@ import os
 import shlex
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,13 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
-from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
+from seatrial.runs.environment import (
+    exports,
+    inherited,
+    preamble,
+    toolchain_variables,
+    write_script,
+)
 from seatrial.runs.shell import kill_group
 from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
@@ -96,7 +103,7 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
         _stage(directory, test, case, machine)
         if BuildKeys().key(test, case, machine) != case.build:  # after the copy
             return BuildResult(1, CHANGED)
-        done = await _run(directory, lock, seconds(test.build.timeout))
+        done = await _run(directory, lock, seconds(test.build.timeout), inherited(machine))
         if done.code and is_full(directory):
             (directory / RESULT).unlink(missing_ok=True)
             raise TrialError(f"{directory}: the build failed on a full file system; {_REMEDY}")
@@ -154,13 +161,16 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     write_script(directory / JOB, shell)
 
 
-async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
+async def _run(
+    directory: Path, lock: int, timeout: float, environment: Mapping[str, str]
+) -> BuildResult:
     began = time.monotonic()
     line = ("timeout", f"--kill-after={GRACE_SECONDS}", str(timeout), "bash", directory / JOB)
     with (directory / LOG).open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *line,
             str(lock),
+            env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine, Toolchain
 from seatrial.suite.model import Test, show
+
+NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
+OWN_WORDS = "seatrial: "  # how a script begins a line of stderr that says why it ends
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+-]+")
 
@@ -20,6 +25,33 @@ def exports(variables: Mapping[str, Scalar]) -> str:
     """Return one ``export`` line; the values are quoted."""
     words = [f"{name}={quote(show(value))}" for name, value in variables.items()]
     return f"export {' '.join(words)}\n" if words else ""
+
+
+def inherited(machine: Machine) -> dict[str, str]:
+    """Return the environment that builds and jobs get from this process. The virtual environment of
+    Seatrial itself is no part of it, unless a compiler, an MPI or a launcher of the machine is
+    found there alone."""
+    environment = dict(os.environ)
+    own = Path(sys.prefix) / "bin"
+    if sys.prefix == sys.base_prefix:
+        return environment
+    others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own.resolve()]
+    path = os.pathsep.join(others)
+    needed = [name for name in _programs(machine) if (own / name).exists()]
+    if all(shutil.which(name, path=path) for name in needed):
+        environment["PATH"] = path
+        if environment.get("VIRTUAL_ENV") == sys.prefix:
+            del environment["VIRTUAL_ENV"]
+    return environment
+
+
+def _programs(machine: Machine) -> set[str]:
+    """Return the programs that a machine's file names without their folder."""
+    launchers = [machine.launcher, *(chain.launcher for chain in machine.toolchains.values())]
+    names = {launcher.command or launcher.kind for launcher in launchers if launcher is not None}
+    for chain in machine.toolchains.values():
+        names |= {chain.cc, chain.cxx, chain.fc, chain.mpicc, chain.mpicxx, chain.mpifc}
+    return {name for name in names if name and "/" not in name}
 
 
 def write_script(path: str | Path, text: str) -> None:
@@ -54,8 +86,17 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
 
 def _modules(names: Iterable[str]) -> str:
     """Return bash that loads modules, and ends the script if one does not load."""
-    return "".join(
-        f"module load {quote(name)} || "
-        f"{{ echo {quote(f'seatrial: module {name} did not load')} >&2; exit 90; }}\n"
-        for name in names
+    names = list(names)
+    no_command = (
+        "there is no command `module`: let `setup` read the site's file, e.g. "
+        "`. /etc/profile.d/lmod.sh`"
     )
+    there = f"command -v module > /dev/null || {_stop(no_command)}\n" if names else ""
+    return there + "".join(
+        f"module load {quote(name)} || {_stop(f'module {name} did not load')}\n" for name in names
+    )
+
+
+def _stop(reason: str) -> str:
+    """Return bash that ends a script whose modules cannot be loaded."""
+    return f"{{ echo {quote(f'{OWN_WORDS}{reason}')} >&2; exit {NO_MODULE}; }}"

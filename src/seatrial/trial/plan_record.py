@@ -27,7 +27,7 @@ def record_of(
         user=user_name(),
         host=socket.gethostname(),
         asked=TrialOptions(suites=part.suites),
-        machine=part.machine if seed is None else without_scheduler(part.machine),
+        machine=part.machine if seed is None else as_rehearsed(part.machine),
         references=str(plan.site.references.absolute()),
         expected=plan.expected,
         inputs={} if seed is not None else digests(part.tests.values()),
@@ -44,15 +44,12 @@ def record_of(
     )
 
 
-def without_scheduler(machine: Machine) -> Machine:
-    """Return the machine as it is rehearsed. On a machine without a scheduler the delays of one are
-    0, except those that its file gives."""
-    if machine.scheduler != "local":
-        return machine
+def as_rehearsed(machine: Machine) -> Machine:
+    """Return the machine as it is rehearsed: polled as often as it is for real; without a scheduler
+    the delays of one are 0. What its file says of rehearsals comes first."""
     model, defaults = machine.rehearsal, MachineModel()
-    no_delays = {
-        key: 0
-        for key in ("submit_delay", "start_delay", "poll")
-        if getattr(model, key) == getattr(defaults, key)
-    }
-    return replace(machine, rehearsal=replace(model, **no_delays))
+    delays: dict[str, float | str] = {"poll": machine.slurm.poll}
+    if machine.scheduler == "local":
+        delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), 0)
+    told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
+    return replace(machine, rehearsal=replace(model, **told))

@@ -19,6 +19,7 @@ from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
+from seatrial.runs.environment import NO_MODULE, OWN_WORDS
 from seatrial.runs.script import (
     CLAIMED,
     END_NOT_WRITTEN,
@@ -31,6 +32,7 @@ from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.reading import plain
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
@@ -39,7 +41,7 @@ LOOK_AGAIN_SECONDS = 0.5
 STDERR_TAIL = 8192
 
 _HOST_ERROR = re.compile(
-    b"No space left on device|Disk quota exceeded|Input/output error|Stale file handle"
+    "No space left on device|Disk quota exceeded|Input/output error|Stale file handle"
 )
 
 T = TypeVar("T")
@@ -188,6 +190,8 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
         return LOST, "it was started twice, and the first left no end"
     if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
         return LOST, "its directory could not be written: see its space, quota, permissions"
+    if exit_code == NO_MODULE and (said := _own_words(path)):
+        return FAILED, said
     if not own.claimed and path.is_dir():
         return LOST, "its job ended, and nothing that its job script wrote is there"
     reason = "the job script ended before the test's own did, "
@@ -197,10 +201,21 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
 def _host_error(path: Path) -> str:
     """Return what the end of a run's stderr says of a file system that could not be written or
     read; "" where it says nothing."""
+    found = _HOST_ERROR.search(_stderr_tail(path))
+    return found[0] if found else ""
+
+
+def _own_words(path: Path) -> str:
+    """Return why a job script ended, in its own words; "" where it left none."""
+    lines = _stderr_tail(path).splitlines()
+    said = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
+    return plain(said[-1]) if said else ""
+
+
+def _stderr_tail(path: Path) -> str:
     try:
         with open_regular(path / "stderr", follow=False) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
-            found = _HOST_ERROR.search(file.read())
+            return file.read().decode(errors="replace")
     except OSError:
         return ""
-    return found[0].decode() if found else ""

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seatrial.errors import InvalidFiles
+from seatrial.machine import choice
+from seatrial.machine.choice import default_machine
+from tests.machine.fakes import program
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.trial.plans import accept, short, write_plan
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings of a user; those of the site are beside them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(choice, "SITE_CONFIG", tmp_path / "site.yaml")
+    folder = tmp_path / ".config" / "seatrial"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_user_comes_before_the_site(home: Path) -> None:
+    assert default_machine() is None
+    (home.parents[1] / "site.yaml").write_text("machine: frost\n")
+    assert default_machine() == "frost"
+    (home / "config.yaml").write_text("{}\n")
+    assert default_machine() == "frost"
+    (home / "config.yaml").write_text("machine: /m/lab.yaml\n")
+    assert default_machine() == "/m/lab.yaml"
+
+
+@pytest.mark.parametrize("text", ["machines: frost\n", "machine: [1]\n", "{"])
+def test_a_fault_in_the_settings_is_told_at_its_line(home: Path, text: str) -> None:
+    (home / "config.yaml").write_text(text)
+    with pytest.raises(InvalidFiles, match=r"config.yaml:\d"):
+        default_machine()
+
+
+@pytest.fixture
+def login_node(place: Workplace) -> Workplace:
+    """A host on which a Slurm answers, and whose file nobody wrote."""
+    folder = place.folder / "bin"
+    program(folder, "scontrol", {"*config": "ClusterName             = frost"})
+    place.env |= {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(place.folder)}
+    return place
+
+
+def test_a_login_node_runs_nothing_unasked(login_node: Workplace) -> None:
+    login_node.test("t")
+    done = login_node.seatrial("run", "suite", "--name", "t")
+    assert done.code == 2
+    assert "frost" in done.err and "-m local" in done.err
+    assert login_node.ran() == []
+    assert login_node.seatrial("run", "suite", "--name", "t", "-m", "local").code == 0
+    assert login_node.ran()
+
+
+def test_what_names_a_machine_is_asked_in_this_order(login_node: Workplace) -> None:
+    login_node.test("t")
+    for name in ("first", "second", "third"):
+        nodes = [{"names": name, "cores": 1}]
+        (login_node.folder / f"{name}.yaml").write_text(
+            yaml.safe_dump({"machine": name, "nodes": nodes, "toolchains": {"plain": {}}})
+        )
+    config = login_node.folder / ".config/seatrial/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"machine: {login_node.folder}/third.yaml\n")
+
+    def machine(*words: str) -> str:
+        tag = f"t{len(words)}"
+        done = login_node.seatrial("run", "suite", "--dry-run", "--name", tag, *words)
+        assert done.code == 0, done.said
+        return login_node.trial(tag).record().machine.machine
+
+    assert machine() == "third"
+    login_node.env["SEATRIAL_MACHINE"] = f"{login_node.folder}/second.yaml"
+    assert machine("-q") == "second"
+    assert machine("-m", f"{login_node.folder}/first.yaml") == "first"
+
+
+def test_a_plan_without_a_machine_runs_nothing_there(login_node: Workplace) -> None:
+    short(login_node, "s")
+    path = write_plan(login_node)
+    plan = yaml.safe_load(path.read_text())
+    del plan["machine"]
+    path.write_text(yaml.safe_dump(plan))
+    done = accept(login_node)
+    assert done.code == 2, done.said
+    assert "machine: local" in done.err
+    path.write_text(yaml.safe_dump({**plan, "machine": "local"}))
+    assert accept(login_node).code == 0
+
+
+@pytest.mark.slurm
+def test_a_real_login_node(place: Workplace, cluster: SlurmCluster) -> None:
+    place.env |= cluster.env
+    place.test("t")
+    done = place.seatrial("run", "suite")
+    assert (done.code, place.ran()) == (2, [])
+    assert f"cluster {cluster.options.name}" in done.err
