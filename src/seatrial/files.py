@@ -64,7 +64,8 @@ _HOST_ERRORS = frozenset(
 def is_of_host(error: OSError) -> bool:
     """Return whether an error is of the host: no space, quota, memory, processes or open files
     left, or a file system that fails."""
-    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        # of a folder: (source, target, reason) of each file
         texts = {os.strerror(number) for number in _HOST_ERRORS}
         return any(text in str(reason) for _, _, reason in error.args[0] for text in texts)
     return error.errno in _HOST_ERRORS

@@ -130,11 +130,11 @@ def test_no_run_is_made_where_an_unknown_job_runs(place: Workplace) -> None:
     complete(place)
 
 
-def test_an_output_that_was_cut_is_lost_not_wrong(place: Workplace) -> None:
+def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> None:
     """The host crashed before the driver could judge, and the output was not on the disk."""
     gate = place.folder / "gate"
-    script = f"until [ -e {gate} ]; do sleep 0.02; done; echo all well | tee out"
-    place.test("wait", script, verify=[{"contains": "all well", "in": "out"}], repeat=2)
+    script = f"until [ -e {gate} ]; do sleep 0.02; done; echo all well"
+    place.test("wait", script, verify=[{"contains": "all well"}], repeat=2)
     with place.start_run("--name", "t", "--jobs", "2") as driving:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
         driving.kill()
@@ -142,7 +142,7 @@ def test_an_output_that_was_cut_is_lost_not_wrong(place: Workplace) -> None:
     until(lambda: not job_shells(place.trial()), "the end of the jobs")
     first, second = sorted(place.trial().path.glob("runs/wait/*"))
     (first / "stdout").write_text("")
-    (second / "out").unlink()
+    place.constants = {"backends.local.CLOCK_SLACK_NS": 1 << 61}  # as if it had booted just now
     done = place.resume()
     assert done.code == 0, done.said
     ends = {event.run_id: event.verdict for event in place.events("t", RunJudged)}
@@ -201,8 +201,7 @@ def test_what_a_job_does_to_its_events_costs_no_other_run(place: Workplace) -> N
     verdicts = place.verdicts()
     assert verdicts.pop("forged") == "failed"
     assert verdicts.pop("fifo") == "timeout"  # its own shell waits for a reader
-    assert verdicts.pop("torn") == "failed"
-    for not_written in ("folder", "all_gone"):
+    for not_written in ("torn", "folder", "all_gone"):
         assert verdicts.pop(not_written) == "lost"
     assert set(verdicts.values()) == {"pass"}
     place.audit()

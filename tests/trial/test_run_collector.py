@@ -4,6 +4,7 @@ where that takes long, and never a pass for a script that did not run."""
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Collection, Sequence
@@ -256,14 +257,16 @@ FILES = ("stdout", "events.jsonl")
 
 class RemoteBackend:
     """Runs each job to its end at once, and hides what it wrote. ``appears``: it is shown when the
-    driver has recorded the job's end, as by a file system that is slow."""
+    driver has recorded the job's end, as by a file system that is slow; else stdout stays cut if
+    ``cut``, and nothing is shown if not."""
 
     room = 0
     durable = True
     jobs = 2
 
-    def __init__(self, place: Workplace, appears: bool) -> None:
+    def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:
         self._place = place
+        self._cut = cut
         self._appears = appears
         self._facts: asyncio.Queue[Update] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -292,7 +295,9 @@ class RemoteBackend:
                 "bash", str(job.path / "job.sh"), stdout=output
             )
             code = await script.wait()
-        for name in FILES:
+        if self._cut:
+            os.truncate(job.path / "stdout", 3)
+        for name in () if self._cut else FILES:
             (job.path / name).rename(job.path / f".{name}")
         self._facts.put_nowait(Ended(job.run_id, None, "COMPLETED", code, "n1"))
         if self._appears:
@@ -316,18 +321,26 @@ class RemoteBackend:
 
 
 def drive(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch, appears: bool, file_system: str
+    place: Workplace,
+    monkeypatch: pytest.MonkeyPatch,
+    appears: bool,
+    file_system: str,
+    cut: bool = False,
+    script: str = "echo rate 5",
 ) -> None:
     """A trial of a second on that backend."""
     scratch: dict[str, Any] = {"path": str(place.folder / "scratch")}
     patience = LONG_S if appears else 0.05
-    place.local(file_systems={"scratch": scratch}, slurm={"visible_after": patience})
-    short(place, "good", "echo rate 5", metrics={"rate": _metric(r"rate (\S+)")})
+    slurm = {"visible_after": patience}
+    place.local(file_systems={"scratch": scratch}, scheduler="slurm", slurm=slurm)
+    short(place, "good", script, metrics={"rate": _metric(r"rate (\S+)")})
     short(place, "bad", "exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
     prepared = prepare_plan(place.folder / "plan.yaml")
     trial = begin(place.trials, prepared, prepared.parts[0])
-    monkeypatch.setattr(driver_module, "choose_backend", lambda *_: RemoteBackend(place, appears))
+    monkeypatch.setattr(
+        driver_module, "choose_backend", lambda *_: RemoteBackend(place, appears, cut)
+    )
     monkeypatch.setattr(run_collector, "LOOK_AGAIN_SECONDS", 0.01)
     asyncio.run(asyncio.wait_for(Driver(trial).drive(), LONG_S))
 
@@ -357,3 +370,27 @@ def test_what_never_appears_is_waited_for_a_while(
     drive(place, monkeypatch, False, file_system)
     assert verdicts(place) == {("good", "lost"), ("bad", "lost")}
     assert not place.count(ScriptEnded, tag=TAG)
+
+
+@pytest.mark.parametrize("file_system", ["", "scratch"])
+def test_an_output_that_is_shorter_than_it_was_is_not_judged(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, file_system: str
+) -> None:
+    """As on the file system of a host that crashed; what the test itself empties is judged."""
+    drive(place, monkeypatch, False, file_system, cut=True)
+    assert verdicts(place) == {("good", "lost"), ("bad", "failed")}
+    sizes = {event.test: event.sizes for event in place.events(TAG, ScriptEnded)}
+    assert sizes == {"good": {"stdout": 10}, "bad": {"stdout": 0}}
+
+
+def test_what_a_test_writes_over_is_judged_as_it_is(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive(
+        place,
+        monkeypatch,
+        True,
+        "",
+        script="echo a long line; echo rate 5 > /dev/stdout; exec > /dev/null",
+    )
+    assert ("good", "pass") in verdicts(place)

@@ -5,7 +5,6 @@ status(record, cases, events)        # of one trial; `seatrial accept status` sh
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +17,7 @@ from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
+from seatrial.journal.clock import present
 from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
@@ -108,7 +108,7 @@ def status(
         holds.apply(event)
     running = history.state == "running"
     if now is None:
-        now = time.time_ns() if running and not record.rehearsed else history.last
+        now = present(history.opened) if running and not record.rehearsed else history.last
     now = max(now, history.last)
     found = status_of(record, history, now, references_of(record), driven)
     held = holds.held(now) if running and driven else []

@@ -37,6 +37,7 @@ from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
+from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
 from seatrial.units import seconds
 
@@ -129,7 +130,7 @@ class SlurmBackend:
 
     async def _submit(self, submission: Submission) -> None:
         folder = self.submissions / submission.name
-        self.write(submission)
+        await run_in_thread(lambda: self.write(submission), "submission")
         array: int | None = None
         for pause in _pauses():
             await asyncio.sleep(pause)

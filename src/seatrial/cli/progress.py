@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from seatrial.conduct.conductor import Conductor
+from seatrial.journal.clock import present
 from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
@@ -91,7 +92,7 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
     there = room or state.nodes.usable
     share = f" ({100 * busy / there:.0f} %)" if there else ""
     return [
-        _left(state.trial, time.time_ns()),
+        _left(state.trial, present(state.trial.opened)),
         f"{busy}/{there} {'cores' if room else 'nodes'}{share}",
         f"{len(flights)} in flight",
         f"{passed} passed",

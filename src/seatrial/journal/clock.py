@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from seatrial.journal.events import TrialResumed, TrialStarted
 from seatrial.units import SECOND_NS
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -34,6 +35,14 @@ def uptime_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+def present(opened: TrialStarted | TrialResumed | None) -> int:
+    """Return the present in ns by the clock of a trial that was opened last in this boot; by the
+    wall clock for any other."""
+    if opened is None or not opened.boot or opened.boot != boot_id():
+        return time.time_ns()
+    return opened.time - opened.uptime + uptime_ns()
+
+
 class TrialClock:
     """Gives times that never go back, and notices where the wall clock is set."""
 
@@ -47,6 +56,11 @@ class TrialClock:
         the host had been up for ``uptime`` ns."""
         if boot and boot == boot_id():
             self._epoch = max(time_ns - uptime, self._last - uptime_ns())
+            self._wall = time_ns - uptime
+
+    def told(self, step: int) -> None:
+        """Take note of a step (ns) that an earlier process of this boot told."""
+        self._wall += step
 
     def now(self) -> int:
         """Return the time for the next event."""

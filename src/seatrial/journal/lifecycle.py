@@ -303,6 +303,7 @@ class TrialLife:
         self.complete = False
         self.reason = ""
         self.host = ""
+        self.opened: TrialStarted | TrialResumed | None = None  # the latest time
         self.spans: list[ClockSpan] = []
         self._before_ns = 0  # what the clock had run when it was last started
         self._since: int | None = None  # when it was last started, None while it stands
@@ -321,6 +322,7 @@ class TrialLife:
         return True
 
     def _on_started(self, event: TrialStarted | TrialResumed) -> None:
+        self.opened = event
         self.complete = False
         self.reason = ""
         if self._since is None:

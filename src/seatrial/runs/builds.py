@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import time
@@ -46,6 +47,7 @@ JOB = "seatrial.sh"
 RESULT = "seatrial.result"
 
 GRACE_SECONDS = 5
+_NO_SPACE = re.compile("No space left on device|Disk quota exceeded")
 _REMEDY = "see to the space and the health of the file system, then resume the trial"
 
 # The processes of the script do not hold the lock: one that stays behind would stop a later build.
@@ -64,7 +66,6 @@ _code=$?
 {{ echo "$_code"; for _file in *; do
   if [ -f "$_file" ] && [ -x "$_file" ]; then echo "$_file:"; ldd "$_file" 2> /dev/null; fi
 done; }} > {result}.new
-sync -f . 2> /dev/null
 mv {result}.new {result}
 exit "$_code"
 """
@@ -99,15 +100,12 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
         directory.mkdir(parents=True, exist_ok=True)
         lock = await _lock(directory / LOCK)
         if (done := _result(directory)) is not None:
-            return done
+            return await _kept(directory, done)
         _stage(directory, test, case, machine)
         if BuildKeys().key(test, case, machine) != case.build:  # after the copy
             return BuildResult(1, CHANGED)
         done = await _run(directory, lock, seconds(test.build.timeout), inherited(machine))
-        if done.code and is_full(directory):
-            (directory / RESULT).unlink(missing_ok=True)
-            raise TrialError(f"{directory}: the build failed on a full file system; {_REMEDY}")
-        return done
+        return await _kept(directory, done)
     except OSError as error:
         return _failed(error, directory)
     except UsageError as error:
@@ -115,6 +113,17 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+async def _kept(directory: Path, done: BuildResult) -> BuildResult:
+    """Return a result once what was built is on the disk itself. Raises TrialError, and keeps no
+    result, where the build failed because nothing could be written."""
+    if done.code and (is_full(directory) or _NO_SPACE.search(done.text)):
+        (directory / RESULT).unlink(missing_ok=True)
+        raise TrialError(f"{directory}: the build could not write: {done.text[-200:]}; {_REMEDY}")
+    if not done.code:
+        await (await asyncio.create_subprocess_exec("sync", "-f", str(directory))).wait()
+    return done
 
 
 def _failed(error: OSError, directory: Path) -> BuildResult:

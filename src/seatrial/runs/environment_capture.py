@@ -39,7 +39,7 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
         kept = _volatile(tuple(parameters)).sub(b"", text)
         digest = hashlib.sha256(kept).hexdigest()[:16]
         target = environments / digest
-        if not target.exists():
+        if not target.exists() or not target.stat().st_size:  # a crash of the host cut it
             _write(target, kept)
     except OSError:
         return ""

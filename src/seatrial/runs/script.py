@@ -22,6 +22,14 @@ cannot be written, or another job has claimed it."""
 END_NOT_WRITTEN = 94
 """The exit code of a job script that could not write the end of its run."""
 
+LAST_LINE = "# end of the script"
+
+# A crash of the host that wrote this script may have cut it, while its job waits elsewhere.
+_WHOLE = f"""\
+mapfile -t _text < job.sh
+[ "${{_text[*]: -1}}" = "{LAST_LINE}" ] || exit 91
+"""
+
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
 # A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
@@ -55,7 +63,8 @@ seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/10
   else
     _time=$(date +%s%N)
   fi
-  IFS=' ' read -r _up _ < /proc/uptime
+  _up=
+  { IFS=' ' read -r _up _ < /proc/uptime; } 2> /dev/null
   _up=${_up//[!0-9]/}
 }
 seatrial_event() {  # name, further members of the JSON object
@@ -84,24 +93,21 @@ seatrial_json "${LOADEDMODULES:-}"
 seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 """
 
-# The end of the script tells the sizes of stdout and of the files that are judged, so that a file
-# that is seen late, or was cut by a crash of a host, is not judged as it is. The offset of stdout
-# is read without a process; the size of another file costs one. The blanks need a block of the file
-# system: where it is full, the output may not be whole, and the run has no end.
+# The blanks need a block of the file system: where it is full, the output may not be whole, and the
+# run has no end.
 _END = r"""
 _code=$?
 seatrial_clock
-_right=$((_start + (_up - _start_up) * 10000000))
-if [ $((_time - _right)) -lt -1000000000 ] || [ $((_time - _right)) -gt 1000000000 ]; then
-  _time=$_right
-fi
+_right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
+if [ -n "$_up" ] && [ $(((_time - _right) / 1000000000)) -ne 0 ]; then _time=$_right; fi
 _sizes=
-if IFS=$' \t' read -r _text _size < /proc/self/fdinfo/1; then _sizes="\"stdout\":$_size"; fi
 %sprintf -v _blanks '%%4096s' ''
 seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
 exit "$_code"
 """
 
+# On other hosts a run's end tells the sizes of stdout and of the files that are judged, so that a
+# file that is seen late here, or was cut by a crash of a host, is not judged as it is.
 _SIZES = r"""
 for _file in %s; do
   if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
@@ -120,6 +126,7 @@ class ScriptWriter:
         self.trial = trial
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
+        self._elsewhere = machine.scheduler != "local"
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
@@ -129,6 +136,7 @@ class ScriptWriter:
                 f"# {_comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
                 f"_run={quote(run.path)}\n",
                 'cd "$_run" || exit 91\n',
+                _WHOLE if self._elsewhere else "",
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
@@ -136,6 +144,7 @@ class ScriptWriter:
                 _START,
                 f"(\n. {quote(run.script)}\n)",
                 self._end(test),
+                f"{LAST_LINE}\n",
             )
         )
 
@@ -154,8 +163,8 @@ class ScriptWriter:
 
     def _end(self, test: Test) -> str:
         if test.name not in self._ends:
-            files = " ".join(map(quote, judged_files(test)))
-            self._ends[test.name] = _END % (_SIZES % files if files else "")
+            files = " ".join(map(quote, ("stdout", *judged_files(test))))
+            self._ends[test.name] = _END % (_SIZES % files if self._elsewhere else "")
         return self._ends[test.name]
 
     def _shared(self, test: Test, toolchain: str) -> str:

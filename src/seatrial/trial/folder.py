@@ -132,13 +132,21 @@ class TrialFolder:
         return self.path / "scripts" / f"{name}.sh"
 
     def write_scripts(self, record: Record) -> None:
-        """Write the run scripts of all tests that are not there whole. They come from the record,
-        so a crash of the host costs none. Raises OSError."""
+        """Write the run scripts of all tests that are not there whole, so that they are on the disk
+        itself where jobs run elsewhere. Raises OSError."""
         for test in record.tests.values():
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)
-            if not script.is_file() or script.read_bytes() != text.encode():
-                write_script(script, text)
+            if script.is_file() and script.read_bytes() == text.encode():
+                continue
+            part = script.with_name(f".{script.name}.part")  # a job may start at this moment
+            if record.machine.scheduler == "local":
+                write_script(part, text)
+            else:
+                write_durably(part, text.encode())
+            part.rename(script)
+        if record.machine.scheduler != "local":
+            sync_folder(self.path / "scripts")
 
     def run(self, test: str, run_id: str) -> Path:
         return Path(f"{self.path}/runs/{test}/{run_id}")

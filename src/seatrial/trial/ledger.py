@@ -100,6 +100,8 @@ class Ledger:
                         self.judged.append((event.test, Path(life.path)))
             elif isinstance(event, TrialStarted | TrialResumed):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
+            elif isinstance(event, ClockStepped):
+                self.journal.clock.told(round(event.seconds * SECOND_NS))
             elif isinstance(event, AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged

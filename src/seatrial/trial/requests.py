@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import time
 from collections.abc import Callable, Container, Iterable
@@ -22,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import read_regular
+from seatrial.files import is_of_host, read_regular
 from seatrial.journal.events import (
     NodeAdmitted,
     RequestedEvent,
@@ -83,6 +82,7 @@ def ask(folder: TrialFolder, request: Request) -> None:
     name = f"{time.time_ns():020d}-{os.getpid()}"
     part = folder.requests / f".{name}"
     part.write_bytes(msgspec.json.encode(request))
+    part.chmod(0o644)  # the driver may be another member's
     part.rename(folder.requests / f"{name}.json")
 
 
@@ -98,9 +98,10 @@ def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
             except DAMAGED:
                 path.unlink()
             except OSError as error:
-                if error.errno not in (errno.EINVAL, errno.EFBIG, errno.ELOOP):
+                if is_of_host(error):
                     raise
-                path.unlink()
+                with contextlib.suppress(OSError):  # it is another member's, or a folder
+                    path.unlink()
     return requests
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, LOST, PASS, Code, code_of
+from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
@@ -32,7 +32,7 @@ from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.reading import plain
+from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
@@ -40,8 +40,8 @@ THREADS = 2
 LOOK_AGAIN_SECONDS = 0.5
 STDERR_TAIL = 8192
 
-_HOST_ERROR = re.compile(
-    "No space left on device|Disk quota exceeded|Input/output error|Stale file handle"
+_WRITE_ERROR = re.compile(
+    "write error: (No space left on device|Disk quota exceeded|Input/output error)"
 )
 
 T = TypeVar("T")
@@ -67,6 +67,13 @@ class EndedRun(NamedTuple):
     explain: Callable[[JobEvents], Ended]
 
 
+class LeftByJob(NamedTuple):
+    """What a job left: its events, and which file is shorter here than it was there, "" if none."""
+
+    own: JobEvents
+    cut: str
+
+
 class RunCollector:
     """Collects and judges the runs of one trial. ``patient``: jobs run on other hosts, so wait for
     the files of a run to appear through the shared file system."""
@@ -86,30 +93,35 @@ class RunCollector:
         that runs are placed on, because that may hang."""
         if run.file_system:
             return self._collect_later(run, None)
-        own = job_events(run.path)
-        if self._must_wait(run, own) or not self._is_quick(run, own):
-            return self._collect_later(run, own)
+        left = self._left(run)
+        if self._must_wait(run, left) or not self._is_quick(run, left.own):
+            return self._collect_later(run, left)
         try:
-            return self._collected(run, own)
+            return self._collected(run, left)
         except SearchTookLong:
-            return self._in_thread(run, lambda: self._collected(run, own))
+            return self._in_thread(run, lambda: self._collected(run, left))
 
-    async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> CollectedRun:
-        seen = own or await self._look(run)
+    async def _collect_later(self, run: EndedRun, left: LeftByJob | None) -> CollectedRun:
+        seen = left or await self._look(run)
         waited = 0.0
         while self._must_wait(run, seen) and waited < self._patience:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
-        if not run.file_system and self._is_quick(run, seen):
+        if not run.file_system and self._is_quick(run, seen.own):
             with contextlib.suppress(SearchTookLong):
                 return self._collected(run, seen)
         return await self._in_thread(run, lambda: self._collected(run, seen))
 
-    async def _look(self, run: EndedRun) -> JobEvents:
+    async def _look(self, run: EndedRun) -> LeftByJob:
         if not run.file_system:
-            return job_events(run.path)
-        return await self._in_thread(run, lambda: job_events(run.path))
+            return self._left(run)
+        return await self._in_thread(run, lambda: self._left(run))
+
+    def _left(self, run: EndedRun) -> LeftByJob:
+        own = job_events(run.path)
+        names = ("stdout", *judged_files(self.record.tests[run.case.test]))
+        return LeftByJob(own, cut_file(run.path, own.end, names) if own.end else "")
 
     async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, done in a thread: a few at a time on each file system."""
@@ -117,16 +129,12 @@ class RunCollector:
         async with free:
             return await run_in_thread(work, "judge")
 
-    def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
+    def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
-        if not self.patient or run.explain(own).code is not None:
+        if not self.patient or run.explain(left.own).code is not None:
             return False
-        return own.end is None or bool(self._cut_file(run, own.end))
-
-    def _cut_file(self, run: EndedRun, end: ScriptEnded) -> str:
-        test = self.record.tests[run.case.test]
-        return cut_file(run.path, end, ("stdout", *judged_files(test)))
+        return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Return whether judging reads nothing, or one page of stdout at most, so that it delays
@@ -142,18 +150,21 @@ class RunCollector:
             return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
         return True
 
-    def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
-        figures, code, reason = self._verdict(run, own)
-        stop = ""
-        if code != PASS and run.explain(own).code is None:
+    def _collected(self, run: EndedRun, left: LeftByJob) -> CollectedRun:
+        own, stop = left.own, ""
+        figures: Sequence[MetricValue] = ()
+        try:
+            figures, code, reason = self._verdict(run, left)
+        except HostFailed as error:
+            code, reason, stop = LOST, str(error), str(error)
+        if code not in (PASS, PERFORMANCE, LOST) and run.explain(own).code is None:
             if is_full(run.path):
-                stop = (
-                    f"{run.path}: No space left on device: the run could not be judged; "
-                    "free some space, then resume the trial"
-                )
-                figures, code, reason = (), LOST, "the file system was full when it ended"
-            elif said := _host_error(run.path):
-                figures, code, reason = (), LOST, f"its stderr says: {said}"
+                code, reason = LOST, "the file system was full when it ended"
+                stop = "No space left on device"
+            elif said := _write_error(run.path):
+                code, reason = LOST, f"its stderr says: {said}"
+        if stop:
+            stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
         environment = environment_capture.capture(run.path, self.environments, run.case.parameters)
         if not run.file_system:
             self._captured.append(run.path)
@@ -161,15 +172,15 @@ class RunCollector:
         events = [event for event in (start, own.end) if event is not None]
         return CollectedRun(events, figures, code, reason, stop)
 
-    def _verdict(self, run: EndedRun, own: JobEvents) -> tuple[Sequence[MetricValue], Code, str]:
-        ended = run.explain(own)
+    def _verdict(self, run: EndedRun, left: LeftByJob) -> tuple[Sequence[MetricValue], Code, str]:
+        own, ended = left.own, run.explain(left.own)
         if ended.code is not None:
             code = code_of(ended.code)
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
         if own.end is None:
             return (), *_without_end(run.path, own, ended.exit_code)
-        if cut := self._cut_file(run, own.end):
-            return (), LOST, f"{cut}; it is not judged"
+        if left.cut:
+            return (), LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
         return verdict.figures, verdict.code, verdict.why
@@ -194,14 +205,16 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
         return FAILED, said
     if not own.claimed and path.is_dir():
         return LOST, "its job ended, and nothing that its job script wrote is there"
+    if own.start is not None and exit_code == 0:
+        return LOST, "its job ended well, and the end of its script is not there"
     reason = "the job script ended before the test's own did, "
     return FAILED, reason + f"with exit code {exit_code}: see stderr"
 
 
-def _host_error(path: Path) -> str:
-    """Return what the end of a run's stderr says of a file system that could not be written or
-    read; "" where it says nothing."""
-    found = _HOST_ERROR.search(_stderr_tail(path))
+def _write_error(path: Path) -> str:
+    """Return what the end of a run's stderr says of its shell, which could not write; "" where it
+    says nothing. Errors of the test's own programs are the test's affair."""
+    found = _WRITE_ERROR.search(_stderr_tail(path))
     return found[0] if found else ""
 
 

@@ -17,6 +17,7 @@ from seatrial.units import bytes_of, show_number
 from seatrial.verify.figures import Finding, number, shown
 from seatrial.verify.reading import (
     DEFAULT_LIMIT,
+    HostFailed,
     Missing,
     TooLarge,
     Unreadable,
@@ -58,7 +59,9 @@ def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | N
 
 def unreadable(error: Unreadable, missing: Code) -> Finding:
     """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
-    exist."""
+    exist. Raises HostFailed."""
+    if isinstance(error, HostFailed):
+        raise error
     if isinstance(error, Missing):
         return Finding(missing, str(error))
     return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
@@ -95,6 +98,8 @@ def _matches(check: Check, pattern: str, folder: Path) -> str:
 def _file(check: Check, name: str, folder: Path) -> str:
     try:
         size_of(folder, name)
+    except HostFailed:
+        raise
     except Unreadable as error:
         return str(error)
     return ""

@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 
+from seatrial.files import is_of_host
+from seatrial.verify.reading import HostFailed
+
 
 class Apart(Exception):
     """The process gave no answer; the text says why: ``took longer than 60 s``."""
@@ -15,8 +18,8 @@ class Apart(Exception):
 
 def run_apart(file: str, options: list[str], question: bytes, seconds: float) -> bytes:
     """Return what ``file`` writes on stdout when it gets ``question`` on stdin. ``options``: of the
-    interpreter. Raises Apart if it fails or takes longer than ``seconds``; it and its children are
-    then killed."""
+    interpreter. Raises HostFailed if this host cannot start it, Apart if it fails or takes longer
+    than ``seconds``; it and its children are then killed."""
     try:
         process = subprocess.Popen(
             [sys.executable, *options, file],
@@ -27,6 +30,8 @@ def run_apart(file: str, options: list[str], question: bytes, seconds: float) ->
             start_new_session=True,
         )
     except OSError as error:
+        if is_of_host(error):
+            raise HostFailed(f"a process cannot be started: {error.strerror}") from error
         raise Apart(f"could not be started: {error.strerror}") from error
     with process:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from seatrial.errors import SeatrialError
-from seatrial.files import open_regular
+from seatrial.files import is_of_host, open_regular
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
@@ -24,6 +24,11 @@ CHUNK = 1 << 20
 
 class Unreadable(SeatrialError):
     """A file cannot be read: permission is missing, or it is no regular file."""
+
+
+class HostFailed(Unreadable):
+    """This host cannot read or start anything: its disk, memory or file server fails. That says
+    nothing about a run."""
 
 
 class Missing(Unreadable):
@@ -132,6 +137,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
     except FileNotFoundError:
         raise Missing(f"{name} is missing") from None
     except OSError as error:  # later, too: the file server may be gone
-        raise Unreadable(f"{name} cannot be read: {error.strerror}") from error
+        kind = HostFailed if is_of_host(error) else Unreadable
+        raise kind(f"{name} cannot be read: {error.strerror}") from error
     except ValueError as error:  # a NUL or a lone surrogate in the name
         raise Unreadable(f"{name!r} cannot be read: it is not a file name") from error

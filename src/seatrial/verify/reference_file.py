@@ -88,9 +88,11 @@ def _locked(path: Path) -> Iterator[None]:
     name = path.with_name(f".{path.name}.lock")
     while True:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(PermissionError):  # it is another member's
+            os.fchmod(lock, path.parent.stat().st_mode & 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if os.fstat(lock).st_nlink:
+            if name.exists() and os.path.samestat(name.stat(), os.fstat(lock)):
                 try:
                     yield
                 finally:

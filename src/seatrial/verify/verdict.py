@@ -17,7 +17,7 @@ from seatrial.verify import references as refs
 from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.verify.metrics import measure
-from seatrial.verify.reading import plain
+from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.references import References
 from seatrial.verify.search import SearchTookLong
 
@@ -37,8 +37,8 @@ def judge(
     test: Test, case: Case, folder: Path, exit_code: int | None, references: References
 ) -> Verdict:
     """Return the verdict on the run in ``folder``: its exit code first (None: the script left
-    none), then the checks, the metrics, the references. Raises SearchTookLong in the
-    main thread, and nothing else, whatever the job wrote."""
+    none), then the checks, the metrics, the references. Raises HostFailed,
+    and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
     try:
@@ -47,7 +47,7 @@ def judge(
         findings += missing
         figures, missed = _compared(figures, case, references, complete=not missing)
         findings += missed
-    except SearchTookLong:
+    except (SearchTookLong, HostFailed):
         raise
     except Exception as error:  # a bug in a parser must cost one verdict, not the trial
         text = f"judging the run failed: {type(error).__name__}: {error}"

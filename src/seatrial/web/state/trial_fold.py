@@ -11,7 +11,6 @@ A journal that was replaced or cut is folded from its start. To be used by one t
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter, deque
 from typing import BinaryIO
 
@@ -23,6 +22,7 @@ from seatrial.acceptance.status import accounts_of
 from seatrial.acceptance.trial_history import RaisedAlert
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
+from seatrial.journal.clock import present
 from seatrial.journal.codes import RECALLED, code_of
 from seatrial.journal.events import GaugeRead, RunEvent, RunJudged, finite
 from seatrial.journal.journal import fingerprint, read_blocks
@@ -120,7 +120,7 @@ class TrialFold:
         """Return the time (ns) at which the trial is looked at: now while it runs, else that of its
         last event."""
         runs = self.history.state == "running" and not self.record.rehearsed
-        return max(time.time_ns() if runs else 0, self.history.last)
+        return max(present(self.history.opened) if runs else 0, self.history.last)
 
     def held(self, now: int) -> list[Hold]:
         """Return what holds launches back, if the trial runs."""
