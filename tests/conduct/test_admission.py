@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from seatrial.conduct.policy import ThrottleRule as About
 from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
-from seatrial.journal.events import GaugeRead
+from seatrial.journal.events import GaugeRead, RunSubmitted
 
 from .world import World, a_run
 
@@ -84,6 +85,30 @@ def test_a_bucket_starts_full_and_fills_evenly() -> None:
     assert (bucket.whole(third - 1), bucket.whole(third)) == (0, 1)
     assert bucket.next(now, 1) == now + -(-20 * NS // 3)
     assert bucket.whole(now + 1000 * NS) == 3
+
+
+@pytest.mark.parametrize(("entry", "left"), [(0, 2), (1, 3), (2, 2)])
+def test_light_runs_take_nothing_from_the_bucket(entry: int, left: int) -> None:
+    admission = gates_of(Policy(entries=ENTRIES, stagger=RateLimit(starts=3, per=1000)))
+    admission.launch(entry, RunSubmitted(time=100 * NS))
+    assert admission.bucket is not None
+    assert admission.bucket.whole(100 * NS) == left
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        {"caps": Caps(machine=1)},
+        {"stagger": RateLimit(starts=1, per=1)},
+        {"throttles": [About(gauge="load", high=10, low=5)]},
+        {"targets": [PolicyTarget(name="fs/0", file_system="fs", safe=5)]},
+        {"blackouts": [Window(start=10, end=20)]},
+    ],
+    ids=str,
+)
+def test_each_kind_of_gate_may_hold_a_launch(gate: dict[str, Any]) -> None:
+    assert gates_of(Policy(entries=ENTRIES)).lets_all
+    assert not gates_of(Policy(entries=ENTRIES, **gate)).lets_all
 
 
 def reading(time: int, value: float | None) -> GaugeRead:

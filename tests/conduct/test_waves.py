@@ -63,6 +63,8 @@ def test_a_run_is_made_good_within_its_wave() -> None:
     cases = [case for case, _ in order(world)]
     assert cases == sorted(cases)
     assert cases.count(0) > 9
+    stages = [stage for case, stage in order(world) if case == 0]
+    assert set(stages) == {"alone", "full"}, "a retried run is of the same stage"
 
 
 def test_a_failed_build_drops_its_case_and_the_trial_ends() -> None:

@@ -131,7 +131,7 @@ class Demand(Protocol):
     def ready(self, case: int) -> None:
         """Record that runs of a case can start, as its build is done."""
 
-    def again(self, case: int, stage: str) -> None:
+    def again(self, case: int) -> None:
         """Record that a run of a case is to be repeated."""
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ class Demand(Protocol):
         """Return cases that can start and have runs left; one for each entry and number of nodes is
         enough."""
 
-    def launched(self, case: int, stage: str) -> None: ...
+    def launched(self, case: int) -> None: ...
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""

@@ -87,13 +87,13 @@ class Mix:
             self._closed.discard(self._entry_of[case])
             self._least = min(self._least or 1 << 30, self._shapes[case].width)
 
-    def again(self, case: int, stage: str) -> None:
+    def again(self, case: int) -> None:
         pass
 
     def left(self) -> Collection[int]:
         return [case for cases in self._cases for case in cases]
 
-    def launched(self, case: int, stage: str) -> None:
+    def launched(self, case: int) -> None:
         entry = self._entry_of[case]
         self._turn[entry] += 1
         self._turns += self._takes_turns(entry)

@@ -31,13 +31,13 @@ class Once:
     def ready(self, case: int) -> None:
         self._wait(case, self._cases[case].repeat)
 
-    def again(self, case: int, stage: str) -> None:
+    def again(self, case: int) -> None:
         self._wait(case, 1)
 
     def left(self) -> Collection[int]:
         return self._waiting.heads()
 
-    def launched(self, case: int, stage: str) -> None:
+    def launched(self, case: int) -> None:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 

@@ -149,7 +149,7 @@ class ConductorState:
             return
         entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
-        self.demand.launched(number, event.stage)
+        self.demand.launched(number)
         flight = RunInFlight(case=number, entry=entry, size=size, node_count=nodes, width=width)
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
@@ -247,7 +247,7 @@ class ConductorState:
         if reruns:
             if code not in _CANCELLED_BY_US or not flight.ended_by_us:
                 self.retry_policy.retried(number)
-            self.demand.again(number, flight.stage)
+            self.demand.again(number)
         self.demand.ended(flight, flight.seconds)
 
     def _on_output_quiet(self, event: OutputQuiet) -> None:

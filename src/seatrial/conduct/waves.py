@@ -79,12 +79,12 @@ class Waves:
         if self._left[case] and self._open[place : place + 1] != [case]:
             self._open.insert(place, case)
 
-    def again(self, case: int, stage: str) -> None:
+    def again(self, case: int) -> None:
         """Repeat a run within its wave, which lasts until all its copies have final verdicts."""
         if self._left[case]:
             self._left[case][-1].missing += 1
 
-    def launched(self, case: int, stage: str) -> None:
+    def launched(self, case: int) -> None:
         waves = self._left[case]
         if waves and waves[-1].missing:
             waves[-1].missing -= 1
