@@ -80,6 +80,15 @@ def is_full(path: Path) -> bool:
     return room.f_bavail * room.f_frsize < SMALLEST_ROOM or (room.f_files > 0 and not room.f_favail)
 
 
+def is_utf8(name: str) -> bool:
+    """Return whether the name of a file, as the system gives it, is UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Write a file, and wait until its content is on the disk itself. ``sync_folder`` does the same
     for its name. Raises OSError."""

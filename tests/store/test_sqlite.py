@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -180,3 +182,51 @@ def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
         for _ in range(5):
             write(0.9, before=2 * sqlite.PAUSE_S)
         assert len(slept) == 2
+
+
+@contextlib.contextmanager
+def colleague(path: Path, mode: int) -> Iterator[None]:
+    """Somebody who may write in the folder of a file, and has these rights on the file itself."""
+    path.parent.chmod(0o777)
+    for file in path.parent.glob("store.sqlite*"):
+        file.chmod(mode)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for file in path.parent.glob("store.sqlite*"):
+            file.chmod(0o644)
+
+
+@pytest.mark.parametrize("written_meanwhile", [False, True], ids=["at rest", "open by its owner"])
+def test_a_colleague_who_reads_leaves_no_files(
+    open_folder: Path,  # noqa: F811
+    written_meanwhile: bool,
+) -> None:
+    """In a folder that both may write, files of a colleague would keep the owner from writing."""
+    path = open_folder / "store.sqlite"
+    a_trial(open_folder)
+    owner = synced(path, open_folder)
+    if not written_meanwhile:
+        owner.close()
+    before = sorted(open_folder.iterdir())
+    with colleague(path, 0o444), open_store(path) as store:
+        assert not store.writable
+        assert written_meanwhile or queries.runs(store, Filters())
+    assert sorted(open_folder.iterdir()) == before
+    if not written_meanwhile:
+        owner = open_store(path)
+    with owner as store, store.writing():
+        pass
+
+
+def test_a_store_that_one_may_not_read_is_replaced_in_memory(open_folder: Path) -> None:  # noqa: F811
+    path = open_folder / "store.sqlite"
+    open_store(path).close()
+    with colleague(path, 0o000), open_store(path) as store:
+        assert store.place == ":memory:"
+        assert store.notices

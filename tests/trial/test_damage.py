@@ -525,3 +525,15 @@ def test_a_trial_that_is_damaged_beyond_driving_is_told(place: Workplace) -> Non
     assert "Traceback" not in done.err
     shutil.rmtree(place.trial().path)
     assert place.resume().code in (2, 3)
+
+
+@pytest.mark.parametrize("command", ["trials", "runs", "store info", "store rebuild", "suspects"])
+def test_a_trial_with_a_strange_name_costs_that_one_alone(place: Workplace, command: str) -> None:
+    place.test("t")
+    assert place.run("--name", "t").code == 0
+    shutil.copytree(place.trial().path, place.trials / os.fsdecode(b"\xff\xfe"))
+    done = place.seatrial(*command.split())
+    assert done.code in (0, 1), done.said
+    assert "defect" not in done.said
+    assert "not UTF-8" in done.said
+    assert place.seatrial("resume", "t").code == 0

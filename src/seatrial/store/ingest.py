@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.files import open_regular
+from seatrial.files import is_utf8, open_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.machine.facts import unfold
@@ -113,6 +113,9 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
         made[path] = created
     stale = changed = count = 0
     for path, seen in _journals(trials):
+        if not is_utf8(path):
+            store.notices.append(f"{path!r}: its name is not UTF-8; rename it; trial left out")
+            continue
         if path in made and (why := _changed_record(path, made[path])):
             store.notices.append(why)
         if path in known and (seen in known[path] or seen == _NO_FILE):

@@ -29,6 +29,8 @@ LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue 
 PAUSE_S = 0.02
 MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 
+_OWN = os.access in os.supports_effective_ids  # whether access can be asked for this process
+
 _IS_LOCKED = "is locked by another process; wait for it, or name another with --store"
 _REMEDIES = {
     "": "cannot be used; if that stays so, run `seatrial store rebuild`",
@@ -249,7 +251,7 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
     """Return a connection that writes if possible, else one that reads; None where there is
     none."""
     if not _may_write(path):
-        return _readable(path, wait_s) if path.exists() else None
+        return _readable(path, wait_s) if os.access(path, os.R_OK, effective_ids=_OWN) else None
     connection = _connect(path, "mode=rwc", wait_s)
     try:
         with _raising_store_errors(str(path)):
@@ -260,9 +262,8 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
 
 
 def _may_write(path: Path) -> bool:
-    own = os.access in os.supports_effective_ids
     places = [path.parent, path] if path.exists() else [path.parent]
-    return path.parent.is_dir() and all(os.access(p, os.W_OK, effective_ids=own) for p in places)
+    return path.parent.is_dir() and all(os.access(p, os.W_OK, effective_ids=_OWN) for p in places)
 
 
 def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
@@ -332,10 +333,12 @@ def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _readable(path: Path, wait_s: float) -> _Opened | None:
-    """Return a connection that only reads; None when the file is of an older version. In a
-    folder that cannot be written, nobody can join a WAL: the file is then read as of its last
-    checkpoint."""
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
+    """Return a connection that only reads; None when the file is of an older version. It leaves no
+    files: those of a WAL would belong to this user, and keep the store's owner from writing. Where
+    the owner's are not there, or cannot be joined, the file is read as of its last checkpoint."""
+    shared = all(path.with_name(path.name + ending).exists() for ending in ("-wal", "-shm"))
+    modes = ["mode=ro&readonly_shm=1"] if shared else []
+    for mode in (*modes, "mode=ro&immutable=1"):
         connection = None
         try:
             connection = _connect(path, mode, wait_s)

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import read_regular, sync_folder, write_durably
+from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
@@ -194,13 +194,11 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
-    try:
-        str(folder.path).encode()  # the journal stores paths as JSON
-    except UnicodeEncodeError as error:
+    if not is_utf8(str(folder.path)):  # the journal stores paths as JSON
         raise UsageError(
             f"{str(folder.path)!r}: the path is not UTF-8 and cannot be recorded; "
             "name another place with --trials"
-        ) from error
+        )
     first = not trials.exists()
     making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
     try:
@@ -268,10 +266,11 @@ def _created(path: Path) -> int:
 
 
 def tags(trials: Path) -> list[str]:
-    """Return the tags of the trials in a folder, sorted."""
+    """Return the tags of the trials in a folder, sorted, without names that are not UTF-8."""
     if not trials.is_dir():
         return []
-    return sorted(p.parent.name for p in trials.glob("[!.]*/trial.json"))
+    names = (path.parent.name for path in trials.glob("[!.]*/trial.json"))
+    return sorted(filter(is_utf8, names))
 
 
 def user_name() -> str:
