@@ -6,11 +6,9 @@ import os
 import sys
 import time
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
-from rich.live import Live
-from rich.markup import escape
-from rich.text import Text
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.clock import present
@@ -40,6 +38,11 @@ from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 from seatrial.verify.reading import plain
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
 
 FIGURES_SHOWN = 2
 
@@ -130,6 +133,8 @@ class Progress(Observer):
         """Keep the state of the trial, which is known only once its journal has been read."""
         self.finished, self.wanted = finished, wanted
         if sys.stdout.isatty() and not self.quiet:
+            from rich.live import Live  # takes 30 ms, and only terminals have a status line
+
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
             self._live.start()
 
@@ -198,6 +203,8 @@ class Progress(Observer):
         line = f"{word} {plain(text)}" if word else plain(text)
         try:
             if self._live is not None:
+                from rich.text import Text
+
                 self._live.console.print(Text.from_ansi(line), soft_wrap=True)
             else:
                 click.echo(line)
@@ -208,6 +215,9 @@ class Progress(Observer):
     # ---- the status line ------------------------------------------------------------------
 
     def _status(self) -> Text:
+        from rich.markup import escape
+        from rich.text import Text
+
         parts = [f"{self.finished}/{self.wanted} done"]
         if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])

@@ -63,8 +63,7 @@ seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/10
   else
     _time=$(date +%s%N)
   fi
-  _up=
-  { IFS=' ' read -r _up _ < /proc/uptime; } 2> /dev/null
+  [ -r /proc/uptime ] && IFS=' ' read -r _up _ < /proc/uptime
   _up=${_up//[!0-9]/}
 }
 seatrial_event() {  # name, further members of the JSON object
