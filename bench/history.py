@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.compare import SPREAD, write_trial
 from bench.measuring import SEATRIAL, Row, scratch, timed
+from seatrial.store.rows import RUN_TIMES
 
 SERIES = 10_000
 POINTS = 365
@@ -51,7 +52,7 @@ def repeat(store: Path) -> int:
             "id": f"id + {SERIES} * ?1",
             "run_id": "run_id || '-' || ?1",
             "seq": f"seq + {SERIES} * ?1",
-            **{name: f"{name} + {DAY} * ?1" for name in ("began", "last", "started", "ended")},
+            **{name: f"{name} + {DAY} * ?1" for name in (*RUN_TIMES, "last")},
         }
         copies = ", ".join(moved.get(name, name) for name in columns)
         for point in range(1, POINTS):

@@ -24,7 +24,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int | float | None: st.none() | NUMBERS,
     str: TEXT,
     bool: st.booleans(),
-    dict[str, int]: st.dictionaries(TEXT, INTEGERS, max_size=3),
+    dict[str, int] | None: st.none() | st.dictionaries(TEXT, INTEGERS, max_size=3),
 }
 """The values of members, by their types."""
 

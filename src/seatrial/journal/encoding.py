@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable
-from operator import or_
+from operator import attrgetter, or_
 from typing import Any
 
 import msgspec
@@ -130,12 +130,9 @@ def decode_block(data: bytes) -> tuple[list[Event], int]:
 
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that reads members of an event of this kind by their names on disk, such as
-    ``value``, ``alias`` and ``text``: None for a member that the kind does not have."""
+    """Return a function that reads two members or more of an event of this kind by their names on
+    disk, such as ``value``, ``alias`` and ``text``, or the ``number`` of the kind: None for a
+    member that the kind does not have."""
     attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    read = [attributes.get(name) for name in names]
-
-    def values(event: Any) -> tuple[Any, ...]:
-        return tuple([None if name is None else getattr(event, name) for name in read])
-
-    return values
+    attributes["number"] = "number"
+    return attrgetter(*(attributes.get(name, "nothing") for name in names))

@@ -37,6 +37,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
     machine: str = ""
 
     number: ClassVar[int] = 0
+    nothing: ClassVar[None] = None  # in the place of a member that the kind does not have
 
     @property
     def name(self) -> str:
@@ -126,7 +127,7 @@ class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end")
     number: ClassVar[int] = 180
     exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] | None = None
 
 
 class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):

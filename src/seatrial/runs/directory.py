@@ -88,7 +88,7 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
     """Return which of these files of a run is shorter here than it was where its script ended, in
     words; "" where none is. It was cut by a crash of a host, or is not visible here yet."""
     for name in names:
-        size = end.sizes.get(name, 0)
+        size = (end.sizes or {}).get(name, 0)
         try:
             there = os.stat(f"{path}/{name}").st_size  # noqa: PTH116
         except OSError:
@@ -141,7 +141,8 @@ def job_events(path: Path) -> JobEvents:
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
             at = event.time if likely else now
             job_id = event.job_id[:64]
-            sizes = {name[:255]: size for name, size in islice(event.sizes.items(), MAX_SIZES)}
+            told = islice((event.sizes or {}).items(), MAX_SIZES)
+            sizes = {name[:255]: size for name, size in told} or None
             end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
     return JobEvents(True, start, end)
 

@@ -58,9 +58,9 @@ _DETAILS: dict[type[Event], str] = {
 }
 _ColumnsOf = Callable[[Any], tuple[Any, ...]]
 _COLUMNS: dict[type[Event], _ColumnsOf] = {
-    kind: members(kind, "value", _DETAILS.get(kind, "alias"), "text", "unit")
+    kind: members(kind, "number", "value", _DETAILS.get(kind, "alias"), "text", "unit")
     for kind in EVENT_KINDS.values()
-} | {UnknownEvent: members(UnknownEvent, "value", "kind", "text", "unit")}
+} | {UnknownEvent: members(UnknownEvent, "number", "value", "kind", "text", "unit")}
 
 
 class _Build(Struct):
@@ -95,7 +95,12 @@ def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
             figure = finite(event.value)
             if figure is not None:
                 figures[run.id, runs.metric(event)] = figure
-        rows.append((run.id, event.time, seq, *_columns(event)))
+        number, value, detail, text, unit = _COLUMNS[event.__class__](event)
+        if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
+            value = _kept(value)
+        detail = detail[:LONGEST_TEXT] if detail else ""
+        text = (text or unit or "")[:LONGEST_TEXT]
+        rows.append((run.id, event.time, seq, number, value, detail, text))
     trial.events += len(events)
     _fold_trial(writer, trial, of_trial)
     if rows:
@@ -104,22 +109,15 @@ def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
     runs.write(figures)
 
 
-def _columns(event: Event) -> tuple[Any, ...]:
-    """Return the number, value, detail and text of an event's row."""
-    value, detail, text, unit = _COLUMNS[type(event)](event)
-    if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
-        value = _kept(value)
-    text = text or unit or ""
-    return event.number, value, (detail or "")[:LONGEST_TEXT], text[:LONGEST_TEXT]
-
-
 def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, Event]]) -> None:
     """Fold the events that are of no run, with their places in the journal."""
     builds: dict[str, _Build] = {}
     rows = []
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
-        rows.append((trial.id, event.time, seq, *_columns(event)))
+        number, value, detail, text, unit = _COLUMNS[type(event)](event)
+        detail, text = (detail or "")[:LONGEST_TEXT], (text or unit or "")[:LONGEST_TEXT]
+        rows.append((trial.id, event.time, seq, number, _kept(value), detail, text))
         trial.last = max(trial.last or 0, event.time)
         if isinstance(event, BuildStarted | BuildEnded):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
