@@ -54,7 +54,10 @@ def test_a_trial_that_has_not_begun_has_none() -> None:
     assert sub_phases([], [], at(1)) == []
 
 
-@pytest.mark.parametrize(("why", "said"), [("again", "abandoned: again"), ("", "abandoned")])
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [("again", "abandoned: again"), ("", "abandoned"), ("abandoned", "abandoned")],
+)
 def test_an_abandoned_trial_says_so(why: str, said: str) -> None:
     story = Story(cases_of(1))
     story.tell(1, TrialAbandoned, reason=why)

@@ -336,6 +336,7 @@ def test_the_lock_bears_the_name_of_its_owner_and_nothing_before_it(tmp_path: Pa
     with Journal.own(tmp_path / "journal"):
         (lock,) = (p for p in tmp_path.iterdir() if p.name != "journal")
         assert lock.read_bytes().startswith(b"seatrial, process %d on " % os.getpid())
+        assert lock.stat().st_mode & 0o111 == 0
 
 
 # ---- disks that are full or closed ---------------------------------------------------------

@@ -299,6 +299,7 @@ def test_a_run_that_never_reached_the_scheduler_is_submitted_again() -> None:
     run.apply(JobStarted(time=7))
     run.apply(RunSubmitted(time=8))
     assert (run.submitted, run.queued, run.job_id) == (8, 6, "8")
+    assert (run.submission, run.target, run.stage) == ("", "", "")
 
 
 def test_the_path_of_a_run_stays() -> None:
@@ -390,6 +391,8 @@ def test_every_event_in_every_state_of_a_trial(before: str, kind: type[Event], a
         counts = kind.__name__ in TRIAL_TABLE and before != "abandoned"
         assert life.apply(an_event(kind)) is counts
         assert life.state is TrialState(after)
+    changed = TRIAL_TRANSITIONS[TrialState(before)].get(kind)
+    assert changed is (None if before == after else TrialState(after))
 
 
 STOPS: list[type[Event]] = [TrialPaused, TrialCancelled, TrialEnded, TrialAbandoned]

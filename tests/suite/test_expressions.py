@@ -60,6 +60,30 @@ def test_what_is_no_expression_is_refused_when_it_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("foo(3)", "foo is not a function; range, powers_of_two, min, max, floor, ceil, round, "),
+        ("a.b.c", "only facts such as node.cores have a dot"),
+        ("1 & 2", "the operations are + - * / // % **"),
+        ("a is b", "the comparisons are == != < <= > >= in, not in"),
+        ("None", "None is not a number or a text"),
+        ("a[0]", "'a[0]' is not allowed here; arithmetic, comparisons, names, and range, "),
+        ("~a", "'~a' is not allowed here; "),
+        ("min(key=1)", "'min(key=1)' is not allowed here; "),
+        ("-" * 60 + "1", f"{'-' * 60 + '1'!r} is nested too deeply"),
+        ("min()", "'min()': min and max need at least one value"),
+        ("max([])", "'max([])': min and max need at least one value"),
+        ("range()", "'range()': range takes one to three numbers: range(a, b)"),
+        ("range(1, 2, 3, 4)", "'range(1, 2, 3, 4)': range takes one to three numbers: "),
+    ],
+)
+def test_a_mistake_has_its_own_remedy(text: str, reason: str) -> None:
+    with pytest.raises(ExpressionError) as raised:
+        compile_expression(text).evaluate(NAMES)
+    assert str(raised.value).startswith(reason)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "1 / 0", "a // 0", "a % 0", "t + 1", "t * 3", "[1] * 9", "flag + 1", "9 ** 9 ** 9",

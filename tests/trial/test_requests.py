@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.journal.events import TrialAbandoned
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.requests import Request, ask, waiting
+from seatrial.trial.requests import Request, answer_to, ask, waiting
 
 
 @pytest.mark.parametrize("what", ["a FIFO", "a link to /dev/zero", "a text"])
@@ -23,3 +24,9 @@ def test_what_is_no_request_is_removed_and_holds_up_no_other(tmp_path: Path, wha
     asked = [request.request for _, request in waiting(folder)]
     assert asked == ["pause"]
     assert not os.path.lexists(other)
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "abandoned"), ("too slow", "too slow")])
+def test_a_trial_is_abandoned_for_a_reason(text: str, reason: str) -> None:
+    answer = answer_to(Request(request="abandon", text=text), ())
+    assert answer == TrialAbandoned(reason=reason)

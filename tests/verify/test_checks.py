@@ -119,6 +119,10 @@ def test_exit_code_0_is_required_where_no_check_speaks_of_it(run: Path) -> None:
         "exit code 137 (ended by signal 9), not 0",
         "stdout does not contain 'never'",
     ]
+    assert [f.text for f in find_faults([], run, 129)] == [
+        "exit code 129 (ended by signal 1), not 0"
+    ]
+    assert [f.text for f in find_faults([], run, 128)] == ["exit code 128, not 0"]
     assert find_faults([a_check(exit_code=137)], run, 137) == []
     assert [f.code for f in find_faults([a_check(exit_code="any")], run, None)] == [FAILED]
 

@@ -51,6 +51,15 @@ def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
     assert sorted(path.name for path in folder.iterdir()) == ["figures.py", "helper.py"]
 
 
+def test_a_function_in_a_folder_with_a_colon(places: tuple[Path, Path]) -> None:
+    folder, run = places
+    folder = folder / "a:b.py:c"
+    folder.mkdir()
+    named = write(folder, "return {'a': 1}")
+    (figure,), findings = measure(a_test(folder, metrics={"python": named}), run)
+    assert (figure.value, findings) == (1, [])
+
+
 def test_what_a_function_prints_is_seen_nowhere(
     places: tuple[Path, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:

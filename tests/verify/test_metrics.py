@@ -102,6 +102,18 @@ def test_one_metric_that_is_not_there_costs_no_other(tmp_path: Path) -> None:
     assert [f.code for f in findings] == [CHECK_ERROR, NO_FIGURE, TOO_LARGE, CHECK_ERROR]
 
 
+def test_each_metric_has_its_own_limit(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("rate 1\n" + "-" * 100)
+    metrics = {
+        "small": a_metric(size_limit=9),
+        "all": a_metric(),
+        "kib": a_metric(size_limit="1KiB"),
+    }
+    figures, (finding,) = measure(a_test(metrics=metrics), tmp_path)
+    assert [figure.name for figure in figures] == ["all", "kib"]
+    assert finding.code is TOO_LARGE
+
+
 def test_a_search_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
     (tmp_path / "stdout").write_text("1" * 1_000_000)

@@ -68,6 +68,8 @@ def test_no_file_is_no_references(tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles, match="cannot be read"):
         load(tmp_path / "dangling.yaml")
     assert loads("references: []\n", FILE) == References()
+    with pytest.raises(InvalidFiles, match="cannot be read: File name too long"):
+        load(tmp_path / ("x" * 300))
 
 
 @pytest.mark.parametrize(

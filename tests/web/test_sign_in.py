@@ -300,10 +300,10 @@ def test_a_page_may_say_otherwise() -> None:
 
 
 def test_what_is_no_request_passes() -> None:
-    seen: list[str] = []
+    seen: list[object] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(scope["type"])
+        seen.extend((scope["type"], receive, send))
 
     async def receive() -> Message:
         return {}
@@ -311,7 +311,7 @@ def test_what_is_no_request_passes() -> None:
     async def send(message: Message) -> None: ...
 
     asyncio.run(AccessMiddleware(app, TOKEN)({"type": "lifespan"}, receive, send))
-    assert seen == ["lifespan"]
+    assert seen == ["lifespan", receive, send]
 
 
 def test_by_default_it_answers_to_local_names_without_a_token() -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.events import Event, TrialAbandoned, TrialCancelled, TrialEnded, TrialPaused
-from seatrial.journal.lifecycle import ClockSpan
+from seatrial.journal.lifecycle import ClockSpan, end_by
 from seatrial.units import SECOND_NS
 
 _ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason
@@ -52,7 +52,7 @@ def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int)
             number=i + 1,
             start=span.start,
             end=span.end,
-            clock=max(0, span.end_by(now) - span.start) / SECOND_NS,
+            clock=max(0, end_by(span.end, now) - span.start) / SECOND_NS,
             ended_by=_ended_by(span),
             accepted=accepted[i],
         )
@@ -66,6 +66,6 @@ def _ended_by(span: ClockSpan) -> str:
     if span.ended_by is None:
         return span.reason
     usual = _ENDED_BY[span.ended_by]
-    if span.ended_by is TrialAbandoned and span.reason:
+    if span.ended_by is TrialAbandoned and span.reason not in ("", usual):
         return f"{usual}: {span.reason}"
     return span.reason or usual

@@ -30,7 +30,7 @@ from seatrial.journal.events import (
     TestStopped,
     finite,
 )
-from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
+from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
@@ -119,10 +119,6 @@ class Down(NamedTuple):
     start: int
     end: int | None
 
-    def end_by(self, now: int) -> int:
-        """Return its end, or ``now`` if that is earlier."""
-        return now if self.end is None else min(self.end, now)
-
 
 class RaisedAlert(NamedTuple):
     """An alert; ``over``: the condition of an earlier one has passed."""
@@ -185,7 +181,7 @@ class TrialHistory(TrialLife):
 
     def clock(self, now: int) -> float:
         """Return the seconds that the trial has run, pauses not counted."""
-        return sum(max(0, span.end_by(now) - span.start) for span in self.spans) / SECOND_NS
+        return sum(max(0, end_by(span.end, now) - span.start) for span in self.spans) / SECOND_NS
 
     def window(self, now: int) -> list[tuple[int, int]]:
         """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
@@ -193,7 +189,7 @@ class TrialHistory(TrialLife):
         left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
         spans = []
         for span in self.spans:
-            end = min(span.end_by(now), span.start + left)
+            end = min(end_by(span.end, now), span.start + left)
             if end > span.start:
                 spans.append((span.start, end))
                 left -= end - span.start

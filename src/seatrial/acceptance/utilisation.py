@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.journal.lifecycle import end_by
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.units import SECOND_NS
 
@@ -121,7 +122,7 @@ def timeline_of(history: TrialHistory, now: int) -> Timeline:
     downs = [
         span
         for down in history.downs
-        for span in outside(down.node, down.start, down.end_by(now), outages)
+        for span in outside(down.node, down.start, end_by(down.end, now), outages)
     ]
     changes = _of_runs(history, now, [outage for outage in outages if outage.names])
     for which, intervals in (

@@ -86,10 +86,18 @@ def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
 components_option = click.option(
-    "--component", "components", multiple=True, metavar="NAME", help="Only this; may be repeated."
+    "--component",
+    "components",
+    multiple=True,
+    metavar="NAME",
+    help="Only this component; may be repeated.",
 )
 phases_option = click.option(
-    "--phase", "phases", multiple=True, metavar="NAME", help="Only this; may be repeated."
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="NAME",
+    help="Only this phase; may be repeated.",
 )
 name_option = click.option(
     "--name", default="", help="Name in the trials' tags instead of the plan's."

@@ -44,7 +44,33 @@ WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""
 
 CODES: dict[int, Code] = {
-    code.number: code for code in list(globals().values()) if isinstance(code, Code)
+    code.number: code
+    for code in (
+        PENDING,
+        PASS,
+        FAILED,
+        WRONG_ANSWER,
+        PERFORMANCE,
+        NODE_FAILURE,
+        IN_PROGRESS,
+        CANCELLED,
+        TIMEOUT,
+        BUILD_FAILED,
+        OUT_OF_MEMORY,
+        PREEMPTED,
+        BOOT_FAILURE,
+        REQUEUED,
+        DEADLINE,
+        REVOKED,
+        LAUNCH_FAILED,
+        LOST,
+        NO_FIGURE,
+        TOO_LARGE,
+        CHECK_ERROR,
+        SPECIAL_EXIT,
+        HUNG,
+        RECALLED,
+    )
 }
 """The codes above by their numbers."""
 

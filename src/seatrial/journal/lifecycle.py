@@ -114,22 +114,24 @@ RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
 _STARTS: dict[type[Event], TrialState] = {
     TrialStarted: TrialState.RUNNING,
     TrialResumed: TrialState.RUNNING,
-    TrialAbandoned: TrialState.ABANDONED,
 }
 _STOPS: dict[type[Event], TrialState] = {
-    TrialPaused: TrialState.PAUSED,
     TrialCancelled: TrialState.CANCELLED,
     TrialEnded: TrialState.ENDED,
     TrialAbandoned: TrialState.ABANDONED,
 }
 
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
-    TrialState.NEW: _STARTS | _STOPS,
-    TrialState.RUNNING: _STOPS,
+    TrialState.NEW: {**_STARTS, **_STOPS, TrialPaused: TrialState.PAUSED},
+    TrialState.RUNNING: {**_STOPS, TrialPaused: TrialState.PAUSED},
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
-    TrialState.CANCELLED: _STARTS,
-    TrialState.ENDED: {**_STARTS, TrialExtended: TrialState.PAUSED},
+    TrialState.CANCELLED: {**_STARTS, TrialAbandoned: TrialState.ABANDONED},
+    TrialState.ENDED: {
+        **_STARTS,
+        TrialExtended: TrialState.PAUSED,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
     TrialState.ABANDONED: {},
 }
 
@@ -197,7 +199,7 @@ class RunLife(Struct, gc=False):
     def _on_submitted(self, event: RunSubmitted) -> None:
         self.submitted = event.time
         self.submission = event.submission
-        if event.target or event.stage:
+        if (event.target, event.stage) != (self.target, self.stage):
             self.target, self.stage = event.target, event.stage
         if self.queued is not None and self.state < _RUNNING:
             self.queued, self.job_id = None, ""
@@ -274,6 +276,11 @@ _RUN_STEPS = [
 ]
 
 
+def end_by(end: int | None, now: int) -> int:
+    """Return the end of a span (None: it lasts), or ``now`` if that is earlier."""
+    return now if end is None else min(end, now)
+
+
 class ClockSpan(Struct):
     """A stretch of time in which the trial's clock ran, in ns; ``end`` is None while it runs. What
     ended it is the kind of an event (None: the driver died, and another one resumed the trial), and
@@ -283,10 +290,6 @@ class ClockSpan(Struct):
     end: int | None = None
     ended_by: type[Event] | None = None
     reason: str = ""
-
-    def end_by(self, now: int) -> int:
-        """Return its end, or ``now`` if that is earlier."""
-        return now if self.end is None else min(self.end, now)
 
 
 class TrialLife:

@@ -14,7 +14,7 @@ import ast
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -81,7 +81,9 @@ def compile_expression(text: str) -> Expression:
         function = _function(ast.parse(text.strip(), mode="eval").body, names, 0)
     except ExpressionError:
         raise
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except RecursionError:
+        raise ExpressionError(f"{text!r} is nested too deeply") from None
+    except (SyntaxError, ValueError, MemoryError):
         raise ExpressionError(
             f"{text!r} is not an expression; write e.g. 2 * node.cores, or [a, b] for words"
         ) from None
@@ -90,9 +92,9 @@ def compile_expression(text: str) -> Expression:
 
 def _function(node: ast.expr, used: set[str], depth: int) -> _Function:
     """Return a function from names to the value of a node. Add the names that it uses to
-    ``used``."""
+    ``used``. Raises ExpressionError, and RecursionError below ``DEEPEST``."""
     if depth > DEEPEST:
-        raise ExpressionError("is nested too deeply")
+        raise RecursionError
 
     def parts(*nodes: ast.expr) -> list[_Function]:
         return [_function(each, used, depth + 1) for each in nodes]
@@ -123,10 +125,20 @@ def _function(node: ast.expr, used: set[str], depth: int) -> _Function:
             return _applied(lambda *items: [*items], parts(*node.elts))
         case ast.Call(func=ast.Name(id=name), keywords=[]) if function := _FUNCTIONS.get(name):
             return _applied(function, parts(*node.args))
-    raise ExpressionError(
-        f"{ast.unparse(node)!r} is not allowed here; numbers, texts, names, facts such as "
-        f"node.cores, + - * / // % **, comparisons, and {', '.join(_FUNCTIONS)} are"
-    )
+        case ast.Constant():
+            reason = f"{node.value!r} is not a number or a text"
+        case ast.Attribute():
+            reason = "only facts such as node.cores have a dot"
+        case ast.BinOp():
+            reason = "the operations are + - * / // % **"
+        case ast.Compare():
+            reason = "the comparisons are == != < <= > >= in, not in"
+        case ast.Call(func=ast.Name(id=name)) if name not in _FUNCTIONS:
+            reason = f"{name} is not a function; {', '.join(_FUNCTIONS)} are"
+        case _:
+            reason = f"{ast.unparse(node)!r} is not allowed here; arithmetic, comparisons, names, "
+            reason += f"and {', '.join(_FUNCTIONS)} are"
+    raise ExpressionError(reason)
 
 
 def _applied(function: Callable[..., Value], parts: Sequence[_Function]) -> _Function:
@@ -212,6 +224,8 @@ def _integer(value: Value) -> int:
 
 def _range(*bounds: Value) -> list[int]:
     """Return range(a, b): a, a+1, ... below b, as in Python; a third number is the step."""
+    if not 1 <= len(bounds) <= 3:
+        raise ExpressionError("range takes one to three numbers: range(a, b)")
     numbers = range(*map(_integer, bounds))
     if len(numbers) > LONGEST_LIST:
         raise ExpressionError(f"range gives more than {LONGEST_LIST} values")
@@ -226,10 +240,12 @@ def _powers_of_two(*bounds: Value) -> list[int]:
     return [1 << k for k in range(51) if _number(least) <= 1 << k <= _number(largest)]
 
 
-def _flat(values: Iterable[Value]) -> Iterator[int | float]:
-    """Yield numbers that are given one by one, in lists, or both."""
-    for value in values:
-        yield from map(_number, value if isinstance(value, list) else [value])
+def _flat(values: Iterable[Value]) -> list[int | float]:
+    """Return numbers that are given one by one, in lists, or both."""
+    flat = [v for value in values for v in (value if isinstance(value, list) else [value])]
+    if not flat:
+        raise ExpressionError("min and max need at least one value")
+    return [*map(_number, flat)]
 
 
 def _single(function: Callable[[float], int]) -> Callable[..., int]:

@@ -9,9 +9,8 @@ spaces and parentheses in a word: ``flags="-O3 -g"``.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
@@ -38,41 +37,64 @@ def is_like(name: str, pattern: str) -> bool:
 
 
 def compile_keyword(text: str) -> Predicate:
-    """Return a predicate over a case and the tags of its test. Raises UsageError. Python's parser
-    reads the condition, with a name ``w0``, ``w1``, ... in the place of each word."""
-    words: list[Predicate] = []
-
-    def name_of(found: re.Match[str]) -> str:
-        if (token := found[1]) not in ("(", ")", "and", "or", "not"):
-            words.append(_word(token))
-            token = f"w{len(words) - 1}"
-        return f" {token} "
-
-    try:
-        tree = ast.parse(_TOKEN.sub(name_of, text).strip(), mode="eval")
-        return _joined(tree.body, words, 0)
-    except (SyntaxError, MemoryError, RecursionError):
-        reason = "a word, a parenthesis, and, or, or not is missing or out of place"
-    except ValueError as error:
-        reason = str(error)
-    raise UsageError(f"-k {text!r}: {reason}; write e.g. -k 'stream and not (one or threads=2)'")
+    """Return a predicate over a case and the tags of its test. Raises UsageError that names the
+    mistake."""
+    parser = _Parser(text)
+    predicate = parser.either(0)
+    if parser.position < len(parser.tokens):
+        parser.fail(f"nothing was expected at {parser.tokens[parser.position]!r}")
+    return predicate
 
 
-def _joined(node: ast.expr, words: Sequence[Predicate], depth: int) -> Predicate:
-    """Return the predicate of a part of a condition. Raises ValueError."""
-    if depth > _DEEPEST:
-        raise ValueError("it is nested too deeply")
-    match node:
-        case ast.Name():
-            return words[int(node.id[1:])]
-        case ast.UnaryOp(op=ast.Not()):
-            inner = _joined(node.operand, words, depth + 1)
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = _TOKEN.findall(text)
+        self.position = 0
+
+    def fail(self, reason: str) -> None:
+        raise UsageError(
+            f"-k {self.text!r}: {reason}; write e.g. -k 'stream and not (one or threads=2)'"
+        )
+
+    def take(self, *words: str) -> str | None:
+        if self.position < len(self.tokens) and self.tokens[self.position] in words:
+            self.position += 1
+            return self.tokens[self.position - 1]
+        return None
+
+    def either(self, depth: int) -> Predicate:
+        parts = [self.all_of(depth)]
+        while self.take("or"):
+            parts.append(self.all_of(depth))
+        if len(parts) == 1:
+            return parts[0]
+        return lambda case, tags: any(part(case, tags) for part in parts)
+
+    def all_of(self, depth: int) -> Predicate:
+        parts = [self.one(depth)]
+        while self.take("and"):
+            parts.append(self.one(depth))
+        if len(parts) == 1:
+            return parts[0]
+        return lambda case, tags: all(part(case, tags) for part in parts)
+
+    def one(self, depth: int) -> Predicate:
+        if depth > _DEEPEST:
+            self.fail("it is nested too deeply")
+        if self.take("not"):
+            inner = self.one(depth + 1)
             return lambda case, tags: not inner(case, tags)
-        case ast.BoolOp():
-            join = all if isinstance(node.op, ast.And) else any
-            parts = [_joined(value, words, depth + 1) for value in node.values]
-            return lambda case, tags: join(part(case, tags) for part in parts)
-    raise ValueError("words and parentheses are joined by and, or, not")
+        if self.take("("):
+            inner = self.either(depth + 1)
+            if not self.take(")"):
+                self.fail("a ) is missing")
+            return inner
+        if self.position >= len(self.tokens) or self.tokens[self.position] in (")", "and", "or"):
+            self.fail("a word is missing")
+        word = self.tokens[self.position]
+        self.position += 1
+        return _word(word)
 
 
 def _word(token: str) -> Predicate:

@@ -117,7 +117,7 @@ def answer_to(request: Request, tests: Container[str], file: str = "") -> Reques
     if request.request == "extend":
         return TrialExtended(seconds=request.value, request=file)
     if request.request == "abandon":
-        return TrialAbandoned(reason=request.text, request=file)
+        return TrialAbandoned(reason=request.text or "abandoned", request=file)
     if request.request == "pause":
         return TrialPaused(reason=request.text or "paused by `seatrial accept`", request=file)
     if request.text in tests:

@@ -28,6 +28,7 @@ from seatrial.journal.codes import (
     NODE_FAILURE,
     PASS,
     PERFORMANCE,
+    RECALLED,
     TIMEOUT,
     WRONG_ANSWER,
 )
@@ -169,11 +170,14 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     story.run(0, 2, 3, CANCELLED)
     story.run(0, 3, 4, NODE_FAILURE, again=True)
     story.run(1, 4, 5, TIMEOUT)
+    story.run(1, 5, 6, RECALLED)
+    story.run(1, 6, 7, RECALLED)
     story.tell(10, TrialEnded, failed=0)
     found = story.result("pass_rate", at_least="60%")
     assert (found.state, found.value, found.n) == ("met", 2 / 3, 3)
     assert found.numbers["rate of all attempts"] == 0.5
     assert (found.numbers["retried"], found.numbers["timeout"]) == (1, 1)
+    assert (found.numbers["cancelled"], found.numbers["recalled"]) == (1, 2)
     assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
     missed = story.result("pass_rate", at_least="70%")
     assert missed.why == "1 of 3 runs did not pass: 1 timeout (1 of b)"
@@ -243,6 +247,16 @@ def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
     assert worst.why == "b: 1 run passed of 1 that ended; the test was stopped: wrong twice"
 
 
+def test_of_accepted_runs_none_has_ended_that_goes_on_or_runs_again() -> None:
+    story = a_day(10)
+    story.run(0, 0, 1)
+    story.run(0, 1, 2, FAILED)
+    story.run(0, 2, 3, NODE_FAILURE, again=True)
+    story.run(0, 3, 0, None)
+    found = story.result("accepted_runs", at_least=3, tests=["a"])
+    assert (found.numbers, found.n) == ({"passed": 1, "ended": 2}, 2)
+
+
 # ---- nodes and time -----------------------------------------------------------------------
 
 
@@ -258,6 +272,22 @@ def test_utilisation_is_accepted_over_available_node_hours() -> None:
     assert missed.state == "not met"
     assert missed.numbers["cause"] == "drained"
     assert missed.why.startswith("idle 38.9 % of node-hours at the end")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "hours"),
+    [(PASS, {"accepted": 40.0}), (FAILED, {"accepted": 0.0, "failed": 40.0})],
+)
+def test_utilisation_has_the_hours_of_the_uses_that_there_were(
+    verdict: Any, hours: dict[str, float]
+) -> None:
+    story = a_day(10)
+    story.run(0, 0, 10, verdict)
+    story.run(1, 0, 10, verdict)
+    story.tell(10, TrialEnded, failed=0)
+    numbers = story.result("utilisation", at_least="30%").numbers
+    numbers.pop("cause", None)
+    assert numbers == {f"{use} node-hours": of for use, of in ({"available": 40.0} | hours).items()}
 
 
 def test_utilisation_is_decided_once_nothing_can_change_it() -> None:
@@ -284,6 +314,18 @@ def test_availability_is_the_share_of_node_hours_up() -> None:
     found = story.result("availability", at_least="94%")
     assert (found.state, found.value) == ("met", 1 - 2 / 39)
     assert found.numbers["down node-hours"] == 2
+
+
+def test_availability_is_decided_once_nothing_can_change_it() -> None:
+    """Of 40 node-hours 3 were down and 17 up after five of ten hours: 42.5 % to 92.5 %."""
+    story = a_day(10)
+    story.tell(2, NodeDown, nodes="n1")
+    story.tell(5, NodeUp, nodes="n1")
+    for bound, state in (
+        *(("42.4%", "met"), ("42.6%", "undecided")),
+        *(("92.4%", "undecided"), ("92.6%", "not met")),
+    ):
+        assert story.result("availability", at_least=bound).state == state, bound
 
 
 def test_mtbf_is_time_over_failures() -> None:
@@ -386,6 +428,7 @@ def test_variability_is_that_of_the_worst_test() -> None:
     assert a.value == pytest.approx(stdev(hours) / mean(hours))
     off = median(abs(hour - median(hours)) for hour in hours)
     assert a.numbers["robust"] == pytest.approx(1.4826 * off / median(hours))
+    assert [a.numbers[name] for name in ("least", "largest")] == [0.9 * 3600, 1.3 * 3600]
     assert (a.state, a.n, b.state, b.value) == ("met", 4, "undecided", None)
     assert b.why == "needs 2 runs with a right answer, has 1"
     assert worst.state == "undecided" and worst.numbers["worst"] == "b"
@@ -451,6 +494,17 @@ def test_a_figure_without_a_reference_is_not_decided() -> None:
     for bounds, why in wanted:
         found = story.result("figure_of_merit", metric="triad", **bounds)
         assert (found.state, found.why) == ("undecided", why)
+
+
+def test_a_figure_in_another_unit_than_its_reference_is_not_decided() -> None:
+    story = Story(cases_of(1))
+    story.run(0, 0, 1, figures={"triad": 100})
+    story.tell(9, TrialEnded, failed=0)
+    criterion = Criterion(criterion="figure_of_merit", metric="triad")
+    held = loads(REFERENCES.replace("MB/s", "GB/s"), Path("references.yaml"))
+    (found,) = judge(criterion, story.view(references=held))
+    assert (found.state, found.subject) == ("undecided", story.cases[0].name)
+    assert found.bound == "at least 95 GB/s"
 
 
 # ---- what is near a bound -------------------------------------------------------------------
@@ -590,6 +644,12 @@ def test_upper_bounds_may_be_of_a_reference() -> None:
     assert figures(104, at_most="105%").state == "met"
     assert figures(106, at_most="105%").state == "not met"
     assert figures(97, at_least="95%", at_most="105%").bound == "at least 95 and at most 105"
+
+
+def test_the_slowdown_of_all_cases_is_named_as_that_of_each() -> None:
+    results = a_day(10).judged("slowdown", at_most="5%")
+    assert [one.subject for one in results] == ["", *(case.name for case in cases_of(2, 2))]
+    assert {(one.criterion, one.label) for one in results} == {("slowdown", "slowdown")}
 
 
 def test_a_slowdown_s_bounds_are_said_as_they_were_written() -> None:

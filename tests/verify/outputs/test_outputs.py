@@ -165,6 +165,11 @@ REFUSALS = [
         "|          RR Two-sided Lat (8 B) |       3132.0",
         "twice",
     ),
+    ("gpcnet.out", "          5.3 |", "            0 |", "a figure that is not positive"),
+    ("gpcnet.out", "Isolated Network Tests", "Isolated", "table of isolated network tests"),
+    ("gpcnet.out", "ion Tests    ", "ion         ", "table of congested network tests"),
+    ("gpcnet.out", "Key Results", "Results", "table of impact network tests is missing"),
+    ("gpcnet.out", "         99% |        Units", "         Avg |        Units", "'Avg' twice"),
     ("graph500.out", "Validating BFS 0", "Validation failed for this root", "says 'Validation"),
     ("graph500.out", "sssp median_time: ", "once ", "'sssp median_time' is missing"),
     ("graph500.out", "sssp stddev_validate:", "", "'sssp stddev_validate' is missing"),
@@ -266,6 +271,36 @@ def test_what_is_refused(name: str, old: str, new: str, said: str) -> None:
     assert old in text
     reason = refused(form_of(Path(name)), text.replace(old, new, 1))
     assert re.search(said, reason), reason
+
+
+def test_gpcnet_without_its_tables_is_refused() -> None:
+    assert "table of isolated network tests is missing" in refused(
+        "gpcnet", "NetworkLoad Tests v1.3\n"
+    )
+
+
+def test_figures_of_gpcnet_may_be_below_1() -> None:
+    text = (DATA / "gpcnet.out").read_text()
+    for old, new in ((" 5.3 |", "0.25 |"), ("11.2 |", " 0.5 |"), ("2.1X |", "2.0X |")):
+        text = text.replace(old, new, 1)
+    assert 0.5 in [figure.value for figure in read("gpcnet", text)]
+
+
+def test_a_value_of_npb_begins_behind_the_first_equals_sign() -> None:
+    text = (DATA / "npb-mpi.out").read_text()
+    found = read("npb", re.sub(r"(?m)^ Class( +)= +S$", r" Class\1= a = b", text))
+    assert {figure.labels["class"] for figure in found} == {"a = b"}
+
+
+@pytest.mark.parametrize(("score", "agrees"), [("0.001005", True), ("0.00103", False)])
+def test_a_small_score_of_io500_agrees_within_a_hundredth(score: str, agrees: bool) -> None:
+    lines = (DATA / "io500.out").read_text().split("\n")
+    small = [
+        re.sub(r"\S+ (GiB/s|kIOPS) ", r"0.001 \1 ", line) for line in lines if "RESULT" in line
+    ]
+    total = f"[SCORE ] Bandwidth 0.001 GiB/s : IOPS 0.001 kiops : TOTAL {score}\n"
+    reason = refused("io500", "\n".join([*small, total]))
+    assert reason == "" if agrees else "but its phases give 0.001" in reason
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ def parse(text: str) -> list[MetricValue]:
     others."""
     once(_TITLE, text, "title 'NetworkLoad Tests'")
     tables = _tables(text)
+    for which, table in tables.items():
+        if not table:
+            raise ValueError(f"its table of {which} network tests is missing")
     tests = list(tables["isolated"])
     if extra := set(tables["impact"]) - set(tests):
         raise ValueError(f"its isolated tests have no whole row of {shown(min(extra))}")
@@ -92,5 +95,7 @@ def _tables(text: str) -> dict[str, Table]:
         elif which and len(cells) != len(columns):
             raise ValueError(f"a row of its tables is not whole: {shown(row)}")
         elif which and (which != "congested" or cells[0] in tables["isolated"]):
-            tables[which][cells[0]] = UniqueValues(zip(columns, cells, strict=True))
+            values = tables[which][cells[0]] = UniqueValues()
+            for column, cell in zip(columns, cells, strict=True):
+                values[column] = cell
     return tables
