@@ -105,7 +105,7 @@ def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path
     assert len(history.runs) > runs
     assert fold.end == len(whole)
     assert fold.damaged == 0
-    assert sum(test.verdicts.total() for test in fold.tests.values()) == len(
+    assert sum(counts.total() for counts in fold.verdicts.values()) == len(
         [run for run in history.runs if run.over]
     )
 

@@ -128,10 +128,10 @@ class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
     most: float = 0.0
 
 
-def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
+def flights_at(fold: TrialFold, now: int) -> list[Steps]:
     """Return the number of runs that held nodes, of all tests and of each."""
     history = fold.history
-    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.tests}
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.verdicts}
     for run in history.runs:
         held = run.held_nodes(now)
         if held is not None:
@@ -139,9 +139,9 @@ def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Step
     spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
     found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(fold))]
-    for test, intervals in by_test.items():
-        wanted = expected.get(test, 0)
-        found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
+    for test in fold.tests():
+        levels = step_functions.levels(by_test[test.test], spans, without)
+        found.append(_steps(test.test, levels, test.expected))
     return found
 
 
