@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -78,9 +77,10 @@ def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
     )
 
 
-class ListPage(Struct, frozen=True, kw_only=True):
-    """A page of a list of runs. ``newest`` and ``older`` are the addresses of the first page and
-    the next one, or ""; the others are the choices of its form and what it warns of."""
+class ListFrame(Struct, frozen=True, kw_only=True):
+    """The parts of a page around its list of runs. ``newest`` and ``older`` are the addresses of
+    the first page and the next one, or ""; the others are the choices of its form and what it warns
+    of."""
 
     newest: str
     older: str
@@ -97,21 +97,21 @@ def page_of(
     limit: int,
     order: Order,
     window: Sequence[str] = (),
-) -> tuple[list[RunRow], dict[str, Any]]:
-    """Return the runs of a page, at most ``limit``, and the fields of its ListPage."""
+) -> tuple[list[RunRow], ListFrame]:
+    """Return the runs of a page, at most ``limit``, and what is around them."""
     place = _place(query)
     found = pagination.page(store, choice.filters, order, place, limit + 1, window)
     older = ""
     if len(found) > limit:
         last = pagination.place_of(found[limit - 1], order)
         older = query.link(before=f"{last.key!r}~{last.row}")
-    return found[:limit], {
-        "newest": query.link(before="") if place else "",
-        "older": older,
-        "choices": pagination.choices(store),
-        "gaps": choice.gaps,
-        "rehearsed": choice.rehearsed,
-    }
+    return found[:limit], ListFrame(
+        newest=query.link(before="") if place else "",
+        older=older,
+        choices=pagination.choices(store),
+        gaps=choice.gaps,
+        rehearsed=choice.rehearsed,
+    )
 
 
 def _place(query: PageQuery) -> PageCursor | None:

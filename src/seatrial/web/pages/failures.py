@@ -17,7 +17,7 @@ from seatrial.web.output.run_files import FilePiece, RunFiles
 from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.run_filters import ListPage, choice_of, page_of
+from seatrial.web.run_filters import ListFrame, choice_of, page_of
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
@@ -69,7 +69,7 @@ class Failure(RunLine, frozen=True, kw_only=True):
     directory: str
 
 
-class FailuresPage(ListPage, frozen=True, kw_only=True):
+class FailuresPage(ListFrame, frozen=True, kw_only=True):
     """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
@@ -94,12 +94,13 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         number = pagination.number_of(store, filters, window)
         ends = pagination.ends_of(store, found)
     outputs = _outputs(found) if "output" in shown else {}
-    return FailuresPage(
+    return copied(
+        FailuresPage,
+        frame,
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
         found=number,
         shown=shown,
         columns=COLUMNS,
-        **frame,
     )
 
 

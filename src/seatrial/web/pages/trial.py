@@ -94,11 +94,12 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     row = queries.trial(store, query.path["tag"])
     tailed = state.trials.of(row)
     facts = facts_of(store, row, tailed)
-    tests, uses, loads = facts["tests"], tailed.uses(), tailed.loads()
+    tests, uses, loads = facts.tests, tailed.uses(), tailed.loads()
     alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}
-    return TrialPage(
-        **facts,
+    return copied(
+        TrialPage,
+        facts,
         about=_about(store, row, tailed),
         uses=None if uses is None else copied(UsesShown, uses, meanings=USES),
         causes=_causes(tests),
