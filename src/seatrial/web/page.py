@@ -38,9 +38,7 @@ class Page(NamedTuple):
     area: the area of the navigation to which it belongs.
     plots: whether it needs the library that draws large plots.
     rows: the field of its data that is a table, also served as CSV; "" for none.
-    form: whether its template shows a form, and in place of data why a query was ``refused``.
-    also: parameters that it reads only at times.
-    numbers: parameters that its scripts read as numbers."""
+    form: whether its template shows a form, and in place of data why a query was ``refused``."""
 
     path: str
     area: str
@@ -49,8 +47,6 @@ class Page(NamedTuple):
     plots: bool = False
     rows: str = ""
     form: bool = False
-    also: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
 
 
 def copied(kind: type[S], source: object, /, **others: Any) -> S:

@@ -27,9 +27,7 @@ def _data(module: str, function: str = "data") -> Callable[[ServerState, PageQue
 PAGES = (
     Page("/", "now", _data("now"), "now.html"),
     Page("/trials", "trials", _data("trials"), "trials.html", form=True),
-    Page(
-        "/trials/{tag}", "trials", _data("trial"), "trial.html", plots=True, numbers=("from", "to")
-    ),
+    Page("/trials/{tag}", "trials", _data("trial"), "trial.html", plots=True),
     Page("/trials/{tag}/utilisation", "trials", _data("trial_plots", "utilisation")),
     Page("/trials/{tag}/in-flight", "trials", _data("trial_plots", "in_flight")),
     Page("/trials/{tag}/elapsed", "trials", _data("trial_plots", "elapsed")),
@@ -44,6 +42,6 @@ PAGES = (
     Page("/network/{trial}/{run_id}", "networks", _data("network"), "network.html", form=True),
     Page("/network/{trial}/{run_id}/cells", "networks", _data("network", "cells")),
     Page("/compare", "compare", _data("compare"), "compare.html", form=True),
-    Page("/history", "history", _data("history"), "history.html", form=True, also=("points",)),
+    Page("/history", "history", _data("history"), "history.html", form=True),
     Page("/scaling", "scaling", _data("scaling"), "scaling.html", form=True),
 )

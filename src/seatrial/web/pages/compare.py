@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.store import queries
@@ -115,23 +116,25 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
     verdict = query.choice("verdict", VERDICTS)
     sort = query.choice("sort", SORTS, "verdict")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    form: dict[str, Any] = {
-        "least": question.least,
-        "tags": [trial.tag for trial in trials][:MAX_NAMED],
-        "latest": _latest(trials),
-    }
+    page = ComparePage(
+        state="asked",
+        least=question.least,
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        latest=_latest(trials),
+    )
     if not question.before or not question.after:
-        return ComparePage(state="asked", **form)
+        return page
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
     study = state.studies.answer(("compare", question), version, lambda: _judged(state, question))
     answer = study.value
     if answer is None:
         made_up = names_rehearsal(state.store(), question[:2], question.rehearsed)
         reason = study.reason.replace("--across", "“Across”")
-        return ComparePage(state=study.state, reason=reason, rehearsed=made_up, **form)
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
     found = answer.comparison
     rows = [row for row in found.rows if verdict in ("", row.verdict)]
-    return ComparePage(
+    return replace(
+        page,
         state="judged",
         first=found.first,
         second=found.second,
@@ -143,7 +146,6 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         means=found.means,
         notices=found.notices,
         differences=answer.differences,
-        **form,
     )
 
 

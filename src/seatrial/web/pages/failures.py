@@ -17,7 +17,7 @@ from seatrial.web.output.run_files import FilePiece, RunFiles
 from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.run_filters import ListFrame, choice_of, page_of
+from seatrial.web.run_filters import ListFrame, filters_of, page_of
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
@@ -83,14 +83,12 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
     shown = _columns(query)
     store = state.store()
     with store.reading():
-        choice = choice_of(store, query, ["failed"])
+        filters = filters_of(store, query)
         # The window is of the time of the verdict, not of the run's creation.
-        since, until = choice.filters.since, choice.filters.until
-        window = [f"runs.judged >= {since:d}"] if since else []
-        window += [f"runs.judged < {until:d}"] if until else []
-        filters = replace(choice.filters, since=0, until=0, states=(), failed=True)
-        choice = replace(choice, filters=filters)
-        found, frame = page_of(store, query, choice, limit, BY_VERDICT, window)
+        window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
+        window += [f"runs.judged < {filters.until:d}"] if filters.until else []
+        filters = replace(filters, since=0, until=0, failed=True)
+        found, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
         number = pagination.number_of(store, filters, window)
         ends = pagination.ends_of(store, found)
     outputs = _outputs(found) if "output" in shown else {}

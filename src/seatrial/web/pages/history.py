@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import TrialError
@@ -164,22 +165,21 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     )
     metric, case = query.text("metric"), query.text("case")
     first = query.number("first", 0)
+    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
+    page = HistoryPage(state="asked", metrics=metrics)
     if not metric:
-        return HistoryPage(state="asked", metrics=metrics)
+        return page
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
     answer = study.value
     if answer is None:
         made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(
-            state=study.state, metrics=metrics, reason=study.reason, any_rehearsed=made_up
-        )
+        return replace(page, state=study.state, reason=study.reason, any_rehearsed=made_up)
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
@@ -188,9 +188,9 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         if place not in answer.lines:
             answer.lines[place] = _line(state, each, trial_of)
         lines.append(answer.lines[place])
-    return HistoryPage(
+    return replace(
+        page,
         state="judged",
-        metrics=metrics,
         lines=lines,
         found=len(found),
         first=first,

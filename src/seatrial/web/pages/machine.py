@@ -18,14 +18,10 @@ from seatrial.store.rows import Filters
 from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
-from seatrial.units import count, show_number
+from seatrial.units import count, show_figure
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
-from seatrial.web.nodes.node_figures import (
-    NodeFigures,
-    by_node,
-    metrics_to_choose,
-)
+from seatrial.web.nodes.node_figures import NodeFigures, by_node, metrics_to_choose
 from seatrial.web.nodes.node_map import Shading
 from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
 from seatrial.web.nodes.view import View, view_of
@@ -223,7 +219,7 @@ def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | No
         text = "up" if word == "unused" else word
         text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
         if found is not None and row.figure is not None:
-            figure = show_number(row.figure) + (f" {found.of.unit}" if found.of.unit != "1" else "")
+            figure = show_figure(row.figure, found.of.unit)
             text += f", {found.of.metric} {figure} of n {found.counts[place]}"
         if found is not None and row.z is not None:
             text += f", z {row.z:+.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
 from seatrial.web.output.run_files import FileMissing, RunFiles
-from seatrial.web.output.run_text import Output, Search, output_of, search_of
+from seatrial.web.output.run_text import Output, output_of, search_of
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time
@@ -151,7 +152,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         outputs=outputs,
         siblings=_nearest(beside, run),
         gaps=damage,
-        find=search.text if search else "",
+        find=query.text("find"),
     )
 
 
@@ -220,7 +221,7 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
 Files = tuple[list[Output], list[Script]]
 
 
-def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
+def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool) -> Files:
     files = RunFiles(run)
     outputs = [output_of(files, name, search, whole) for name in OUTPUTS]
     job = files.head("job.sh", MAX_SCRIPT)

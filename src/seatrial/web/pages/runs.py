@@ -9,7 +9,7 @@ from seatrial.store import queries
 from seatrial.store.pagination import ORDERS
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import ListFrame, choice_of, page_of
+from seatrial.web.run_filters import ListFrame, filters_of, page_of
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
@@ -72,9 +72,10 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     order = query.choice("sort", tuple(ORDERS), "newest")
     store = state.store()
     with store.reading():
-        choice = choice_of(store, query, [chosen] if chosen else ())
-        found, frame = page_of(store, query, choice, limit, ORDERS[order])
-        counts = queries.counts(store, replace(choice.filters, states=()))
+        filters = filters_of(store, query)
+        in_state = replace(filters, states=[chosen] if chosen else ())
+        found, frame = page_of(store, query, in_state, limit, ORDERS[order])
+        counts = queries.counts(store, filters)
     tallies = [
         Tally(
             state=name,

@@ -148,22 +148,23 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         rehearsed=query.flag("rehearsed"),
     )
     first = query.number("first", 0)
-    form: dict[str, Any] = {
-        "tags": [trial.tag for trial in trials][:MAX_NAMED],
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
-    }
+    page = ScalingPage(
+        state="asked",
+        x=question.x,
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
+    )
     if not question.trial:
-        return ScalingPage(state="asked", x=question.x, **form)
+        return page
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     study = state.studies.answer(("scaling", question), version, lambda: _judged(state, question))
     answer = study.value
     if answer is None:
         made_up = names_rehearsal(state.store(), question.trial.split(), question.rehearsed)
         reason = _plainly(study.reason)
-        return ScalingPage(
-            state=study.state, x=question.x, reason=reason, rehearsed=made_up, **form
-        )
-    return ScalingPage(
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+    return replace(
+        page,
         state="judged",
         x=answer.x,
         xs=answer.xs,
@@ -171,7 +172,6 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         found=len(answer.tables),
         first=first,
         rehearsed=answer.rehearsed,
-        **form,
     )
 
 

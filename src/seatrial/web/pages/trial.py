@@ -92,6 +92,8 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> TrialPage:
     store = state.store()
     row = queries.trial(store, query.path["tag"])
+    for name in ("from", "to"):
+        query.real(name)  # the scripts of the page read these
     tailed = state.trials.of(row)
     facts = facts_of(store, row, tailed)
     tests, uses, loads = facts.tests, tailed.uses(), tailed.loads()
