@@ -68,7 +68,7 @@ class Renderer:
 
     def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
-        page = Page("", "", lambda _state, _query: Struct(), "error.html")
+        page = Page("", "", "", "error.html")
         words = {"status": status, "title": title, "text": text, "refused": ""}
         return self._render("error.html", page=page, state=state, query=None, **words)
 

@@ -181,6 +181,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
+    machine = found[0].series.machine if found else ""
     shown = found[first : first + MULTIPLES]
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
     lines = []
@@ -197,7 +198,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         changed=sum(any(told.confirmed for told in each.told) for each in found),
         alarms=sum(bool(each.alarms) for each in found),
         points=[
-            Shown(*point, _made_up(trial_of.get((point.trial, found[0].series.machine))))
+            copied(Shown, point, rehearsed=_made_up(trial_of.get((point.trial, machine))))
             for point in latest
         ],
         damaged_notes=answer.damaged,

@@ -28,6 +28,7 @@ from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
 from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.output.run_text import Output, output_of, search_of
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time
@@ -136,10 +137,10 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=phases(run, events),
         events=[
-            EventLine(
-                time=event.time,
+            copied(
+                EventLine,
+                event,
                 after=(event.time - run.created) / SECOND_NS,
-                event=event.event,
                 text=plain(told(event)),
             )
             for event in events[:MAX_EVENTS]
@@ -192,11 +193,9 @@ def _metrics(
     references: References,
 ) -> list[RunMetric]:
     return [
-        RunMetric(
-            name=one.name,
-            value=one.value,
-            unit=one.unit,
-            better=one.better,
+        copied(
+            RunMetric,
+            one,
             expected=expected(one, case, references),
             past=[
                 EarlierValue(before.created, before.trial, before.run_id, value)
