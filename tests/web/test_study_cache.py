@@ -50,7 +50,10 @@ def test_a_refusal_is_raised_again(studies: StudyCache) -> None:
             studies.latest("a", 1, refuse)
 
 
-def test_too_many_that_wait_are_not_begun(studies: StudyCache) -> None:
+def test_too_many_that_wait_are_not_begun(
+    studies: StudyCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.web.state.background.MAX_FIRST_WAIT_S", 0.0)
     gate = threading.Event()
 
     def wait() -> str:
