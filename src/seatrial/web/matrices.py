@@ -26,7 +26,7 @@ from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FileMissing, RunFiles
+from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.server_state import ServerState
 
@@ -196,11 +196,10 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 
 def _file_of(run: RunRow) -> tuple[str, int] | None:
     """Return the name and the size of a run's file that holds a matrix, None if there is none."""
-    files = RunFiles(run, FILES)
     for name in FILES:
-        head = files.head(name, HEAD)
-        if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
-            return name, head.size
+        piece = head(run, name, HEAD)
+        if not isinstance(piece, FileMissing) and matrices.is_matrix(piece.text):
+            return name, piece.size
     return None
 
 
@@ -238,7 +237,7 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
     of = f"{name} of run {run.run_id[:8]}"
     if size > matrices.LIMIT:
         raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
-    found = RunFiles(run, FILES).head(name, size)
+    found = head(run, name, size)
     if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:

@@ -1,7 +1,7 @@
 """The text of a run's files on a page: the end of a file, or the lines that a search finds there.
 
 search = search_of(query)                           # from find= and regex=1, or None
-output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
+output_of(run, "stdout", search, whole=False)       # Output(blocks=[Block(...)], found=3, ...)
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
+from seatrial.web.output.run_files import FileMissing, FilePiece, tail
 from seatrial.web.query import PageQuery
 
 MAX_READ = 256 << 10  # bytes that are read of a file, from its end
@@ -61,10 +62,10 @@ def search_of(query: PageQuery) -> re.Pattern[str] | None:
     return re.compile(re.escape(text), re.IGNORECASE) if text else None
 
 
-def output_of(files: RunFiles, name: str, search: re.Pattern[str] | None, whole: bool) -> Output:
+def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: bool) -> Output:
     """Return the end of a file, or the lines of it that a search finds."""
     limit = MAX_READ if search or whole else USUAL
-    piece = files.tail(name, limit)
+    piece = tail(run, name, limit)
     if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)

@@ -128,7 +128,9 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
     study = state.studies.answer(("compare", question), version, lambda: _judged(state, question))
     answer = study.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), question[:2], question.rehearsed)
+        made_up = names_rehearsal(
+            state.store(), (question.before, question.after), question.rehearsed
+        )
         reason = study.reason.replace("--across", "“Across”")
         return replace(page, state=study.state, reason=reason, rehearsed=made_up)
     found = answer.comparison
@@ -157,15 +159,16 @@ def _latest(trials: list[TrialRow]) -> list[str]:
 
 
 def _judged(state: ServerState, question: _Question) -> _Answer:
-    tests, metrics = ([name] if name else [] for name in (question.test, question.metric))
+    tests = [question.test] if question.test else []
     first, second = (
-        gather(state.store(), side_of(text, question.rehearsed), tests) for text in question[:2]
+        gather(state.store(), side_of(text, question.rehearsed), tests)
+        for text in (question.before, question.after)
     )
     found = compare_sides(
         first,
         second,
         question.least,
-        metric=(lambda name: is_named(name, metrics)) if metrics else None,
+        metric=(lambda name: is_named(name, [question.metric])) if question.metric else None,
         across=[name.strip() for name in question.across.split(",") if name.strip()],
         each_node=question.each_node,
     )

@@ -13,7 +13,7 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, End
 from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FilePiece, RunFiles
+from seatrial.web.output.run_files import FilePiece, tail
 from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
@@ -138,16 +138,16 @@ def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
     def read() -> None:
         for run in with_files:
             if time.monotonic() < until:
-                done[run.row] = _output(RunFiles(run))
+                done[run.row] = _output(run)
 
     in_time(read, instead=None, wait_s=READING_S)
     return dict(done)  # the thread may still be reading
 
 
-def _output(files: RunFiles) -> tuple[str, str]:
+def _output(run: RunRow) -> tuple[str, str]:
     """Return the end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
-        piece = files.tail(name, MAX_OUTPUT)
+        piece = tail(run, name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
             return "", f"{name} {piece.why}"
         lines = plain(piece.text).rstrip().splitlines()

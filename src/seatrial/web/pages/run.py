@@ -26,7 +26,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
-from seatrial.web.output.run_files import FileMissing, RunFiles
+from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.output.run_text import Output, output_of, search_of
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -221,9 +221,8 @@ Files = tuple[list[Output], list[Script]]
 
 
 def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool) -> Files:
-    files = RunFiles(run)
-    outputs = [output_of(files, name, search, whole) for name in OUTPUTS]
-    job = files.head("job.sh", MAX_SCRIPT)
+    outputs = [output_of(run, name, search, whole) for name in OUTPUTS]
+    job = head(run, "job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
         expected = run.path and not run.rehearsed
         return outputs, [Script("job.sh", "", job.why)] if expected else []
