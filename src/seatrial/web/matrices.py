@@ -48,7 +48,7 @@ SAMPLE = 1_000_000
 
 
 class MatrixPanel(Struct, frozen=True):
-    """A square part of a matrix, in the order that is shown."""
+    """A square part of a matrix, in the order that is shown, and within it."""
 
     x: int
     y: int
@@ -105,27 +105,24 @@ class Charted:
         self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
         """Return a part of the matrix in at most so many cells each way."""
-        count = len(self.names)
-        size = max(1, min(part.size, count))
-        x, y = (min(at, count - size) for at in (part.x, part.y))
-        pairs = -(-size // most)
+        pairs = -(-part.size // most)
 
         def chosen(axis: int, start: int) -> Places | slice:
-            there = slice(start, start + size)  # by rank nothing needs to be copied
+            there = slice(start, start + part.size)  # by rank nothing needs to be copied
             return there if orders[axis] == "rank" else self.orders[orders[axis], axis][there]
 
-        rows, columns = chosen(0, y), chosen(1, x)
+        rows, columns = chosen(0, part.y), chosen(1, part.x)
         found = self._pictures.get_or_make(
-            (x, y, size, pairs, orders, aspect, show),
+            (part, pairs, orders, aspect, show),
             lambda: _reduced(self.scales[show].levels[rows][:, columns], pairs, aspect),
         )
         rates = None
-        if pairs == 1 and size * size <= EXACT:
+        if pairs == 1 and part.size**2 <= EXACT:
             rates = [round(rate, 3) for rate in self.rates[rows][:, columns].ravel().tolist()]
         return Cells(
-            x=x,
-            y=y,
-            size=size,
+            x=part.x,
+            y=part.y,
+            size=part.size,
             pairs=pairs,
             width=found.shape[1],
             height=found.shape[0],
