@@ -17,7 +17,7 @@ from seatrial.studies import note_file
 from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import SECOND_NS
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -303,18 +303,8 @@ def _change(told: ReportedChange) -> ChangeMark:
         after=told.change.after,
         tier=told.change.tier,
         note=told.near.note.text if told.near is not None else "",
-        near=_near(told),
+        near=told.near.distance if told.near is not None else "",
     )
-
-
-def _near(told: ReportedChange) -> str:
-    """Return how near the nearest note is, in words."""
-    if told.near is None:
-        return ""
-    away = told.near.seconds
-    if not away:
-        return "in between"
-    return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
