@@ -37,15 +37,17 @@ def test_runs_are_read_with_their_spans_of_nodes(tmp_path: Path, location: Locat
         runs, kinds, values = figures_of(store, [kind], 1)
         assert metrics_by_test(store, [1])["stream"] == ["triad"]
         assert metrics_by_test(store, []) == metrics_by_test(store, [2]) == {}
-    of_runs = zip(*(column.tolist() for column in found[:6]), strict=True)
-    by_run = {own: rest for own, *rest in of_runs}
-    case, code, created, time, elapsed = by_run[row]
-    assert (cases[case], code, elapsed) == ("stream", 0, round(seconds * 1e9))
-    assert created < time == ended - elapsed
-    (other,) = by_run.keys() - {row}
-    assert by_run[other][2] == by_run[other][3] and by_run[other][4] == NO_TIME
-    spans = zip(*(column.tolist() for column in found[6:]), strict=True)
-    assert {span for span in spans if span[0] == other} == {(other, 0, 1), (other, 3, 3)}
+    place = found.row.tolist().index(row)
+    elapsed = found.elapsed[place]
+    assert (cases[found.case[place]], found.code[place]) == ("stream", 0)
+    assert elapsed == round(seconds * 1e9)
+    assert found.created[place] < found.time[place] == ended - elapsed
+    other = 1 - place
+    assert found.created[other] == found.time[other]
+    assert found.elapsed[other] == NO_TIME
+    here = found.run == found.row[other]
+    spans = zip(found.first[here].tolist(), found.last[here].tolist(), strict=True)
+    assert sorted(spans) == [(0, 1), (3, 3)]
     assert (runs.tolist(), kinds.tolist(), values.tolist()) == ([row], [kind], [7.5])
 
 

@@ -50,7 +50,10 @@ def test_a_refusal_is_raised_again(studies: StudyCache) -> None:
             studies.latest("a", 1, refuse)
 
 
-def test_too_many_that_wait_are_not_begun(studies: StudyCache) -> None:
+def test_too_many_that_wait_are_not_begun(
+    studies: StudyCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.web.state.background.MAX_FIRST_WAIT_S", 0.0)
     gate = threading.Event()
 
     def wait() -> str:
@@ -59,12 +62,12 @@ def test_too_many_that_wait_are_not_begun(studies: StudyCache) -> None:
 
     begun: list[int] = []
     for number in range(MAX_WAITING):
-        assert studies.latest(number, 1, wait, wait_s=0) is None
-    assert studies.latest("one more", 1, lambda: begun.append(1), wait_s=0) is None
+        assert studies.latest(number, 1, wait) is None
+    assert studies.latest("one more", 1, lambda: begun.append(1)) is None
     gate.set()
-    until(lambda: studies.latest(MAX_WAITING - 1, 1, wait, 0) == "made", "the last of them")
+    until(lambda: studies.latest(MAX_WAITING - 1, 1, wait) == "made", "the last of them")
     assert begun == []
-    assert studies.latest("one more", 1, lambda: "made then", wait_s=60) == "made then"
+    until(lambda: studies.latest("one more", 1, lambda: "made then") == "made then", "one more")
 
 
 def test_large_ones_are_kept_apart(studies: StudyCache) -> None:

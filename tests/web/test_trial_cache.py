@@ -105,7 +105,7 @@ def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path
     assert len(history.runs) > runs
     assert fold.end == len(whole)
     assert fold.damaged == 0
-    assert sum(test.verdicts.total() for test in fold.tests.values()) == len(
+    assert sum(counts.total() for counts in fold.verdicts.values()) == len(
         [run for run in history.runs if run.over]
     )
 
@@ -180,8 +180,8 @@ def test_node_time_over_the_wall_clock_adds_up_to_the_timeline(
     assert uses is not None
     assert fold is not None
     total = timeline_of(fold.history, fold.history.last).total
-    assert uses.available == pytest.approx(total.available / SECOND_NS)
-    assert sum(uses.shares.values()) == pytest.approx(1)
+    assert uses.whole.available == pytest.approx(total.available / SECOND_NS)
+    assert sum(uses.whole.shares.values()) == pytest.approx(1)
     starts, shares, step = uses.bins(50)
     assert len(starts) == 50
     for use in USES:

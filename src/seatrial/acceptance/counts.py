@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from seatrial.acceptance.trial_history import RaisedAlert, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
+from seatrial.journal.lifecycle import RunLife
 from seatrial.units import SECOND_NS
 
 
@@ -27,10 +28,14 @@ def verdicts(history: TrialHistory) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {case.test: Counter() for case in history.cases}
     for run in history.runs:
         if run.over:
-            reruns = run.will_rerun and run.code != RECALLED.number
-            name = "again" if reruns else code_of(run.code).name
-            found[history.test_of(run)][name] += 1
+            found[history.test_of(run)][verdict_of(run)] += 1
     return found
+
+
+def verdict_of(run: RunLife) -> str:
+    """Return the name under which a run that is over is counted."""
+    reruns = run.will_rerun and run.code != RECALLED.number
+    return "again" if reruns else code_of(run.code).name
 
 
 def open_alerts(history: TrialHistory, since: int) -> list[tuple[RaisedAlert, int]]:

@@ -6,7 +6,7 @@ status(record, cases, events)        # of one trial; `seatrial accept status` sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
-from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event
@@ -30,6 +30,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.references import References
 
 BINS = 48
+MIN_ALERTS_S = 3600.0  # how long an alert is shown that is never raised again
 
 
 class TestStatus(Struct, frozen=True, kw_only=True):
@@ -153,8 +154,10 @@ def status_of(
             if one.use.available
         ],
         sub_phases=sub_phases(history.spans, history.runs, now),
-        parts=_parts(history, record.machine),
-        alerts=_open_alerts(history, now),
+        parts=tests_of(
+            history, history.runs, verdicts(history), expected_of(history, record.machine)
+        ),
+        alerts=alerts_of(history, now),
         excluded=_excluded(history),
         criteria=results,
     )
@@ -171,11 +174,17 @@ def _kept_back(found: Status) -> list[Hold]:
     ]
 
 
-def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
-    tallied = verdicts(history)
-    in_flight = Counter(history.test_of(run) for run in history.runs if run.in_flight)
-    running = Counter(history.test_of(run) for run in history.runs if run.state is RunState.RUNNING)
-    expected = _expected(history, machine)
+def tests_of(
+    history: TrialHistory,
+    runs: Iterable[RunHistory],
+    tallied: Mapping[str, Counter[str]],
+    expected: Mapping[str, int],
+) -> list[TestStatus]:
+    """Return the status of each test. ``runs`` are those without a verdict, at least; ``tallied``
+    counts the verdicts of each test."""
+    going = [run for run in runs if run.in_flight]
+    in_flight = Counter(history.test_of(run) for run in going)
+    running = Counter(history.test_of(run) for run in going if run.state is RunState.RUNNING)
     return [
         TestStatus(
             test=test,
@@ -183,14 +192,14 @@ def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
             running=running[test],
             expected=0 if test in history.stopped else expected.get(test, 0),
             accepted=found["pass"],
-            verdicts=dict(found),
+            verdicts=dict(found.most_common()),
             stopped=history.stopped.get(test, ""),
         )
         for test, found in tallied.items()
     ]
 
 
-def _expected(history: TrialHistory, machine: Machine) -> dict[str, int]:
+def expected_of(history: TrialHistory, machine: Machine) -> dict[str, int]:
     """Return how many runs of each test a sustained trial keeps in flight."""
     policy, widths = history.policy, widths_of(history.cases, machine)
     of_entries = [widths.get(entry.name, 1) for entry in policy.entries]
@@ -198,10 +207,10 @@ def _expected(history: TrialHistory, machine: Machine) -> dict[str, int]:
     return {entry.name: each.runs for entry, each in zip(policy.entries, expected, strict=True)}
 
 
-def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
+def alerts_of(history: TrialHistory, now: int) -> list[OpenAlert]:
     """Return the alerts raised within the time after which those that still hold are raised
-    again."""
-    since = now - round(history.policy.watch.again * SECOND_NS)
+    again, the earliest first."""
+    since = now - round((history.policy.watch.again or MIN_ALERTS_S) * SECOND_NS)
     found = [] if history.over else open_alerts(history, since)
     return [
         OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)

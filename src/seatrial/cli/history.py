@@ -21,7 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, show_figure, show_seconds, show_unit
+from seatrial.units import count, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -169,18 +169,9 @@ def _changes_table(history: History) -> TextTable:
         shown = (show_figure(level, history.series.unit) for level in levels)
         word = "worse" if told.worse else "better"
         by = _percent(told) or "no ratio"
-        found.add(told.change.tier, show_minute(told.first), *shown, by, word, _near(told))
+        near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
+        found.add(told.change.tier, show_minute(told.first), *shown, by, word, near)
     return found
-
-
-def _near(told: ReportedChange) -> str:
-    if told.near is None:
-        return ""
-    away = told.near.seconds
-    when = "in between" if not away else show_seconds(abs(away))
-    if away:
-        when += " before" if away < 0 else " after"
-    return f"{told.near.note.text} ({when})"
 
 
 # ---- for programs -------------------------------------------------------------------------

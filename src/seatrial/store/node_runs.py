@@ -21,20 +21,33 @@ from seatrial.units import SECOND_NS
 NO_TIME = -1
 
 
-def runs_of_trial(store: Store, trial: int) -> tuple[Ints, ...]:
-    """Return the runs of a trial as columns: row, case, code, created, time of the start (or of the
-    creation), elapsed (NO_TIME: none), all times in ns. Then come their spans of nodes: row of the
-    run, first and last place. The index by tests holds all that is asked for."""
-    time = "coalesce(script_started, created)"
-    elapsed = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
-    columns = ("id", "case_row", "code", "created", time, elapsed)
+class TrialRuns(NamedTuple):
+    """The runs of trials as columns. ``case`` is the row of the case; ``time`` is that of the start
+    (or of the creation), ``elapsed`` may be NO_TIME; all times in ns. Spans of nodes: the row of
+    the ``run``, the ``first`` and the ``last`` place."""
+
+    row: Ints
+    case: Ints
+    code: Ints
+    created: Ints
+    time: Ints
+    elapsed: Ints
+    run: Ints
+    first: Ints
+    last: Ints
+
+
+def runs_of_trial(store: Store, trial: int) -> TrialRuns:
+    """Return the runs of a trial. The index by tests holds all that is asked for."""
+    start = "coalesce(script_started, created)"
+    took = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
+    columns = ("id", "case_row", "code", "created", start, took)
     tables = "FROM runs WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?"
-    spans = ("run", "first", "last")
     with store.reading():
-        return (
-            *store.numbers(columns, tables, (trial, trial)),
-            *store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,)),
-        )
+        row, case, code, created, time, elapsed = store.numbers(columns, tables, (trial, trial))
+        spans = ("run", "first", "last")
+        run, first, last = store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,))
+    return TrialRuns(row, case, code, created, time, elapsed, run, first, last)
 
 
 def versions_of(store: Store, machine: str) -> dict[int, tuple[int, ...]]:

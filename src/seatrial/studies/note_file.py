@@ -26,7 +26,7 @@ from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import open_regular
 from seatrial.trial.folder import user_name
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, show_seconds
 
 FILE = "notes.jsonl"
 LONGEST = 1000
@@ -155,6 +155,13 @@ class Near(NamedTuple):
 
     note: Note
     seconds: float
+
+    @property
+    def distance(self) -> str:
+        """How far it is, in words."""
+        if not self.seconds:
+            return "in between"
+        return f"{show_seconds(abs(self.seconds))} {'before' if self.seconds < 0 else 'after'}"
 
 
 def nearest(notes: Iterable[Note], last: int, first: int) -> Near | None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import parse_qsl, quote
 
-from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -131,7 +130,8 @@ class _Server:
         try:
             query = PageQuery(path, parse_qsl(text), quote(address, safe="/%:@+,"))
             try:
-                data = _data(page, self.state, query)
+                data = page.data(self.state, query)
+                query.check_names()
             except StoreError:  # one that is no store is of both kinds
                 raise
             except UsageError as error:
@@ -191,15 +191,6 @@ class _Server:
                     yield b"event: news\ndata: %d\n\n" % number
 
         return StreamingResponse(events(), media_type="text/event-stream")
-
-
-def _data(page: Page, state: ServerState, query: PageQuery) -> Struct:
-    """Return what a page shows. Raises BadQuery for a parameter that it does not know."""
-    data = page.data(state, query)
-    for name in page.numbers:
-        query.real(name)
-    query.check_names(page.also)
-    return data
 
 
 _TITLES = {

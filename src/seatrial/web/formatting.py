@@ -104,16 +104,12 @@ def message(text: str) -> Markup:
     return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def tone(code: int) -> str:
-    """Return the class of a verdict, which sets its colour."""
-    return _TONES.get(code, "failed")
-
-
 def verdict(code: int, again: bool = False) -> Markup:
     """Return a verdict as a badge, with its meaning as a title."""
     found = codes.code_of(code)
+    tone = "again" if again else _TONES.get(code, "failed")
     return Markup('<span class="verdict {}" title="{}">{}</span>').format(
-        "again" if again else tone(code), f"{found.number}: {found.meaning}", found.name
+        tone, f"{found.number}: {found.meaning}", found.name
     )
 
 

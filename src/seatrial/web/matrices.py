@@ -26,7 +26,7 @@ from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FileMissing, RunFiles
+from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.server_state import ServerState
 
@@ -48,7 +48,7 @@ SAMPLE = 1_000_000
 
 
 class MatrixPanel(Struct, frozen=True):
-    """A square part of a matrix, in the order that is shown."""
+    """A square part of a matrix, in the order that is shown, and within it."""
 
     x: int
     y: int
@@ -105,27 +105,24 @@ class Charted:
         self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
         """Return a part of the matrix in at most so many cells each way."""
-        count = len(self.names)
-        size = max(1, min(part.size, count))
-        x, y = (min(at, count - size) for at in (part.x, part.y))
-        pairs = -(-size // most)
+        pairs = -(-part.size // most)
 
         def chosen(axis: int, start: int) -> Places | slice:
-            there = slice(start, start + size)  # by rank nothing needs to be copied
+            there = slice(start, start + part.size)  # by rank nothing needs to be copied
             return there if orders[axis] == "rank" else self.orders[orders[axis], axis][there]
 
-        rows, columns = chosen(0, y), chosen(1, x)
+        rows, columns = chosen(0, part.y), chosen(1, part.x)
         found = self._pictures.get_or_make(
-            (x, y, size, pairs, orders, aspect, show),
+            (part, pairs, orders, aspect, show),
             lambda: _reduced(self.scales[show].levels[rows][:, columns], pairs, aspect),
         )
         rates = None
-        if pairs == 1 and size * size <= EXACT:
+        if pairs == 1 and part.size**2 <= EXACT:
             rates = [round(rate, 3) for rate in self.rates[rows][:, columns].ravel().tolist()]
         return Cells(
-            x=x,
-            y=y,
-            size=size,
+            x=part.x,
+            y=part.y,
+            size=part.size,
             pairs=pairs,
             width=found.shape[1],
             height=found.shape[0],
@@ -196,11 +193,10 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 
 def _file_of(run: RunRow) -> tuple[str, int] | None:
     """Return the name and the size of a run's file that holds a matrix, None if there is none."""
-    files = RunFiles(run, FILES)
     for name in FILES:
-        head = files.head(name, HEAD)
-        if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
-            return name, head.size
+        piece = head(run, name, HEAD)
+        if not isinstance(piece, FileMissing) and matrices.is_matrix(piece.text):
+            return name, piece.size
     return None
 
 
@@ -238,7 +234,7 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
     of = f"{name} of run {run.run_id[:8]}"
     if size > matrices.LIMIT:
         raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
-    found = RunFiles(run, FILES).head(name, size)
+    found = head(run, name, size)
     if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:

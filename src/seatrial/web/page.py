@@ -7,7 +7,7 @@ there or cannot be done; ``web.app`` makes a page of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -36,21 +36,26 @@ class Page(NamedTuple):
     ``template`` is data only, for a plot.
 
     area: the area of the navigation to which it belongs.
+    module: that of ``pages/`` with its ``function``.
     plots: whether it needs the library that draws large plots.
     rows: the field of its data that is a table, also served as CSV; "" for none.
-    form: whether its template shows a form, and in place of data why a query was ``refused``.
-    also: parameters that it reads only at times.
-    numbers: parameters that its scripts read as numbers."""
+    form: whether its template shows a form, and in place of data why a query was ``refused``."""
 
     path: str
     area: str
-    data: Callable[[ServerState, PageQuery], Struct]
+    module: str
     template: str = ""
     plots: bool = False
     rows: str = ""
     form: bool = False
-    also: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    function: str = "data"
+
+    def data(self, state: ServerState, query: PageQuery) -> Struct:
+        """Return what the page shows. Its module is imported now, so that the server starts
+        fast."""
+        module = importlib.import_module(f"seatrial.web.pages.{self.module}")
+        found: Struct = getattr(module, self.function)(state, query)
+        return found
 
 
 def copied(kind: type[S], source: object, /, **others: Any) -> S:

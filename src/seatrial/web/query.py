@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 from urllib.parse import urlencode
 
@@ -63,10 +63,10 @@ class PageQuery:
         self._known.add(name)
         return [value for key, value in self.query if key == name]
 
-    def check_names(self, others: Iterable[str] = ()) -> None:
-        """Raise BadQuery for a misspelt parameter: one that the page has not read, and that is not
-        among ``others``. To be called after the page's data is made."""
-        known = sorted(self._known.union(others))
+    def check_names(self) -> None:
+        """Raise BadQuery for a misspelt parameter: one that the page has not read. To be called
+        after the page's data is made."""
+        known = sorted(self._known)
         for name, _value in self.query:
             if name not in known:
                 near = suggest(name, known)

@@ -42,42 +42,43 @@ class Renderer:
     """The templates, read once."""
 
     def __init__(self) -> None:
-        self._environment = Environment(
+        environment = Environment(
             loader=FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(FILTERS | run_figures.FILTERS)
-        self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
-        self._environment.globals.update(
+        environment.filters.update(FILTERS | run_figures.FILTERS)
+        environment.globals.update(
+            GLOBALS | run_figures.GLOBALS,
             version=__version__,
             static=_static,
             areas=AREAS,
             json_link=json_link,
             run_times=RUN_TIMES,
         )
+        self._template = environment.get_template
 
     def html(
         self, page: Page, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
     ) -> bytes:
         """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
-        values = {"query": query, "data": data, "refused": refused}
-        return self._render(page.template, page=page, state=state, **values)
+        text = self._template(page.template).render(
+            page=page, state=state, query=query, data=data, refused=refused
+        )
+        return text.encode()
 
     def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
-        page = Page("", "", lambda _state, _query: Struct(), "error.html")
-        words = {"status": status, "title": title, "text": text, "refused": ""}
-        return self._render("error.html", page=page, state=state, query=None, **words)
+        page = self._template("error.html").render(
+            page=Page("", "", ""), state=state, query=None, status=status, title=title, text=text
+        )
+        return page.encode()
 
     def sign_in(self, wrong: bool, way: str) -> bytes:
         """Return the page that asks for the token. ``way`` is the address to return to."""
-        return self._render("sign_in.html", wrong=wrong, way=way)
-
-    def _render(self, template: str, **values: Any) -> bytes:
-        return self._environment.get_template(template).render(**values).encode()
+        return self._template("sign_in.html").render(wrong=wrong, way=way).encode()
 
 
 def json_link(query: PageQuery, ending: str = ".json") -> str:

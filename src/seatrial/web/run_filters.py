@@ -1,7 +1,7 @@
 """The runs that a query selects: the filters of lists of runs, and the sides of comparisons.
 
-    choice = choice_of(state, query)
-    queries.counts(store, choice.filters)
+    filters = filters_of(store, query)
+    queries.counts(store, filters)
 
 A regular expression becomes the set of tests whose name or application it matches; the database
 never sees it.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -33,37 +32,21 @@ MAX_GAPS = 20
 VERDICTS = tuple(code.name for code in CODES.values())
 
 
-class Choice(Struct, frozen=True, kw_only=True):
-    """The filters, and the gaps in the journal of the named trial, if there is one."""
-
-    filters: Filters
-    gaps: list[GapRow]
-    rehearsed: bool  # whether rehearsed runs may be among what is shown
-
-
-def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Choice:
-    """Return what a query selects; ``states`` are of ``store.tables.STATES``."""
-    named = query.text("trial")
-    trial = trial_of(store, named) if named else None
+def filters_of(store: Store, query: PageQuery) -> Filters:
+    """Return what a query selects."""
     since, until = query.moment("since"), query.moment("until")
     if until and until <= since:
         raise BadQuery("until: is not after since; swap them", "until")
     verdict = query.choice("verdict", VERDICTS)
-    filters = Filters(
-        trial=named,
+    return Filters(
+        trial=query.text("trial"),
         tests=_tests(store, query),
         tag=query.text("tag"),
         machine=query.text("machine"),
         since=since,
         until=until,
-        states=states,
         verdicts=[verdict] if verdict else (),
         rehearsed=query.flag("rehearsed"),
-    )
-    return Choice(
-        filters=filters,
-        gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
-        rehearsed=trial.rehearsed if trial else filters.rehearsed,
     )
 
 
@@ -78,9 +61,10 @@ def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
     )
 
 
-class ListPage(Struct, frozen=True, kw_only=True):
-    """A page of a list of runs. ``newest`` and ``older`` are the addresses of the first page and
-    the next one, or ""; the others are the choices of its form and what it warns of."""
+class ListFrame(Struct, frozen=True, kw_only=True):
+    """The parts of a page around its list of runs. ``newest`` and ``older`` are the addresses of
+    the first page and the next one, or ""; ``choices`` are those of its form, ``gaps`` those in the
+    journal of the named trial; ``rehearsed``: rehearsed runs may be in the list."""
 
     newest: str
     older: str
@@ -93,25 +77,26 @@ class ListPage(Struct, frozen=True, kw_only=True):
 def page_of(
     store: Store,
     query: PageQuery,
-    choice: Choice,
+    filters: Filters,
     limit: int,
     order: Order,
     window: Sequence[str] = (),
-) -> tuple[list[RunRow], dict[str, Any]]:
-    """Return the runs of a page, at most ``limit``, and the fields of its ListPage."""
+) -> tuple[list[RunRow], ListFrame]:
+    """Return the runs of a page, at most ``limit``, and what is around them."""
+    trial = trial_of(store, filters.trial) if filters.trial else None
     place = _place(query)
-    found = pagination.page(store, choice.filters, order, place, limit + 1, window)
+    found = pagination.page(store, filters, order, place, limit + 1, window)
     older = ""
     if len(found) > limit:
         last = pagination.place_of(found[limit - 1], order)
         older = query.link(before=f"{last.key!r}~{last.row}")
-    return found[:limit], {
-        "newest": query.link(before="") if place else "",
-        "older": older,
-        "choices": pagination.choices(store),
-        "gaps": choice.gaps,
-        "rehearsed": choice.rehearsed,
-    }
+    return found[:limit], ListFrame(
+        newest=query.link(before="") if place else "",
+        older=older,
+        choices=pagination.choices(store),
+        gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
+        rehearsed=trial.rehearsed if trial else filters.rehearsed,
+    )
 
 
 def _place(query: PageQuery) -> PageCursor | None:

@@ -114,7 +114,8 @@ def by_deviation(z: Floats, bound: float | None) -> Shading:
 def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> Shading:
     counts = Counter(levels)
     shades = [
-        Shade(*each, counts[level]) for level, each in enumerate(zip(names, means, strict=True))
+        Shade(name, meaning, counts[level])
+        for level, (name, meaning) in enumerate(zip(names, means, strict=True))
     ]
     if counts[NONE]:
         shades.append(Shade("is-unknown", "nothing known", counts[NONE]))
@@ -158,9 +159,14 @@ def picture(
     width, height = left + block.columns * CELL - 1, rows * CELL - 1
     scale = next(size for most, size in _SIZES if len(names) <= most)
     return Markup(
-        '<svg class="nodes" data-block="{}" viewBox="{} -0.5 {} {}" width="{}" height="{}"'
-        ' aria-hidden="true">{}</svg>'
+        '<svg class="nodes" data-block="{number}" viewBox="{left} -0.5 {across} {down}"'
+        ' width="{width}" height="{height}" aria-hidden="true">{parts}</svg>'
     ).format(
-        *(number, -left - 0.5, width + 1, height + 1, round(width * scale), round(height * scale)),
-        Markup("").join(parts),
+        number=number,
+        left=-left - 0.5,
+        across=width + 1,
+        down=height + 1,
+        width=round(width * scale),
+        height=round(height * scale),
+        parts=Markup("").join(parts),
     )

@@ -22,7 +22,7 @@ from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.statistics.arrays import Bools, Floats, Ints
 from seatrial.store import node_runs, queries
-from seatrial.store.node_runs import NO_TIME, NodeCase
+from seatrial.store.node_runs import NO_TIME, NodeCase, TrialRuns
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
@@ -31,6 +31,7 @@ from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
 RECORDS_TRIED = 5
+NO_RUNS = TrialRuns._make(np.empty(0, np.int64) for _ in TrialRuns._fields)
 NOT_WRONG = (codes.PASS.number, *NO_OUTCOME, *WILLED, *NOT_OF_NODES)
 
 T = TypeVar("T")
@@ -182,7 +183,7 @@ def _runs_of(
     """Return the runs of these trials. A trial that has news is read again."""
     store = state.store()
 
-    def read(trial: int) -> tuple[tuple[Ints, ...], list[NodeCase]]:
+    def read(trial: int) -> tuple[TrialRuns, list[NodeCase]]:
         return node_runs.runs_of_trial(store, trial), node_runs.cases_of(store, trial)
 
     with store.reading():
@@ -191,25 +192,25 @@ def _runs_of(
             for trial, version in zip(trials, versions, strict=True)
         ]
         names = node_runs.names_of(store, machine)
-    parts = [(np.empty(0, np.int64),) * 9, *(columns for columns, _ in found)]
-    *of_runs, run, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(of_runs[0], kind="stable")
-    row, case, code, created, time, elapsed = (column[order] for column in of_runs)
+    columns = zip(NO_RUNS, *(own for own, _ in found), strict=True)
+    runs = TrialRuns._make(np.concatenate(column) for column in columns)
+    order = np.argsort(runs.row, kind="stable")
+    row, elapsed = runs.row[order], runs.elapsed[order]
     cases = sorted(case for _, own in found for case in own)
-    at = np.searchsorted(np.array([one.row for one in cases], np.int64), case)
+    at = np.searchsorted(np.array([one.row for one in cases], np.int64), runs.case[order])
     tests, test = _indexed([one.test for one in cases], at)
     kinds, kind = _indexed([one.kind for one in cases], at)
     return MachineRuns(
         row=row,
         test=test,
         kind=kind,
-        code=code,
-        created=created,
-        time=time,
+        code=runs.code[order],
+        created=runs.created[order],
+        time=runs.time[order],
         elapsed=np.where(elapsed == NO_TIME, np.nan, elapsed / SECOND_NS),
-        owner=np.searchsorted(row, run),
-        first=first,
-        last=last,
+        owner=np.searchsorted(row, runs.run),
+        first=runs.first,
+        last=runs.last,
         tests=tests,
         kinds=kinds,
         names=names,

@@ -1,7 +1,6 @@
-"""Read the files of a run for other users: three files by name, bounded, through no link.
+"""Read the files of a run for other users: a few files by name, bounded, through no link.
 
-    files = RunFiles(run)
-    files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing
+    tail(run, "stdout", 65536)           # FilePiece(text, size, start), or FileMissing
 
 The journal says where a run's directory is. Its last parts are opened one by one without following
 links, so a job cannot make the server read another file by a link. A file system may hang: call
@@ -14,13 +13,13 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from seatrial.store.rows import RunRow
 
-NAMES = ("job.sh", "stdout", "stderr")
+NAMES = ("job.sh", "stdout", "stderr", "pairs.matrix")
 
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -41,61 +40,50 @@ class FileMissing(NamedTuple):
     why: str
 
 
-class RunFiles:
-    """The files of one run that have these ``names``."""
+def tail(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
+    """Return the last bytes of a file of a run, at most ``limit``, as text."""
+    return _read(run, name, limit, from_end=True)
 
-    def __init__(self, run: RunRow, names: Sequence[str] = NAMES) -> None:
-        self._run = run
-        self._names = names
 
-    def tail(self, name: str, limit: int) -> FilePiece | FileMissing:
-        """Return the last bytes of a file, at most ``limit``, as text."""
-        return self._read(name, limit, from_end=True)
+def head(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
+    """Return the first bytes of a file of a run, at most ``limit``, as text."""
+    return _read(run, name, limit, from_end=False)
 
-    def head(self, name: str, limit: int) -> FilePiece | FileMissing:
-        """Return the first bytes of a file, at most ``limit``, as text."""
-        return self._read(name, limit, from_end=False)
 
-    def _read(self, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
-        if name not in self._names:
-            return FileMissing("is no file that is shown")
-        if self._run.rehearsed:
-            return FileMissing("is not there: a rehearsed run leaves no files")
-        if not self._run.path:
-            return FileMissing("is not there: the run has no directory yet")
-        try:
-            with self._folder() as folder, _opened(name, _FILE, folder) as file:
+def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
+    if name not in NAMES:
+        return FileMissing("is no file that is shown")
+    if run.rehearsed:
+        return FileMissing("is not there: a rehearsed run leaves no files")
+    if not run.path:
+        return FileMissing("is not there: the run has no directory yet")
+    has_folder = False
+    try:
+        with _folder(run) as folder:
+            has_folder = True
+            with _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
-        except FileNotFoundError:
-            return FileMissing(
-                "is not there" if self._has_folder() else "is gone with its directory"
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            return FileMissing(f"is not shown: {reason}")
+    except FileNotFoundError:
+        return FileMissing("is not there" if has_folder else "is gone with its directory")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return FileMissing(f"is not shown: {reason}")
 
-    def _has_folder(self) -> bool:
-        try:
-            with self._folder():
-                return True
-        except (OSError, ValueError):
-            return False
 
-    @contextlib.contextmanager
-    def _folder(self) -> Iterator[int]:
-        """Open the run's directory. The last parts of its path must be the test and the run; links
-        before these are followed. Raises OSError, ValueError."""
-        path = PurePosixPath(self._run.path)
-        ending = PurePosixPath(self._run.test, self._run.run_id)
-        parts = ending.parts
-        if not path.is_absolute() or ".." in path.parts or path.parts[-len(parts) :] != parts:
-            raise ValueError("its directory is not that of a run")
-        base = "/" + "/".join(path.parts[1 : -len(parts)])
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(_opened(base, _FOLDER, None))
-            for part in parts:
-                folder = stack.enter_context(_opened(part, _FOLDER | os.O_NOFOLLOW, folder))
-            yield folder
+@contextlib.contextmanager
+def _folder(run: RunRow) -> Iterator[int]:
+    """Open the run's directory. The last parts of its path must be the test and the run; links
+    before these are followed. Raises OSError, ValueError."""
+    path = PurePosixPath(run.path)
+    parts = PurePosixPath(run.test, run.run_id).parts
+    if not path.is_absolute() or ".." in path.parts or path.parts[-len(parts) :] != parts:
+        raise ValueError("its directory is not that of a run")
+    base = "/" + "/".join(path.parts[1 : -len(parts)])
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(_opened(base, _FOLDER, None))
+        for part in parts:
+            folder = stack.enter_context(_opened(part, _FOLDER | os.O_NOFOLLOW, folder))
+        yield folder
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The text of a run's files on a page: the end of a file, or the lines that a search finds there.
 
 search = search_of(query)                           # from find= and regex=1, or None
-output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
+output_of(run, "stdout", search, whole=False)       # Output(blocks=[Block(...)], found=3, ...)
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
+from seatrial.web.output.run_files import FileMissing, FilePiece, tail
 from seatrial.web.query import PageQuery
 
 MAX_READ = 256 << 10  # bytes that are read of a file, from its end
@@ -52,25 +53,19 @@ class Output(Struct, frozen=True, kw_only=True):
     absent: str = ""
 
 
-class Search(NamedTuple):
-    """A search: the text that was entered, and its pattern."""
-
-    text: str
-    pattern: re.Pattern[str]
-
-
-def search_of(query: PageQuery) -> Search | None:
-    """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
+def search_of(query: PageQuery) -> re.Pattern[str] | None:
+    """Return the pattern of a query's search, None if there is none: text that ignores case, or
+    with ``regex`` a regular expression."""
     text = query.text("find")
-    literal = re.compile(re.escape(text), re.IGNORECASE)
-    pattern = query.pattern("find") if query.flag("regex") else literal
-    return Search(text, pattern) if text and pattern else None
+    if query.flag("regex"):
+        return query.pattern("find")
+    return re.compile(re.escape(text), re.IGNORECASE) if text else None
 
 
-def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
+def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: bool) -> Output:
     """Return the end of a file, or the lines of it that a search finds."""
     limit = MAX_READ if search or whole else USUAL
-    piece = files.tail(name, limit)
+    piece = tail(run, name, limit)
     if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)
@@ -98,14 +93,14 @@ def lines_of(piece: FilePiece) -> list[str]:
 Hits = dict[int, list[tuple[int, int]]]
 
 
-def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
+def _search(lines: list[str], search: re.Pattern[str]) -> tuple[Hits, bool]:
     """Return the spans of the matches by line, and whether there may be more."""
     until = time.monotonic() + SEARCH_S
     hits: Hits = {}
     for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
         if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
-        matches = [match.span() for match in search.pattern.finditer(lines[i])]
+        matches = [match.span() for match in search.finditer(lines[i])]
         if spans := [(start, end) for start, end in matches if start < end]:
             hits[i] = spans
     return hits, False

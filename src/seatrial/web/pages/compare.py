@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.store import queries
@@ -115,23 +116,27 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
     verdict = query.choice("verdict", VERDICTS)
     sort = query.choice("sort", SORTS, "verdict")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    form: dict[str, Any] = {
-        "least": question.least,
-        "tags": [trial.tag for trial in trials][:MAX_NAMED],
-        "latest": _latest(trials),
-    }
+    page = ComparePage(
+        state="asked",
+        least=question.least,
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        latest=_latest(trials),
+    )
     if not question.before or not question.after:
-        return ComparePage(state="asked", **form)
+        return page
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
     study = state.studies.answer(("compare", question), version, lambda: _judged(state, question))
     answer = study.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), question[:2], question.rehearsed)
+        made_up = names_rehearsal(
+            state.store(), (question.before, question.after), question.rehearsed
+        )
         reason = study.reason.replace("--across", "“Across”")
-        return ComparePage(state=study.state, reason=reason, rehearsed=made_up, **form)
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
     found = answer.comparison
     rows = [row for row in found.rows if verdict in ("", row.verdict)]
-    return ComparePage(
+    return replace(
+        page,
         state="judged",
         first=found.first,
         second=found.second,
@@ -143,7 +148,6 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         means=found.means,
         notices=found.notices,
         differences=answer.differences,
-        **form,
     )
 
 
@@ -155,15 +159,16 @@ def _latest(trials: list[TrialRow]) -> list[str]:
 
 
 def _judged(state: ServerState, question: _Question) -> _Answer:
-    tests, metrics = ([name] if name else [] for name in (question.test, question.metric))
+    tests = [question.test] if question.test else []
     first, second = (
-        gather(state.store(), side_of(text, question.rehearsed), tests) for text in question[:2]
+        gather(state.store(), side_of(text, question.rehearsed), tests)
+        for text in (question.before, question.after)
     )
     found = compare_sides(
         first,
         second,
         question.least,
-        metric=(lambda name: is_named(name, metrics)) if metrics else None,
+        metric=(lambda name: is_named(name, [question.metric])) if question.metric else None,
         across=[name.strip() for name in question.across.split(",") if name.strip()],
         each_node=question.each_node,
     )

@@ -13,11 +13,11 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, End
 from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FilePiece, RunFiles
+from seatrial.web.output.run_files import FilePiece, tail
 from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.run_filters import ListPage, choice_of, page_of
+from seatrial.web.run_filters import ListFrame, filters_of, page_of
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
@@ -69,7 +69,7 @@ class Failure(RunLine, frozen=True, kw_only=True):
     directory: str
 
 
-class FailuresPage(ListPage, frozen=True, kw_only=True):
+class FailuresPage(ListFrame, frozen=True, kw_only=True):
     """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
@@ -83,23 +83,22 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
     shown = _columns(query)
     store = state.store()
     with store.reading():
-        choice = choice_of(store, query, ["failed"])
+        filters = filters_of(store, query)
         # The window is of the time of the verdict, not of the run's creation.
-        since, until = choice.filters.since, choice.filters.until
-        window = [f"runs.judged >= {since:d}"] if since else []
-        window += [f"runs.judged < {until:d}"] if until else []
-        filters = replace(choice.filters, since=0, until=0, states=(), failed=True)
-        choice = replace(choice, filters=filters)
-        found, frame = page_of(store, query, choice, limit, BY_VERDICT, window)
+        window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
+        window += [f"runs.judged < {filters.until:d}"] if filters.until else []
+        filters = replace(filters, since=0, until=0, failed=True)
+        found, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
         number = pagination.number_of(store, filters, window)
         ends = pagination.ends_of(store, found)
     outputs = _outputs(found) if "output" in shown else {}
-    return FailuresPage(
+    return copied(
+        FailuresPage,
+        frame,
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
         found=number,
         shown=shown,
         columns=COLUMNS,
-        **frame,
     )
 
 
@@ -139,16 +138,16 @@ def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
     def read() -> None:
         for run in with_files:
             if time.monotonic() < until:
-                done[run.row] = _output(RunFiles(run))
+                done[run.row] = _output(run)
 
     in_time(read, instead=None, wait_s=READING_S)
     return dict(done)  # the thread may still be reading
 
 
-def _output(files: RunFiles) -> tuple[str, str]:
+def _output(run: RunRow) -> tuple[str, str]:
     """Return the end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
-        piece = files.tail(name, MAX_OUTPUT)
+        piece = tail(run, name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
             return "", f"{name} {piece.why}"
         lines = plain(piece.text).rstrip().splitlines()

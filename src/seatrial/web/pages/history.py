@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import TrialError
@@ -16,7 +17,7 @@ from seatrial.studies import note_file
 from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import SECOND_NS
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -164,23 +165,23 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     )
     metric, case = query.text("metric"), query.text("case")
     first = query.number("first", 0)
+    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
+    page = HistoryPage(state="asked", metrics=metrics)
     if not metric:
-        return HistoryPage(state="asked", metrics=metrics)
+        return page
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
     answer = study.value
     if answer is None:
         made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(
-            state=study.state, metrics=metrics, reason=study.reason, any_rehearsed=made_up
-        )
+        return replace(page, state=study.state, reason=study.reason, any_rehearsed=made_up)
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
+    machine = found[0].series.machine if found else ""
     shown = found[first : first + MULTIPLES]
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
     lines = []
@@ -188,16 +189,16 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         if place not in answer.lines:
             answer.lines[place] = _line(state, each, trial_of)
         lines.append(answer.lines[place])
-    return HistoryPage(
+    return replace(
+        page,
         state="judged",
-        metrics=metrics,
         lines=lines,
         found=len(found),
         first=first,
         changed=sum(any(told.confirmed for told in each.told) for each in found),
         alarms=sum(bool(each.alarms) for each in found),
         points=[
-            Shown(*point, _made_up(trial_of.get((point.trial, found[0].series.machine))))
+            copied(Shown, point, rehearsed=_made_up(trial_of.get((point.trial, machine))))
             for point in latest
         ],
         damaged_notes=answer.damaged,
@@ -302,18 +303,8 @@ def _change(told: ReportedChange) -> ChangeMark:
         after=told.change.after,
         tier=told.change.tier,
         note=told.near.note.text if told.near is not None else "",
-        near=_near(told),
+        near=told.near.distance if told.near is not None else "",
     )
-
-
-def _near(told: ReportedChange) -> str:
-    """Return how near the nearest note is, in words."""
-    if told.near is None:
-        return ""
-    away = told.near.seconds
-    if not away:
-        return "in between"
-    return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:

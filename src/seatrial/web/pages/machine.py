@@ -18,17 +18,14 @@ from seatrial.store.rows import Filters
 from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
-from seatrial.units import count, show_number
+from seatrial.units import count, show_figure
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
-from seatrial.web.nodes.node_figures import (
-    NodeFigures,
-    by_node,
-    metrics_to_choose,
-)
+from seatrial.web.nodes.node_figures import NodeFigures, by_node, metrics_to_choose
 from seatrial.web.nodes.node_map import Shading
 from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
 from seatrial.web.nodes.view import View, view_of
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
@@ -114,13 +111,14 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     show = query.choice("show", SHOWS, "state")
     sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    metric = query.text("metric", ELAPSED)
-    found = by_node(view, metric)
+    found = by_node(view, query.text("metric", ELAPSED))
     states, tags = machine_states(view)
     accused, since = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
     rows, words = _rows(view, states, found, accused, blocks)
-    return MachinePage(
+    return copied(
+        MachinePage,
+        found.of,  # metric, unit, relative, kinds, left_out
         name=view.name,
         about=view.machine.about,
         trials=[trial.tag for trial in view.trials],
@@ -128,11 +126,6 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         described=view.described > 0,
         show=show,
         test=view.test,
-        metric=metric,
-        unit=found.of.unit,
-        relative=found.of.relative,
-        kinds=found.of.kinds,
-        left_out=found.of.left_out,
         latest_only=found.latest_only,
         why=found.of.why or found.survey.why,
         tests=view.runs.tests,
@@ -223,7 +216,7 @@ def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | No
         text = "up" if word == "unused" else word
         text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
         if found is not None and row.figure is not None:
-            figure = show_number(row.figure) + (f" {found.of.unit}" if found.of.unit != "1" else "")
+            figure = show_figure(row.figure, found.of.unit)
             text += f", {found.of.metric} {figure} of n {found.counts[place]}"
         if found is not None and row.z is not None:
             text += f", z {row.z:+.1f}"

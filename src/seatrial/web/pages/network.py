@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
@@ -188,14 +188,23 @@ class _Places:
             self._first.append(first)
 
     def finding(
-        self, kind: str, sender: str, receiver: str = "", what: str = "", **figures: Any
+        self,
+        kind: str,
+        sender: str,
+        receiver: str = "",
+        rate: float | None = None,
+        effect: float | None = None,
+        deviations: float | None = None,
     ) -> NetworkFinding:
         """Return a finding about a pair, or one node, with the corner of a part around it."""
-        x = self._first[1].get(receiver or sender, 0)
-        y = self._first[0].get(sender, 0)
-        what = what or (f"{sender} to {receiver}" if receiver else sender)
         return NetworkFinding(
-            kind=kind, what=what, x=max(0, x - NEAR), y=max(0, y - NEAR), **figures
+            kind=kind,
+            what=f"{sender} to {receiver}" if receiver else sender,
+            rate=rate,
+            effect=effect,
+            deviations=deviations,
+            x=max(0, self._first[1].get(receiver or sender, 0) - NEAR),
+            y=max(0, self._first[0].get(sender, 0) - NEAR),
         )
 
 
@@ -205,7 +214,8 @@ def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for name in net.cut_off:
         yield at.finding("group cut off", name)
     for names in net.apart:
-        yield at.finding("talk among themselves alone", names[0], what=_together(names))
+        together = ", ".join(names) if any(":" in name for name in names) else fold(names)
+        yield replace(at.finding("talk among themselves alone", names[0]), what=together)
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
             yield at.finding("no link between groups", pair.sender, pair.receiver)
@@ -213,25 +223,13 @@ def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
         yield at.finding("single pair cannot talk", sender, receiver)
 
 
-def _together(names: Sequence[str]) -> str:
-    """Return nodes as a folded set, ranks one by one."""
-    return ", ".join(names) if any(":" in name for name in names) else fold(names)
-
-
 def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
             yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
-        yield at.finding(
-            "slow link", link.sender, link.receiver, rate=link.value, effect=link.effect
-        )
+        yield at.finding("slow link", link.sender, link.receiver, link.value, link.effect)
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
-            yield at.finding(
-                "slow between groups",
-                pair.sender,
-                pair.receiver,
-                rate=pair.median,
-                effect=pair.effect,
-            )
+            kind = "slow between groups"
+            yield at.finding(kind, pair.sender, pair.receiver, pair.median, pair.effect)

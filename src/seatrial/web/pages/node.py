@@ -28,6 +28,7 @@ from seatrial.web.nodes.node_figures import (
 )
 from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, NodeEvent, NodeState, turns_of
 from seatrial.web.nodes.view import View, view_of
+from seatrial.web.page import copied
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -121,7 +122,7 @@ class NodePage(Struct, frozen=True, kw_only=True):
             about=f"{len(over.times)} runs of the node beside all runs of these kinds",
             x=draw.Axis(kind="time"),
             y=draw.Axis(relative) if self.relative else draw.Axis(self.metric, self.unit),
-            spans=[draw.ShadedSpan(*one) for one in _spans(self.turns, over, self.ends)],
+            spans=_spans(self.turns, over, self.ends),
             width=WIDE if wide else NARROW,
         )
 
@@ -130,9 +131,7 @@ def _points(times: list[float], values: list[float]) -> list[tuple[float, float 
     return list(zip(times, values, strict=True))
 
 
-def _spans(
-    turns: list[NodeEvent], over: Over, ends: dict[str, float]
-) -> list[tuple[float, float, str]]:
+def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[draw.ShadedSpan]:
     """Return when the node was down or excluded, within the time of its values. An exclusion lasts
     until its trial admits the node or ends; ``ends`` has the trials that ended."""
     end = max([*over.times, *over.span_times], default=0.0)
@@ -144,12 +143,12 @@ def _spans(
         if turn.state in (DOWN, EXCLUDED):
             open_since.setdefault(key, at)
         elif key in open_since:
-            found.append((open_since.pop(key), at, key[0]))
+            found.append(draw.ShadedSpan(open_since.pop(key), at, key[0]))
     found += [
-        (since, max(since, ends.get(trial, end)), state)
+        draw.ShadedSpan(since, max(since, ends.get(trial, end)), state)
         for (state, trial), since in open_since.items()
     ]
-    return [one for one in found if one[0] <= end]
+    return [one for one in found if one.start <= end]
 
 
 def data(state: ServerState, query: PageQuery) -> NodePage:
@@ -216,8 +215,11 @@ def _causes(view: View, here: Bools) -> list[NodeFailureCause]:
     codes, counts = np.unique(mine, return_counts=True)
     found = [
         NodeFailureCause(
-            *(code, code_of(code).name, runs, runs / len(mine)),
-            int((every == code).sum()) / len(every),
+            code=code,
+            name=code_of(code).name,
+            runs=runs,
+            share=runs / len(mine),
+            machine_share=int((every == code).sum()) / len(every),
         )
         for code, runs in zip(codes.tolist(), counts.tolist(), strict=True)
     ]
@@ -277,11 +279,10 @@ def _figure_row(test: str, found: NodeFigures, name: str, place: int) -> FigureR
         return None
     others = found.values[np.isfinite(found.values)]
     worse = others < value if found.of.better == "higher" else others > value
-    return FigureRow(
+    return copied(
+        FigureRow,
+        found.of,  # metric, unit, relative
         test=test,
-        metric=found.of.metric,
-        unit=found.of.unit,
-        relative=found.of.relative,
         n=int(found.counts[place]),
         figure=value,
         others=float(np.median(others)),

@@ -8,6 +8,7 @@ from seatrial.acceptance.criteria import Overall
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store, marks
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
@@ -62,8 +63,8 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
 def _running(state: ServerState, row: TrialRow) -> Running:
     tailed = state.trials.of(row)
     facts = facts_of(state.store(), row, tailed)
-    standing = facts["standing"]
-    return Running(**facts, latest=_latest(state.store(), row, standing.judged if standing else []))
+    judged = facts.standing.judged if facts.standing else []
+    return copied(Running, facts, latest=_latest(state.store(), row, judged))
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:

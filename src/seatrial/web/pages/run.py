@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 
@@ -25,8 +26,9 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
-from seatrial.web.output.run_files import FileMissing, RunFiles
-from seatrial.web.output.run_text import Output, Search, output_of, search_of
+from seatrial.web.output.run_files import FileMissing, head
+from seatrial.web.output.run_text import Output, output_of, search_of
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time
@@ -135,10 +137,10 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=phases(run, events),
         events=[
-            EventLine(
-                time=event.time,
+            copied(
+                EventLine,
+                event,
                 after=(event.time - run.created) / SECOND_NS,
-                event=event.event,
                 text=plain(told(event)),
             )
             for event in events[:MAX_EVENTS]
@@ -151,7 +153,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         outputs=outputs,
         siblings=_nearest(beside, run),
         gaps=damage,
-        find=search.text if search else "",
+        find=query.text("find"),
     )
 
 
@@ -191,11 +193,9 @@ def _metrics(
     references: References,
 ) -> list[RunMetric]:
     return [
-        RunMetric(
-            name=one.name,
-            value=one.value,
-            unit=one.unit,
-            better=one.better,
+        copied(
+            RunMetric,
+            one,
             expected=expected(one, case, references),
             past=[
                 EarlierValue(before.created, before.trial, before.run_id, value)
@@ -220,10 +220,9 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
 Files = tuple[list[Output], list[Script]]
 
 
-def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
-    files = RunFiles(run)
-    outputs = [output_of(files, name, search, whole) for name in OUTPUTS]
-    job = files.head("job.sh", MAX_SCRIPT)
+def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool) -> Files:
+    outputs = [output_of(run, name, search, whole) for name in OUTPUTS]
+    job = head(run, "job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
         expected = run.path and not run.rehearsed
         return outputs, [Script("job.sh", "", job.why)] if expected else []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.store import queries
 from seatrial.store.pagination import ORDERS
-from seatrial.store.rows import Filters, RunCounts, RunRow
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import ListPage, choice_of, page_of
+from seatrial.web.run_filters import ListFrame, filters_of, page_of
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
@@ -57,7 +56,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     link: str
 
 
-class RunsPage(ListPage, frozen=True, kw_only=True):
+class RunsPage(ListFrame, frozen=True, kw_only=True):
     """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
     state."""
 
@@ -73,28 +72,24 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     order = query.choice("sort", tuple(ORDERS), "newest")
     store = state.store()
     with store.reading():
-        choice = choice_of(store, query, [chosen] if chosen else ())
-        found, frame = page_of(store, query, choice, limit, ORDERS[order])
-        counts = queries.counts(store, _of_any_state(choice.filters))
-    tallies = [_tally(query, name, counts, chosen) for name in STATES]
-    return RunsPage(
-        runs=[line_of(run) for run in found],
+        filters = filters_of(store, query)
+        in_state = replace(filters, states=[chosen] if chosen else ())
+        found, frame = page_of(store, query, in_state, limit, ORDERS[order])
+        counts = queries.counts(store, filters)
+    tallies = [
+        Tally(
+            state=name,
+            runs=getattr(counts, name),
+            chosen=name == chosen,
+            link=query.link(state="" if name == chosen else name, before=""),
+        )
+        for name in STATES
+    ]
+    return copied(
+        RunsPage,
+        frame,
+        runs=[copied(RunLine, run, reason=run.why.partition("\n")[0][:300]) for run in found],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
         found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
-        **frame,
     )
-
-
-def _of_any_state(filters: Filters) -> Filters:
-    return msgspec.structs.replace(filters, states=())
-
-
-def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally:
-    link = query.link(state="" if name == chosen else name, before="")
-    return Tally(state=name, runs=getattr(counts, name), chosen=name == chosen, link=link)
-
-
-def line_of(run: RunRow) -> RunLine:
-    """Return a run as lists show it."""
-    return copied(RunLine, run, reason=run.why.partition("\n")[0][:300])

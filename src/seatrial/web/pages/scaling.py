@@ -117,17 +117,6 @@ class ScalingPage(Struct, frozen=True, kw_only=True):
     rehearsed: bool = False
 
 
-class _Question(NamedTuple):
-    trial: str
-    x: str
-    metric: str
-    by: str
-    test: str
-    weak: bool
-    pays: float
-    rehearsed: bool
-
-
 class _Answer(NamedTuple):
     x: str
     xs: list[str]
@@ -137,33 +126,35 @@ class _Answer(NamedTuple):
 
 def data(state: ServerState, query: PageQuery) -> ScalingPage:
     trials = queries.trials(state.store())
-    question = _Question(
-        trial=query.text("trial"),
+    asked = ScalingQuery(
         x=query.text("x"),
         metric=query.text("metric", ELAPSED),
-        by=query.text("by"),
-        test=query.text("test"),
+        by=tuple(name.strip() for name in query.text("by").split(",") if name.strip()),
         weak=query.flag("weak"),
         pays=query.share("pays", LABELS["pays"], PAYS),
-        rehearsed=query.flag("rehearsed"),
     )
+    sides, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     first = query.number("first", 0)
-    form: dict[str, Any] = {
-        "tags": [trial.tag for trial in trials][:MAX_NAMED],
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
-    }
-    if not question.trial:
-        return ScalingPage(state="asked", x=question.x, **form)
+    page = ScalingPage(
+        state="asked",
+        x=asked.x,
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
+    )
+    if not sides:
+        return page
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    study = state.studies.answer(("scaling", question), version, lambda: _judged(state, question))
+    name = ("scaling", sides, test, rehearsed, asked)
+    study = state.studies.answer(
+        name, version, lambda: _judged(state, asked, sides.split(), test, rehearsed)
+    )
     answer = study.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), question.trial.split(), question.rehearsed)
+        made_up = names_rehearsal(state.store(), sides.split(), rehearsed)
         reason = _plainly(study.reason)
-        return ScalingPage(
-            state=study.state, x=question.x, reason=reason, rehearsed=made_up, **form
-        )
-    return ScalingPage(
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+    return replace(
+        page,
         state="judged",
         x=answer.x,
         xs=answer.xs,
@@ -171,7 +162,6 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         found=len(answer.tables),
         first=first,
         rehearsed=answer.rehearsed,
-        **form,
     )
 
 
@@ -180,28 +170,22 @@ def _plainly(reason: str) -> str:
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", reason)
 
 
-def _judged(state: ServerState, question: _Question) -> _Answer:
-    tests = [question.test] if question.test else []
-    sides = [
-        gather(state.store(), side_of(text, question.rehearsed), tests)
-        for text in question.trial.split()
-    ]
+def _judged(
+    state: ServerState, asked: ScalingQuery, texts: list[str], test: str, rehearsed: bool
+) -> _Answer:
+    tests = [test] if test else []
+    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
     xs = [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
-    x = question.x or (xs[0] if xs else "")
+    x = asked.x or (xs[0] if xs else "")
     if not x:
         raise UsageError(
             "nothing grows in these cases: no number of nodes, tasks or threads and no parameter "
             "has two values"
         )
-    by = tuple(name.strip() for name in question.by.split(",") if name.strip())
-    if not question.by:
-        by = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
-    wanted = ScalingQuery(
-        x=x, metric=question.metric, by=by, weak=question.weak, pays=question.pays
-    )
+    lines = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
     made_up = any(trial.rehearsed for side in sides for trial in side.trials)
-    return _Answer(x, xs, scaling(sides, wanted), made_up)
+    return _Answer(x, xs, scaling(sides, replace(asked, x=x, by=asked.by or lines)), made_up)
 
 
 def _values(sides: list[Side], name: str) -> set[str]:

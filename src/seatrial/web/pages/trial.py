@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from seatrial.acceptance.status import OpenAlert, TestStatus
-from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
@@ -16,7 +15,7 @@ from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
-from seatrial.web.state.trial_results import Steps
+from seatrial.web.state.trial_results import NodeUses, Steps
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
@@ -38,17 +37,6 @@ class About(Struct, frozen=True, kw_only=True):
     toolchains: list[str]
     nodes: int | None
     seed: int | None
-
-
-class UsesShown(Struct, frozen=True, kw_only=True):
-    """How the nodes were used up to ``now`` (ns): the share of each use in the ``available``
-    node-seconds; ``sentence`` names the largest loss."""
-
-    now: int
-    available: float
-    shares: dict[str, float]
-    sentence: str
-    meanings: dict[str, str]
 
 
 class FailureCause(Struct, frozen=True, kw_only=True):
@@ -77,7 +65,7 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
     here."""
 
     about: About
-    uses: UsesShown | None
+    uses: NodeUses | None
     causes: list[FailureCause]
     again: int
     windows: list[WindowSpan]
@@ -92,15 +80,18 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> TrialPage:
     store = state.store()
     row = queries.trial(store, query.path["tag"])
+    for name in ("from", "to"):
+        query.real(name)  # the scripts of the page read these
     tailed = state.trials.of(row)
     facts = facts_of(store, row, tailed)
-    tests, uses, loads = facts["tests"], tailed.uses(), tailed.loads()
+    tests, uses, loads = facts.tests, tailed.uses(), tailed.loads()
     alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}
-    return TrialPage(
-        **facts,
+    return copied(
+        TrialPage,
+        facts,
         about=_about(store, row, tailed),
-        uses=None if uses is None else copied(UsesShown, uses, meanings=USES),
+        uses=None if uses is None else uses.whole,
         causes=_causes(tests),
         again=sum(test.verdicts.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.series import elapsed_points
 from seatrial.units import SECOND_NS
+from seatrial.web.page import copied
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.state.background import MIN_IDLE_FACTOR
 from seatrial.web.state.server_state import ServerState
@@ -80,7 +80,7 @@ class Lines(Plot, frozen=True, kw_only=True):
     """Numbers over time, with alerts."""
 
     lines: list[Steps]
-    alerts: list[AlertMark] = []
+    alerts: list[AlertMark]
 
 
 class Elapsed(Struct, frozen=True, kw_only=True):
@@ -111,8 +111,9 @@ def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
     since, until = _second(query, "since"), _second(query, "until")
     found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
-    return UsePlot(
-        **_shared(row, tailed, found),
+    return copied(
+        UsePlot,
+        _plot(row, tailed, found),
         t=times,
         step=step,
         shares={use: each for use, each in shares.items() if any(each)},
@@ -126,7 +127,8 @@ def in_flight(state: ServerState, query: PageQuery) -> Lines:
     chosen = query.all("test")
     found = tailed.flights()
     lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
-    return Lines(**_shared(row, tailed, found), lines=lines, alerts=_alerts(tailed, chosen))
+    plot = _plot(row, tailed, found)
+    return copied(Lines, plot, lines=lines, alerts=_alerts(tailed, chosen))
 
 
 def loads(state: ServerState, query: PageQuery) -> Lines:
@@ -134,7 +136,7 @@ def loads(state: ServerState, query: PageQuery) -> Lines:
     row, tailed = _trial(state, query)
     found = tailed.loads()
     lines = [steps for steps in found or () if steps.times]
-    return Lines(**_shared(row, tailed, found), lines=lines)
+    return copied(Lines, _plot(row, tailed, found), lines=lines, alerts=[])
 
 
 def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
@@ -207,10 +209,9 @@ def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]
     return row, tailed
 
 
-def _shared(row: TrialRow, tailed: TailedTrial, found: object) -> dict[str, Any]:
-    """Return the fields of a Plot of what was found."""
-    axis, windows = _axis(row, tailed), windows_of(tailed)
-    return {"ready": found is not None, "axis": axis, "windows": windows}
+def _plot(row: TrialRow, tailed: TailedTrial, found: object) -> Plot:
+    """Return what the figures of what was found share."""
+    return Plot(ready=found is not None, axis=_axis(row, tailed), windows=windows_of(tailed))
 
 
 def _second(query: PageQuery, name: str) -> float:

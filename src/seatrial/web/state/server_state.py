@@ -97,10 +97,10 @@ class ServerState:
         """Make open pages ask again, because a result of the background is ready."""
         self.generation += 1
 
-    def refresh(self) -> bool:
-        """Read what is new in the journals. Return whether there was anything. To be called by one
-        thread only. A failure is kept in ``trouble``; pages show it."""
-        before = self.generation, self.trouble
+    def refresh(self) -> None:
+        """Read what is new in the journals. To be called by one thread only. A failure is kept in
+        ``trouble``; pages show it."""
+        before = self.trouble
         try:
             self._read()
             self.trouble = ""
@@ -110,9 +110,8 @@ class ServerState:
             _log.exception("the journals cannot be read")
             self._fail("this is a defect of Seatrial; the server's log has more")
         self.reading = None
-        if self.trouble != before[1]:
+        if self.trouble != before:
             self.generation += 1
-        return self.generation != before[0]
 
     def _fail(self, reason: str) -> None:
         self.trouble = reason

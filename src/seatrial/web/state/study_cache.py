@@ -42,7 +42,6 @@ class StudyCache:
         name: Hashable,
         version: Hashable,
         make: Callable[[], T],
-        wait_s: float | None = None,
         large: bool = False,
     ) -> T | None:
         """Return the study of this name, of an older version while this one is being made; None if
@@ -52,7 +51,7 @@ class StudyCache:
         is_new = name not in slots.results and name not in slots.tasks
         if is_new and len(self._small.tasks) + len(self._large.tasks) >= MAX_WAITING:
             return None
-        return self._background.latest(slots, name, version, make, wait_s)
+        return self._background.latest(slots, name, version, make)
 
     def answer(self, name: Hashable, version: Hashable, make: Callable[[], T]) -> StudyAnswer[T]:
         """Return the study, or why there is none."""

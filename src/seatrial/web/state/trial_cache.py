@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
-from seatrial.acceptance.status import OpenAlert, Status, TestStatus
+from seatrial.acceptance.status import OpenAlert, Status, TestStatus, alerts_of
 from seatrial.errors import SeatrialError
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
@@ -106,16 +105,7 @@ class TailedTrial:
             self.trouble = ""
         except (SeatrialError, OSError) as error:
             self.trouble = str(error)
-        return self._with_targets(self._standing)
-
-    def _with_targets(self, standing: Standing | None) -> Standing | None:
-        """Add how many runs of each test are kept in flight, which the status knows."""
-        status = self.status()
-        if standing is None or status is None:
-            return standing
-        expected = {part.test: part.expected for part in status.parts}
-        tests = [replace(test, expected=expected.get(test.test, 0)) for test in standing.tests]
-        return replace(standing, tests=tests)
+        return self._standing
 
     def _open(self) -> TrialFold:
         if self.fold is None:
@@ -154,30 +144,13 @@ class TailedTrial:
 
     def _standing_of(self, fold: TrialFold) -> Standing:
         history, now = fold.history, fold.present()
-        alerts = fold.alerts(now) if not history.over else []
         return Standing(
             now=now,
             state=history.state,
             clock=history.clock(now),
             duration=history.duration,
-            tests=[
-                TestStatus(
-                    test=name,
-                    in_flight=len(test.in_flight),
-                    running=len(test.running),
-                    expected=0,
-                    accepted=test.verdicts["pass"],
-                    verdicts=dict(test.verdicts.most_common()),
-                    stopped=history.stopped.get(name, ""),
-                )
-                for name, test in fold.tests.items()
-            ],
-            alerts=[
-                OpenAlert(
-                    time=one.time, kind=one.kind, subject=one.subject, text=one.text, times=times
-                )
-                for one, times in alerts
-            ],
+            tests=fold.tests(),
+            alerts=alerts_of(history, now)[::-1],
             held=fold.held(now) if self.driven else [],
             judged=list(reversed(fold.judged)),
             damaged=fold.damaged,
@@ -195,12 +168,8 @@ class TailedTrial:
         return self._judged("uses", uses_at)
 
     def flights(self) -> list[Steps] | None:
-        """Return its runs in flight over time, beside how many its status expects."""
-        status = self.status()
-        if status is None:
-            return None
-        expected = {part.test: part.expected for part in status.parts}
-        return self._judged("flights", lambda fold, now: flights_at(fold, now, expected))
+        """Return its runs in flight over time, beside how many are expected."""
+        return self._judged("flights", flights_at)
 
     def loads(self) -> list[Steps] | None:
         """Return the loads of metadata targets and the readings of gauges over time."""

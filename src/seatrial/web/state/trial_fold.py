@@ -3,7 +3,7 @@
     fold = TrialFold(TrialFolder(path))
     while fold.go_on():                  # a block at a time
         ...
-    fold.history, fold.tests["cm4"].in_flight, fold.held(fold.present())
+    fold.history, fold.tests(), fold.held(fold.present())
 
 A journal that was replaced or cut is folded from its start. To be used by one thread at a time.
 """
@@ -14,39 +14,24 @@ import os
 from collections import Counter, deque
 from typing import BinaryIO
 
-from msgspec import Struct, field
-
-from seatrial.acceptance.counts import open_alerts
+from seatrial.acceptance.counts import verdict_of
 from seatrial.acceptance.holds import Hold, Holds
-from seatrial.acceptance.status import accounts_of
-from seatrial.acceptance.trial_history import RaisedAlert
+from seatrial.acceptance.status import TestStatus, accounts_of, expected_of, tests_of
+from seatrial.acceptance.trial_history import RunHistory
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
 from seatrial.journal.clock import present
-from seatrial.journal.codes import RECALLED, code_of
-from seatrial.journal.events import GaugeRead, RunEvent, RunJudged, finite
+from seatrial.journal.events import GaugeRead, finite
 from seatrial.journal.journal import fingerprint, read_blocks
-from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.trial.folder import TrialFolder, references_of
-from seatrial.units import SECOND_NS
 
 AT_ONCE = 2 << 20  # bytes of a journal that are folded in one go
-MIN_ALERTS_S = 3600.0
 LATEST = 8
-
-
-class TestFold(Struct):
-    """The runs of a test: those that the scheduler has, those of them that hold nodes, and how many
-    ended with each verdict."""
-
-    in_flight: set[str] = set()
-    running: set[str] = set()
-    verdicts: Counter[str] = field(default_factory=Counter)
 
 
 class TrialFold:
     """The fold of one trial. ``end`` is the offset to which its journal was read; ``damaged``
-    counts lines that are no events."""
+    counts lines that are no events; ``verdicts`` counts those of each test."""
 
     def __init__(self, folder: TrialFolder) -> None:
         self.folder = folder
@@ -57,9 +42,11 @@ class TrialFold:
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
         self.history = accounts_of(self.record, self.cases)
-        self.tests: dict[str, TestFold] = {case.test: TestFold() for case in self.cases}
+        self.verdicts: dict[str, Counter[str]] = {case.test: Counter() for case in self.cases}
         self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
-        self._lives: dict[str, RunLife] = {}  # of runs without a verdict, by id
+        self._runs = 0  # how many runs of the history were looked at
+        self._open: list[RunHistory] = []  # those of them without a verdict
+        self._expected = expected_of(self.history, self.record.machine)
         self.judged: deque[str] = deque(maxlen=LATEST)  # ids of runs, by their verdicts
         self.end = self.size = self.damaged = 0
         self._holds = Holds(self.record.policy, self.cases)
@@ -104,15 +91,24 @@ class TrialFold:
         self.history.fold(block.events)
         for event in block.events:
             self._holds.apply(event)
-            if isinstance(event, RunEvent):
-                self._on_run(event)
-            elif isinstance(event, GaugeRead):
+            if isinstance(event, GaugeRead):
                 readings = self.gauges.setdefault(event.gauge, [])
                 readings.append((event.time, finite(event.value)))
+        self._count_verdicts()
         self.end = block.end
         self.damaged += block.damaged
         self._mark = _mark_of(file, self.end)
         return file.tell() < self.size
+
+    def _count_verdicts(self) -> None:
+        """Count the runs that are over since the last time."""
+        self._open += self.history.runs[self._runs :]
+        self._runs = len(self.history.runs)
+        over = [run for run in self._open if run.over]
+        self._open = [run for run in self._open if not run.over]
+        for run in sorted(over, key=lambda run: run.judged or 0):
+            self.verdicts[self.history.test_of(run)][verdict_of(run)] += 1
+            self.judged.append(run.id)
 
     # ---- what it has ----------------------------------------------------------------------
 
@@ -128,34 +124,9 @@ class TrialFold:
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
-    def alerts(self, now: int) -> list[tuple[RaisedAlert, int]]:
-        """Return the recent alerts, the latest first, each with how often it was raised. An alert
-        is recent until it would be raised again."""
-        again = self.record.policy.watch.again or MIN_ALERTS_S
-        since = now - round(again * SECOND_NS)
-        return open_alerts(self.history, since)
-
-    # ---- events ---------------------------------------------------------------------------
-
-    def _on_run(self, event: RunEvent) -> None:
-        test = self.tests.get(event.test)
-        if test is None:
-            return
-        life = self._lives.setdefault(event.run_id, RunLife())
-        if not life.apply(event):
-            return
-        if RunState.SUBMITTED <= life.state < RunState.ENDED:
-            test.in_flight.add(event.run_id)
-            if life.state is RunState.RUNNING:
-                test.running.add(event.run_id)
-        else:
-            test.in_flight.discard(event.run_id)
-            test.running.discard(event.run_id)
-        if isinstance(event, RunJudged):
-            del self._lives[event.run_id]
-            reruns = life.will_rerun and life.code != RECALLED.number
-            test.verdicts["again" if reruns else code_of(life.code).name] += 1
-            self.judged.append(event.run_id)
+    def tests(self) -> list[TestStatus]:
+        """Return the status of each test."""
+        return tests_of(self.history, self._open, self.verdicts, self._expected)
 
 
 def _mark_of(file: BinaryIO, end: int) -> tuple[int, int]:

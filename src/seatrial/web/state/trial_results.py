@@ -42,22 +42,26 @@ def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
 # ---- how nodes were used ------------------------------------------------------------------
 
 
-class UtilisationSteps(Struct, frozen=True):
-    """How nodes were used up to ``now`` (ns).
-
-    rows: node-seconds, shape (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a
-        column for each of FINEST spans of ``step`` seconds from ``first`` on.
-    shares: the share of each use in the whole.
-    available: node-seconds.
-    sentence: the largest loss in words."""
+class NodeUses(Struct, frozen=True, kw_only=True):
+    """How the nodes were used up to ``now`` (ns): the share of each use in the ``available``
+    node-seconds; ``sentence`` names the largest loss."""
 
     now: int
+    available: float
+    shares: dict[str, float]
+    sentence: str
+    meanings: dict[str, str]
+
+
+class UtilisationSteps(Struct, frozen=True):
+    """How nodes were used, in the ``whole`` time and over it. ``rows`` are node-seconds, shape
+    (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a column for each of FINEST
+    spans of ``step`` seconds from ``first`` on."""
+
+    whole: NodeUses
     first: float
     step: float
     rows: NDArray[np.float64]
-    shares: dict[str, float]
-    available: float
-    sentence: str
 
     def bins(
         self, most: int, since: float = 0.0, until: float = 0.0
@@ -90,11 +94,15 @@ class UtilisationSteps(Struct, frozen=True):
 def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     """Return how the nodes were used up to ``now`` (ns)."""
     timeline = timeline_of(fold.history, now)
-    shares = {use: timeline.total.share(use) for use in USES}
-    said = lost_node_hours.sentence(fold.history, timeline, now)
-    available = timeline.total.available / SECOND_NS
+    whole = NodeUses(
+        now=now,
+        available=timeline.total.available / SECOND_NS,
+        shares={use: timeline.total.share(use) for use in USES},
+        sentence=lost_node_hours.sentence(fold.history, timeline, now),
+        meanings=USES,
+    )
     if not timeline.pieces:
-        return UtilisationSteps(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
+        return UtilisationSteps(whole, 0.0, 0.0, np.zeros((len(USES), 0)))
     first, last = timeline.pieces[0].start, timeline.pieces[-1].end
     pieces = np.array([(start, end) for start, end, _ in timeline.pieces], dtype=np.int64)
     spans = (pieces - first) / SECOND_NS
@@ -109,8 +117,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
         before = np.concatenate(([0.0], grown[:-1]))
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
         rows[number] = np.diff(np.interp(edges, times, sums))
-    found = np.maximum(rows, 0.0)
-    return UtilisationSteps(now, first / SECOND_NS, step, found, shares, available, said)
+    return UtilisationSteps(whole, first / SECOND_NS, step, np.maximum(rows, 0.0))
 
 
 # ---- runs in flight, loads of targets -----------------------------------------------------
@@ -128,10 +135,10 @@ class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
     most: float = 0.0
 
 
-def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
+def flights_at(fold: TrialFold, now: int) -> list[Steps]:
     """Return the number of runs that held nodes, of all tests and of each."""
     history = fold.history
-    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.tests}
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.verdicts}
     for run in history.runs:
         held = run.held_nodes(now)
         if held is not None:
@@ -139,9 +146,9 @@ def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Step
     spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
     found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(fold))]
-    for test, intervals in by_test.items():
-        wanted = expected.get(test, 0)
-        found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
+    for test in fold.tests():
+        levels = step_functions.levels(by_test[test.test], spans, without)
+        found.append(_steps(test.test, levels, test.expected))
     return found
 
 

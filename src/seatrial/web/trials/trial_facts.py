@@ -1,6 +1,7 @@
 """Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 
-TrialPage(**facts_of(store, row, tailed), ...)
+facts = facts_of(store, row, tailed)
+copied(TrialPage, facts, ...)
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -46,22 +46,22 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
     trouble: str
 
 
-def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
-    """Return the fields of TrialFacts."""
+def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> TrialFacts:
+    """Return what is known of a trial."""
     standing = tailed.standing()
     sinks: list[SinkLag] = []
     with contextlib.suppress(SeatrialError, OSError):
         sinks = sink_lags(TrialFolder(Path(row.path)))
-    return {
-        "trial": row,
-        "standing": standing,
-        "status": tailed.status(),
-        "tests": standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
-        "builds": builds_of(store, row),
-        "sinks": sinks,
-        "share_read": tailed.share_read,
-        "trouble": trouble_of(store, row, tailed),
-    }
+    return TrialFacts(
+        trial=row,
+        standing=standing,
+        status=tailed.status(),
+        tests=standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
+        builds=builds_of(store, row),
+        sinks=sinks,
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
+    )
 
 
 # ---- builds -------------------------------------------------------------------------------
