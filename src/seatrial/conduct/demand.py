@@ -122,11 +122,12 @@ class Offer:
 class Demand(Protocol):
     """The runs that are wanted. ``wanted`` is their number, 0 where the time decides."""
 
-    wanted: int
+    wanted: int = 0
 
     def runs_of(self, case: int) -> int:
         """Return how many runs of a case are wanted in all; each gets a verdict if its build
         fails."""
+        return 1
 
     def ready(self, case: int) -> None:
         """Record that runs of a case can start, as its build is done."""
@@ -148,5 +149,6 @@ class Demand(Protocol):
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         """Return False where ``choose`` would choose nothing, to save the call."""
+        return True
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...

@@ -189,16 +189,14 @@ class VirtualDriver:
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.cancelled]
         for run in runs:
             run.cancelled = True
-        if runs:
-            self.cluster.cancel(self.now, [run.id for run in runs])
+        self.cluster.cancel(self.now, [run.id for run in runs])
 
     def recall(self, run_ids: Sequence[str]) -> None:
         """End runs that wait at the scheduler, unless that was asked before."""
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.recalled]
         for run in runs:
             run.recalled = True
-        if runs:
-            self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
+        self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
 
     def _begin(self, command: Launch | Reject) -> RehearsedRun:
         case = self.conductor.state.cases[command.case]
