@@ -15,7 +15,7 @@ from seatrial.conduct.admission import Shape
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
-from seatrial.units import SECOND_NS, count, show_seconds
+from seatrial.units import SECOND_NS, count, ns, show_seconds
 
 
 class PendingAlert(Struct, frozen=True):
@@ -57,7 +57,7 @@ def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room
             dues.append(Due(runs, runs))
         else:
             gap = 2 * walltime[number] / share if 0 < share < 2 else 0.0
-            dues.append(Due(runs, min(runs, 1), _ns(gap)))
+            dues.append(Due(runs, min(runs, 1), ns(gap)))
     return dues
 
 
@@ -69,8 +69,8 @@ class Watchdogs:
         self._policy = policy
         self._watch = policy.watch
         self._due = due
-        self._short_for, self.silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
-        self._again, self._wait_least = _ns(self._watch.again), _ns(self._watch.wait_least)
+        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
+        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
         self._short_since: dict[int, int] = {}  # entry -> time since which it is short
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
@@ -218,7 +218,3 @@ def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
         if start < since + span and since < end:
             since = end
     return since + span
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * SECOND_NS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seatrial.trial.folder import Record
-from seatrial.units import SECOND_NS, seconds
+from seatrial.units import ns, seconds
 
 Load = Callable[[str, str], float]
 """The load of a file system's target, "" for its highest."""
@@ -44,8 +44,8 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
     for name in dict.fromkeys(each.gauge for each in throttles):
         gauge = record.machine.gauges[name]
         mine = [each for each in throttles if each.gauge == name]
-        every = round(seconds(gauge.every) * SECOND_NS)
-        stale = round(min(each.stale_after for each in mine) * SECOND_NS)
+        every = ns(seconds(gauge.every))
+        stale = ns(min(each.stale_after for each in mine))
         low = min(each.low for each in mine)
         found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
     return found
