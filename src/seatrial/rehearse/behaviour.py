@@ -6,7 +6,7 @@ run_models = manners_of(plan, tests, measured)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
@@ -19,13 +19,12 @@ Measured = Callable[[str, str], tuple[float, ...]]
 """Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
 
 
-def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict[str, RunModel]:
+def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> dict[str, RunModel]:
     """Return how runs of each test behave in a rehearsal.
 
     Raises UsageError, which names all tests about which the plan says nothing.
     """
-    behaviours = {test.name: behaviour_of(plan, test.name) for test in tests}
-    unsaid = [name for name, behaviour in behaviours.items() if behaviour is None]
+    unsaid = [test.name for test in tests if behaviour_of(plan, test.name) is None]
     if unsaid:
         raise UsageError(
             f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
@@ -34,7 +33,7 @@ def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict
     return {
         test.name: _manner(behaviour, test, measured)
         for test in tests
-        if (behaviour := behaviours[test.name]) is not None
+        if (behaviour := behaviour_of(plan, test.name)) is not None
     }
 
 
