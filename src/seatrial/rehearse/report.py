@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.plan.prepare import prepare_plan
-from seatrial.rehearse.behaviour import run_models_of
+from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
-from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.odds import Odds, odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
