@@ -134,6 +134,7 @@ class Demand(Protocol):
 
     def again(self, case: int, stage: str) -> None:
         """Record that a run of a case is to be repeated."""
+        return
 
     def __len__(self) -> int:
         """Return the number of runs that wait, up to the number that could be launched now."""
@@ -146,6 +147,7 @@ class Demand(Protocol):
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""
+        return
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         """Return False where ``choose`` would choose nothing, to save the call."""

@@ -89,17 +89,22 @@ class Starting(Observer):
     def on_open(self, finished: int, wanted: int) -> None:
         if reason := start(self._folder, self._log_level):
             print(f"seatrial: the sinks of this trial were not started: {reason}", file=sys.stderr)
-        for sink in wanted(about_of(self._folder)):
-            if reason := missing(sink):  # a secret that our environment lacks
-                print(
-                    f"seatrial: the sink {sink.name} gets nothing: {reason}; set it, then "
-                    f"`seatrial sink {self._folder.tag} --sink {sink.name}` sends what is missing",
-                    file=sys.stderr,
-                )
+        _warn(self._folder)
         self._observer.on_open(finished, wanted)
 
     def on_event(self, event: Event, case: Case | None) -> None:
         self._observer.on_event(event, case)
+
+
+def _warn(folder: TrialFolder) -> None:
+    """Warn of the sinks of a trial whose secrets our environment lacks."""
+    for sink in wanted(about_of(folder)):
+        if reason := missing(sink):
+            print(
+                f"seatrial: the sink {sink.name} gets nothing: {reason}; set it, then "
+                f"`seatrial sink {folder.tag} --sink {sink.name}` sends what is missing",
+                file=sys.stderr,
+            )
 
 
 def deliver(
