@@ -52,6 +52,11 @@ def span_of(text: str | int | float) -> float:
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 
+def ns(span: float) -> int:
+    """Return seconds in nanoseconds."""
+    return round(span * SECOND_NS)
+
+
 def moment_of(text: str, now: float | None = None) -> int:
     """Return the ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
     ``2026-11-20T14:03``, ``2h``; ``now`` in seconds. Raises ValueError with a remedy."""

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.journal.events import RunJudged, ScriptEnded, ScriptStarted
-from seatrial.rehearse.measured import measured_in
+from seatrial.rehearse.behaviour import measured_in
 from seatrial.rehearse.report import rehearse_plan
 from tests.rehearse.stage import SECOND, Played, Stage
 

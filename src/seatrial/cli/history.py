@@ -91,9 +91,8 @@ def _badness(history: History) -> float:
 def _print_overview(found: list[History]) -> None:
     several = len({history.series.machine for history in found}) > 1
     rows = TextTable("case~ | machine | n> | left out> | median> | noise> | changes~")
-    changed = _changed(found)
-    shown = {id(history) for history in changed}
-    ordered = changed + [history for history in found if id(history) not in shown]
+    rest = [history for history in found if not any(told.confirmed for told in history.told)]
+    ordered = _changed(found) + rest
     for history in ordered[:MAX_ROWS]:
         series = history.series
         middle = median(series.values) if series.values else None

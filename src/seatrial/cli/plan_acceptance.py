@@ -173,7 +173,7 @@ class Acceptance(OfPlan):
         made = [(part, trial) for part, trial in trials if trial is not None]
         found = [status_table.status_of(trial) for _, trial in made]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
-        shown = [each for each in self._chosen_components() if each.evidence]
+        shown = self._with_evidence()
         if form == "json":
             status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
         else:
@@ -182,7 +182,10 @@ class Acceptance(OfPlan):
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
                 self._print_rehearsed(part for part, trial in trials if trial is None)
-            _print_evidence(shown)
+            for each in shown:
+                for proof in each.evidence:
+                    about = f"{proof.document}, signed by {proof.signed_by} on {proof.signed_on}"
+                    click.echo(f"evidence of {each.component}: {about}")
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
         if form != "json":
@@ -209,12 +212,14 @@ class Acceptance(OfPlan):
                 show = self.folders.command("runs", "--trial", tag)
                 click.echo(f"only rehearsed: {tag}: see `{show}`")
 
-    def _chosen_components(self) -> list[Component]:
+    def _with_evidence(self) -> list[Component]:
+        """Return the chosen components that rest on documents."""
         plan = self.prepared.plan
         return [
             each
             for each in plan.components
-            if (not self.components or each.component in self.components)
+            if each.evidence
+            and (not self.components or each.component in self.components)
             and (not self.phases or any(p.phase in self.phases for p in phases_of(plan, each)))
         ]
 
@@ -236,13 +241,6 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
 def _print_left_out(part: PreparedComponent) -> None:
     for what, reason in part.skipped[:10]:
         click.echo(f"left out: {what}: {reason}", err=True)
-
-
-def _print_evidence(components: Iterable[Component]) -> None:
-    for component in components:
-        for each in component.evidence:
-            about = f"{each.document}, signed by {each.signed_by} on {each.signed_on}"
-            click.echo(f"evidence of {component.component}: {about}")
 
 
 def _of_evidence(plan: str, component: Component) -> dict[str, Any]:

@@ -102,14 +102,10 @@ def _cell(count: int, bar: bool) -> str:
 
 def bars(shares: Iterable[float]) -> str:
     """Return a bar for each share from 0 to 1: a blank for 0, the tallest for 1."""
-    signs = BLOCKS if _can_show(BLOCKS) else PLAIN
+    signs = BLOCKS
+    try:
+        signs.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        signs = PLAIN
     most = len(signs) - 1
     return "".join(signs[max(0, min(most, round(share * most)))] for share in shares)
-
-
-def _can_show(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

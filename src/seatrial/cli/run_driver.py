@@ -42,7 +42,7 @@ def drive(
 ) -> DriveOutcome:
     """Drive the trial to its end, and show it live."""
     progress = Progress(quiet)
-    driver = Driver(folder, _with_sinks(folder, folders, progress))
+    driver = _driver(folder, folders, progress)
     progress.conductor = driver.conductor
     with closing(progress):
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
@@ -56,11 +56,11 @@ def drive(
     return outcome
 
 
-def _with_sinks(folder: TrialFolder, folders: Folders, observer: Observer) -> Observer:
-    """Return the observer. If the trial's machine names sinks, it also starts their process."""
-    if not folder.record().machine.sinks:
-        return observer
-    return Starting(folder, observer, folders.log_level)
+def _driver(folder: TrialFolder, folders: Folders, observer: Observer | None = None) -> Driver:
+    """Return a trial's driver. If the trial's machine names sinks, it also starts their process."""
+    if folder.record().machine.sinks:
+        observer = Starting(folder, observer or Observer(), folders.log_level)
+    return Driver(folder, observer)
 
 
 def _drive(
@@ -99,9 +99,8 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
-    driver = Driver(folder, _with_sinks(folder, folders, Observer()))
     try:
-        outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
+        outcome = _drive(_driver(folder, folders), folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
         folder.cancel_request.touch()
         click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
@@ -142,7 +141,7 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     command that begins anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(Driver(folder, _with_sinks(folder, folders, Observer())), folders, abandon=why)
+        _drive(_driver(folder, folders), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
         click.echo(f"{folder.tag}: its driver was asked to abandon it; it will say when it has.")

@@ -58,7 +58,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         return 0
     parts = [
         _head(trial, found, case),
-        _why(found),
+        _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _time_line(found, events),
         _figures(metrics, trial, case),
         _section_of_files(trial, found, case),
@@ -100,11 +100,6 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
-
-
-def _why(run: RunRow) -> str:
-    """Return the lines of a reason, such as the end of a build's log."""
-    return _section("why", plain(run.why).splitlines()) if "\n" in run.why else ""
 
 
 def _word(value: object) -> str:

@@ -9,7 +9,7 @@ An ``Offer`` (``demand``) is what one decision may launch, caps and targets incl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -49,15 +49,19 @@ def shapes_of(cases: Sequence[Case], policy: Policy, room: int) -> list[Shape]:
 
 
 class Shut(NamedTuple):
-    """Nodes that get no new runs of some entries (none: of all) for a span of time (ns)."""
+    """Nodes (none: all) that get no new runs of some entries (none: of all) for a span of time
+    (ns)."""
 
     start: int
     end: int
     nodes: frozenset[str]
     entries: list[int]
 
+    def concerns(self, entry: int) -> bool:
+        return not self.entries or entry in self.entries
+
     def holds(self, now: int, entry: int) -> bool:
-        return self.start <= now < self.end and (not self.entries or entry in self.entries)
+        return self.start <= now < self.end and self.concerns(entry)
 
 
 class Gates(Struct, frozen=True):
@@ -86,9 +90,7 @@ class Admission:
         self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
         self.throttles = [ThrottleState(about) for about in policy.throttles]
         self.outages: list[tuple[int, int]] = []  # planned ones of the whole machine
-        self._blackouts: list[tuple[int, int, Collection[int]]] = []  # of all nodes
-        self._reopenings: list[int] = []  # times at which blackouts end
-        self._closing_times: list[int] = []
+        self._blackouts: list[Shut] = []  # of all nodes
         self.shut: list[Shut] = []  # blackouts of some nodes
         self.stopped: dict[int, str] = {}  # entries that are launched no more, with reasons
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
@@ -101,18 +103,12 @@ class Admission:
     def go(self, start: int, time: int) -> None:
         """Record that the trial, which first started at ``start``, starts or is resumed."""
         self.start, self.since = start, time
-        spans = [(window, window.span(start)) for window in self.policy.blackouts]
-        everyone = range(len(self.policy.entries))
-        self._blackouts = [
-            (*span, window.entries or everyone) for window, span in spans if not window.nodes
-        ]
-        self.shut = [
-            Shut(*span, frozenset(unfold(window.nodes)), window.entries)
-            for window, span in spans
-            if window.nodes
-        ]
-        self._reopenings = [end for _, (_, end) in spans]
-        self._closing_times = [start for _, (start, _) in spans]
+        shut = []
+        for window in self.policy.blackouts:
+            nodes = frozenset(unfold(window.nodes)) if window.nodes else frozenset[str]()
+            shut.append(Shut(*window.span(start), nodes, window.entries))
+        self._blackouts = [each for each in shut if not each.nodes]
+        self.shut = [each for each in shut if each.nodes]
         outages = (window for window in self.policy.outages if not window.nodes)
         self.outages = [window.span(start) for window in outages]
         self._gates = None
@@ -150,14 +146,15 @@ class Admission:
 
     def _gates_at(self, now: int) -> Gates:
         stale = [throttle.stale_at(self.since) for throttle in self.throttles]
-        holds = [time for time in self._closing_times + stale if time > now]
-        starts = [time for time in self._reopenings + stale if time > now]
+        windows = self._blackouts + self.shut
+        holds = [time for time in [each.start for each in windows] + stale if time > now]
+        starts = [time for time in [each.end for each in windows] + stale if time > now]
         held = set(self.stopped)
         if any(throttle.closed(now, self.since) for throttle in self.throttles):
             held |= self.heavy
-        for start, end, entries in self._blackouts:
-            if start <= now < end:
-                held.update(entries)
+        for each in self._blackouts:
+            if each.start <= now < each.end:
+                held.update(each.entries or range(len(self.policy.entries)))
         return Gates(
             start=now,
             end=min(holds + starts, default=FAR_FUTURE_NS),
@@ -174,7 +171,7 @@ class Admission:
 
     def windows_of(self, entry: int) -> list[tuple[int, int]]:
         """Return the spans (ns) of the blackouts of an entry."""
-        return [(start, end) for start, end, entries in self._blackouts if entry in entries]
+        return [(each.start, each.end) for each in self._blackouts if each.concerns(entry)]
 
     def shut_nodes(self, now: int, entry: int) -> frozenset[str]:
         """Return the nodes that a blackout closes for an entry; for -1 those closed for all

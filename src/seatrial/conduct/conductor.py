@@ -177,7 +177,7 @@ class Conductor:
         runs, builds = counts.total, len(state.builds.running)
         stuck = None if over else self._why_idle()
         if stuck is not None:
-            found.append(PendingAlert(dogs.later("idle", ""), "idle", "", str, (stuck,)))
+            found.append(dogs.pending("idle", "", stuck))
         idle = not (over or stuck or runs or builds) and len(state.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
@@ -189,10 +189,10 @@ class Conductor:
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
-            found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
+            found.append(dogs.pending("nodes", "", text))
         for throttle in gates.failing:
-            gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
-            found.append(PendingAlert(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
+            trouble = throttle.trouble(now, admission.since)
+            found.append(dogs.pending("gauge", throttle.about.gauge, trouble))
         return found
 
     # ---- the end --------------------------------------------------------------------------

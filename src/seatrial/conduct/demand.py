@@ -122,17 +122,19 @@ class Offer:
 class Demand(Protocol):
     """The runs that are wanted. ``wanted`` is their number, 0 where the time decides."""
 
-    wanted: int
+    wanted: int = 0
 
     def runs_of(self, case: int) -> int:
         """Return how many runs of a case are wanted in all; each gets a verdict if its build
         fails."""
+        return 1
 
     def ready(self, case: int) -> None:
         """Record that runs of a case can start, as its build is done."""
 
     def again(self, case: int) -> None:
         """Record that a run of a case is to be repeated."""
+        return
 
     def __len__(self) -> int:
         """Return the number of runs that wait, up to the number that could be launched now."""
@@ -145,8 +147,10 @@ class Demand(Protocol):
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""
+        return
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         """Return False where ``choose`` would choose nothing, to save the call."""
+        return True
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...

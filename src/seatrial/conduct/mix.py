@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
@@ -35,11 +35,9 @@ from seatrial.suite.model import Case
 PATIENCE = 10
 
 
-class Mix:
+class Mix(Demand):
     """The runs that each entry has had, and the one that it gets next. The cases of an entry take
     turns."""
-
-    wanted = 0
 
     def __init__(
         self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], shared: bool
@@ -76,9 +74,6 @@ class Mix:
     def __len__(self) -> int:
         return 1 << 30 if self._least else 0
 
-    def runs_of(self, case: int) -> int:
-        return 1
-
     def ready(self, case: int) -> None:
         cases = self._cases[self._entry_of[case]]
         if case not in cases:
@@ -86,9 +81,6 @@ class Mix:
             cases.sort()
             self._closed.discard(self._entry_of[case])
             self._least = min(self._least or 1 << 30, self._shapes[case].width)
-
-    def again(self, case: int) -> None:
-        pass
 
     def left(self) -> Collection[int]:
         return [case for cases in self._cases for case in cases]

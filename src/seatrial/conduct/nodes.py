@@ -65,7 +65,9 @@ class NodeRecord:
     def admit(self, nodes: str) -> None:
         for node in unfold_or_empty(nodes):
             self.excluded.pop(node, None)
-            self._forget(node)
+            self._failed.pop(node, None)
+            self._suspected.discard(node)
+            self.suspects.pop(node, None)
         self._folded.clear()
         self._recount()
 
@@ -96,17 +98,17 @@ class NodeRecord:
         if elsewhere:
             self._avoid.setdefault(flight.case, set()).update(named or on)
         if held_against and (named or len(on) <= FEW):
+            failure, after = (
+                NodeIncident(flight.judged or 0, cause, bool(named)),
+                self._exclusion.after,
+            )
+            if not named:
+                self._suspected.update(on)
             for node in named or on:
-                self._hold_against(node, NodeIncident(flight.judged or 0, cause, bool(named)))
-
-    def _hold_against(self, node: str, failure: NodeIncident) -> None:
-        after = self._exclusion.after
-        failures = self._failed.setdefault(node, deque(maxlen=after))
-        failures.append(failure)
-        if not failure.named:
-            self._suspected.add(node)
-        if len(failures) == after and node not in self.excluded:
-            self.suspects[node] = None
+                failures = self._failed.setdefault(node, deque(maxlen=after))
+                failures.append(failure)
+                if len(failures) == after and node not in self.excluded:
+                    self.suspects[node] = None
 
     def passed(self, flight: RunInFlight) -> None:
         """Record a run that passed: failures on its nodes that nobody named are dropped."""
@@ -118,11 +120,6 @@ class NodeRecord:
                 self.suspects.pop(node, None)
             self._failed[node] = deque(named, maxlen=self._exclusion.after)
             self._suspected.discard(node)
-
-    def _forget(self, node: str) -> None:
-        self._failed.pop(node, None)
-        self._suspected.discard(node)
-        self.suspects.pop(node, None)
 
     # ---- what follows ---------------------------------------------------------------------
 

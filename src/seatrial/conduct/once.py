@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Candidate, Offer
-from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.demand import Candidate, Demand, Offer
+from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.run_queue import RunQueue
 from seatrial.suite.model import Case
 
 
-class Once:
+class Once(Demand):
     """Cases wait until there is room. ``grouped``: something else than room can hold cases back;
     then cases that the same thing holds back wait in one queue."""
 
@@ -40,9 +40,6 @@ class Once:
     def launched(self, case: int) -> None:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
-
-    def ended(self, flight: RunInFlight, seconds: float) -> None:
-        pass
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         return self._waiting.fits(room)

@@ -125,12 +125,11 @@ class ConductorState:
         handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, event)
+        elif (handler := _NEWS_HANDLERS.get(kind)) is not None:
+            handler(self, event)
+            self.changed = True
 
     # ---- builds ---------------------------------------------------------------------------
-
-    def _on_build_started(self, event: BuildStarted) -> None:
-        self.builds.start(event.key)
-        self.changed = True
 
     def _on_build_ended(self, event: BuildEnded) -> None:
         reason = "" if event.code == PASS.number else (event.log or "the build failed")
@@ -139,7 +138,6 @@ class ConductorState:
                 self.rejects[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
-        self.changed = True
 
     # ---- runs -----------------------------------------------------------------------------
 
@@ -292,19 +290,7 @@ class ConductorState:
     def abandoned(self) -> bool:
         return self.trial.state is TrialState.ABANDONED
 
-    # ---- nodes, tests, gauges, alerts -----------------------------------------------------
-
-    def _on_node_down(self, event: NodeDown) -> None:
-        self.nodes.fall(event.nodes, event.time)
-        self.changed = True
-
-    def _on_node_up(self, event: NodeUp) -> None:
-        self.nodes.rise(event.nodes)
-        self.changed = True
-
-    def _on_node_admitted(self, event: NodeAdmitted) -> None:
-        self.nodes.admit(event.nodes)
-        self.changed = True
+    # ---- nodes and tests ------------------------------------------------------------------
 
     def _on_node_excluded(self, event: NodeExcluded) -> None:
         if event.nodes:
@@ -312,29 +298,18 @@ class ConductorState:
             reason = event.reason or "no reason was given"
             text = f"{event.nodes}: no more runs go there: {reason}"
             self.watchdogs.tell_once("excluded", event.nodes, text)
-        self.changed = True
 
     def _on_test_stopped(self, event: TestStopped) -> None:
         for number in self._entries(event.test):
             self.admission.stop(number, event.reason)
             text = f"{event.test} is launched no more: {event.reason or 'no reason was given'}"
             self.watchdogs.tell_once("stopped", event.test, text)
-        self.changed = True
 
     def _on_test_admitted(self, event: TestAdmitted) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
             self.retry_policy.forgive(number)
             self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
-        self.changed = True
-
-    def _on_gauge(self, event: GaugeRead) -> None:
-        self.admission.gauge(event)
-        self.changed = True
-
-    def _on_alert(self, event: AlertRaised) -> None:
-        self.watchdogs.told(event.kind, event.subject, event.time)
-        self.changed = True
 
     # ---- the parts of the state -----------------------------------------------------------
 
@@ -370,9 +345,8 @@ class ConductorState:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
 
-_HANDLERS: dict[type[Event], Callable[[ConductorState, Any], None]] = {
-    BuildStarted: ConductorState._on_build_started,
-    BuildEnded: ConductorState._on_build_ended,
+_Handler = Callable[[ConductorState, Any], None]
+_HANDLERS: dict[type[Event], _Handler] = {
     RunSubmitted: ConductorState._on_submitted,
     JobQueued: ConductorState._on_queued,
     JobStarted: ConductorState._on_started,
@@ -388,12 +362,17 @@ _HANDLERS: dict[type[Event], Callable[[ConductorState, Any], None]] = {
     TrialAbandoned: ConductorState._on_trial,
     TrialExtended: ConductorState._on_trial,
     TrialEnded: ConductorState._on_trial,
-    NodeDown: ConductorState._on_node_down,
-    NodeUp: ConductorState._on_node_up,
+}
+# After these events there is always something new to decide.
+_NEWS_HANDLERS: dict[type[Event], _Handler] = {
+    BuildStarted: lambda state, event: state.builds.start(event.key),
+    BuildEnded: ConductorState._on_build_ended,
+    NodeDown: lambda state, event: state.nodes.fall(event.nodes, event.time),
+    NodeUp: lambda state, event: state.nodes.rise(event.nodes),
     NodeExcluded: ConductorState._on_node_excluded,
-    NodeAdmitted: ConductorState._on_node_admitted,
+    NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
     TestStopped: ConductorState._on_test_stopped,
     TestAdmitted: ConductorState._on_test_admitted,
-    GaugeRead: ConductorState._on_gauge,
-    AlertRaised: ConductorState._on_alert,
+    GaugeRead: lambda state, event: state.admission.gauge(event),
+    AlertRaised: lambda state, event: state.watchdogs.told(event.kind, event.subject, event.time),
 }

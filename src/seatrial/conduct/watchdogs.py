@@ -7,6 +7,7 @@ hold. The same alert is raised again only after a while; an alert is itself an e
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -15,21 +16,20 @@ from seatrial.conduct.admission import Shape
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
-from seatrial.units import SECOND_NS, count, show_seconds
+from seatrial.units import SECOND_NS, count, ns, show_seconds
 
 
 class PendingAlert(Struct, frozen=True):
-    """An alert to raise from ``time`` (ns) on, if nothing changes before. ``say`` makes its text
-    from ``about`` when it is raised."""
+    """An alert to raise from ``time`` (ns) on, if nothing changes before. ``says`` is its text, or
+    makes it when it is raised."""
 
     time: int
     kind: str
     subject: str
-    say: Callable[..., str]
-    about: tuple[object, ...]
+    says: str | Callable[[], str]
 
     def text(self) -> str:
-        return self.say(*self.about)
+        return self.says if isinstance(self.says, str) else self.says()
 
 
 class Due(NamedTuple):
@@ -57,7 +57,7 @@ def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room
             dues.append(Due(runs, runs))
         else:
             gap = 2 * walltime[number] / share if 0 < share < 2 else 0.0
-            dues.append(Due(runs, min(runs, 1), _ns(gap)))
+            dues.append(Due(runs, min(runs, 1), ns(gap)))
     return dues
 
 
@@ -69,8 +69,8 @@ class Watchdogs:
         self._policy = policy
         self._watch = policy.watch
         self._due = due
-        self._short_for, self.silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
-        self._again, self._wait_least = _ns(self._watch.again), _ns(self._watch.wait_least)
+        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
+        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
         self._short_since: dict[int, int] = {}  # entry -> time since which it is short
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
@@ -127,7 +127,7 @@ class Watchdogs:
     def once(self) -> list[PendingAlert]:
         """Return the alerts that are raised one time only, and have not been."""
         told = self.untold.items()
-        return [PendingAlert(0, kind, subject, str, (text,)) for (kind, subject), text in told]
+        return [PendingAlert(0, kind, subject, text) for (kind, subject), text in told]
 
     @property
     def any_short(self) -> bool:
@@ -147,9 +147,8 @@ class Watchdogs:
             if number not in stopped:
                 span = self._short_for + self._due[number].gap
                 name = self._policy.entries[number].name
-                time = self.later("short", name, _after(since, span, quiet(number)))
-                about = number, in_flight[number], span
-                found.append(PendingAlert(time, "short", name, self._short_text, about))
+                says = partial(self._short_text, number, in_flight[number], span)
+                found.append(self.pending("short", name, says, _after(since, span, quiet(number))))
         return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
@@ -168,10 +167,8 @@ class Watchdogs:
         With ``why``: though runs are wanted; it returns what holds them back."""
         if not self.silent_for or not (runs or builds or why):
             return None
-        time = self.later("silent", "", _after(self.latest, self.silent_for, quiet))
-        if why is not None:
-            return PendingAlert(time, "silent", "", self._idle_text, (why,))
-        return PendingAlert(time, "silent", "", self._silent_text, (runs, builds))
+        says = partial(self._idle_text, why) if why else partial(self._silent_text, runs, builds)
+        return self.pending("silent", "", says, _after(self.latest, self.silent_for, quiet))
 
     def _idle_text(self, why: Callable[[], str]) -> str:
         span = show_seconds(self._watch.silent_for)
@@ -192,21 +189,22 @@ class Watchdogs:
         usual = self._waits / self._started
         longest = max(round(usual * self._watch.wait_factor), self._wait_least)
         name = self._policy.entries[entry].name
-        time = self.later("wait", name, _after(since, longest, quiet))
-        return PendingAlert(time, "wait", name, self._wait_text, (entry, run_id, longest, usual))
+        says = partial(self._wait_text, name, run_id, longest, usual)
+        return self.pending("wait", name, says, _after(since, longest, quiet))
 
-    def _wait_text(self, entry: int, run_id: str, longest: int, usual: float) -> str:
+    def _wait_text(self, name: str, run_id: str, longest: int, usual: float) -> str:
         return (
-            f"{self._policy.entries[entry].name}: run {run_id} has waited in the queue for more "
+            f"{name}: run {run_id} has waited in the queue for more "
             f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
         )
 
-    def later(self, kind: str, subject: str, time: int = 0) -> int:
-        """Return the time at which to raise an alert that holds from ``time`` on: later, if it was
-        raised a short while ago."""
-        if not self._told or (told := self._told.get((kind, subject))) is None:
-            return time
-        return max(time, told + self._again)
+    def pending(
+        self, kind: str, subject: str, says: str | Callable[[], str], time: int = 0
+    ) -> PendingAlert:
+        """Return an alert to raise from ``time`` on, or later if it was raised recently."""
+        if self._told and (told := self._told.get((kind, subject))) is not None:
+            time = max(time, told + self._again)
+        return PendingAlert(time, kind, subject, says)
 
 
 def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
@@ -218,7 +216,3 @@ def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
         if start < since + span and since < end:
             since = end
     return since + span
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * SECOND_NS)

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Candidate, Offer
-from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.demand import Candidate, Demand, Offer
+from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -28,7 +28,7 @@ class Wave:
     missing: int
 
 
-class Waves:
+class Waves(Demand):
     """The waves of each case, in order. The first case that is ready is first; the others pass a
     case whose build is not done or whose test is stopped."""
 
@@ -51,11 +51,8 @@ class Waves:
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
             self._most = max(self._most, *(wave.missing for wave in full + alone), 0)
-        self._wanted = [self._missing(number) for number in range(len(cases))]
+        self._wanted = [sum(wave.missing for wave in waves) for waves in self._left.values()]
         self.wanted = sum(self._wanted)
-
-    def _missing(self, case: int) -> int:
-        return sum(wave.missing for wave in self._left[case])
 
     def _missing_now(self, case: int) -> int:
         waves = self._left[case]
@@ -102,11 +99,11 @@ class Waves:
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
-        return True
-
     def choose(self, offer: Offer) -> Iterator[Candidate]:
-        for case in self._next_cases():
+        open_cases = self._open
+        if self._flying:
+            open_cases = [case for case in self._flying if self._missing_now(case)]
+        for case in open_cases:
             wave = self._left[case][-1]
             taken = 0
             while taken < wave.missing:
@@ -117,12 +114,6 @@ class Waves:
                 yield choice
             if taken:
                 return
-
-    def _next_cases(self) -> Collection[int]:
-        """Return the cases that can start or continue a wave, in order."""
-        if self._flying:
-            return [case for case in self._flying if self._missing_now(case)]
-        return self._open
 
 
 def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:

@@ -1,12 +1,14 @@
 """Turn what a plan assumes about its tests into numbers, with elapsed times from the store.
 
-run_models = manners_of(plan, tests, measured)
+run_models = run_models_of(plan, tests, measured_in(store, trials))
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
@@ -19,13 +21,12 @@ Measured = Callable[[str, str], tuple[float, ...]]
 """Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
 
 
-def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict[str, RunModel]:
+def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> dict[str, RunModel]:
     """Return how runs of each test behave in a rehearsal.
 
     Raises UsageError, which names all tests about which the plan says nothing.
     """
-    behaviours = {test.name: behaviour_of(plan, test.name) for test in tests}
-    unsaid = [name for name, behaviour in behaviours.items() if behaviour is None]
+    unsaid = [test.name for test in tests if behaviour_of(plan, test.name) is None]
     if unsaid:
         raise UsageError(
             f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
@@ -34,7 +35,7 @@ def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict
     return {
         test.name: _manner(behaviour, test, measured)
         for test in tests
-        if (behaviour := behaviours[test.name]) is not None
+        if (behaviour := behaviour_of(plan, test.name)) is not None
     }
 
 
@@ -77,3 +78,34 @@ def _quantities(behaviour: Behaviour, test: Test) -> Iterable[Quantity]:
                 "a rehearsal can give figures of metrics that have find and unit"
             )
         yield Quantity(name, figure.mean, figure.sd, metric.unit, metric.better)
+
+
+def measured_in(store_path: Path | str, trials: Path) -> Measured:
+    """Return a function that looks up elapsed times of runs with a right answer in a store.
+
+    The store is brought up to date at each look-up. The function raises UsageError if a trial has
+    no such run of a test.
+    """
+
+    @functools.cache
+    def measured(tag: str, test: str) -> tuple[float, ...]:
+        # Few plans name a trial, and the store takes 40 ms to import.
+        from seatrial.store.ingest import synced
+        from seatrial.store.queries import MEASURED, runs
+        from seatrial.store.rows import Filters
+
+        with synced(store_path, trials) as store:
+            found = runs(store, Filters(trial=tag, test=test))
+        times = tuple(
+            run.elapsed
+            for run in reversed(found)
+            if run.test == test and run.code in MEASURED and run.elapsed
+        )
+        if not times:
+            raise UsageError(
+                f"trial {tag} has no run of {test} whose answer was right; "
+                "name another trial for its elapsed times, or give mean and sd"
+            )
+        return times
+
+    return measured

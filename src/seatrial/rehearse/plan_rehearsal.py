@@ -20,11 +20,10 @@ from seatrial.journal.journal import Journal
 from seatrial.lazy import futures, multiprocessing
 from seatrial.machine.facts import node_names
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.rehearse.event_writer import Tell
 from seatrial.rehearse.sampling import RunModel
 from seatrial.rehearse.simulated_gauges import remarks_on_gauges
 from seatrial.rehearse.summary import Rehearsed, summarise
-from seatrial.rehearse.virtual_driver import Ending, VirtualDriver
+from seatrial.rehearse.virtual_driver import VirtualDriver
 from seatrial.trial.folder import create, references_of
 from seatrial.trial.plan_record import record_of
 
@@ -97,30 +96,24 @@ def _rehearse_part(
 ) -> Rehearsed:
     record = record_of(plan, part, tag, start, seed)
     history = TrialHistory(part.cases, part.policy, node_names(part.machine))
+    journal: Journal | None = None
 
-    def drive(tell: Tell) -> Ending:
-        return VirtualDriver(record, part.cases, run_models, tell).drive()
+    def tell(events: Sequence[Event]) -> None:
+        if journal is not None:
+            journal.extend(events)
+            journal.flush()
+        history.fold(events)
 
+    driver = VirtualDriver(record, part.cases, run_models, tell)
     if trials is None:
-        ending = drive(history.fold)
+        ending = driver.drive()
     else:
         folder = create(trials, record, part.cases)
         with Journal.own(folder.journal) as journal:
-            ending = drive(_both(journal, history))
+            ending = driver.drive()
     ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
     return summarise(part, seed, written, history, ending, references_of(record))
-
-
-def _both(journal: Journal, history: TrialHistory) -> Tell:
-    """Return a function that writes events to the journal and folds them into the history."""
-
-    def tell(events: Sequence[Event]) -> None:
-        journal.extend(events)
-        journal.flush()
-        history.fold(events)
-
-    return tell
 
 
 # ---- many seeds ---------------------------------------------------------------------------

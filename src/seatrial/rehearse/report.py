@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
-from seatrial.plan.prepare import PreparedPlan, prepare_plan
-from seatrial.rehearse.behaviour import run_models_of
+from seatrial.plan.prepare import prepare_plan
+from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
-from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.odds import Odds, odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
@@ -77,7 +76,8 @@ def rehearse_plan(
     plan = prepare_plan(path, components, phases)
     if days is not None:
         plan = lasting(plan, days)
-    _require_parts(plan)
+    if not plan.parts:
+        raise UsageError(f"{plan.path}: there is nothing to rehearse: no component runs a test")
     tests = {name: test for part in plan.parts for name, test in part.tests.items()}
     run_models = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
     run = partial(rehearse, plan, run_models, start=time.time_ns())
@@ -95,11 +95,6 @@ def rehearse_plan(
     return RehearsalReport(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
 
 
-def _require_parts(plan: PreparedPlan) -> None:
-    if not plan.parts:
-        raise UsageError(f"{plan.path}: there is nothing to rehearse: no component runs a test")
-
-
 # ---- for programs -------------------------------------------------------------------------
 
 
@@ -114,7 +109,10 @@ def as_record(report: RehearsalReport) -> dict[str, Any]:
     }
     if len(report.by_seed) > 1:
         record["seeds"] = [trials[0].seed for trials in report.by_seed]
-        record["odds"] = [_odds(odds) for odds in report.odds]
+        record["odds"] = [
+            {**odds._asdict(), "causes": [cause._asdict() for cause in odds.causes]}
+            for odds in report.odds
+        ]
         record["worst_loads"] = [
             {**worst.load._asdict(), "above": worst.above, "seed": worst.seed}
             for worst in worst_loads(trial for trials in report.by_seed for trial in trials)
@@ -144,7 +142,3 @@ def _trial(trial: Rehearsed) -> dict[str, Any]:
         "metadata_targets": [load._asdict() for load in trial.loads],
         "remarks": trial.remarks,
     }
-
-
-def _odds(odds: Odds) -> dict[str, Any]:
-    return {**odds._asdict(), "causes": [cause._asdict() for cause in odds.causes]}

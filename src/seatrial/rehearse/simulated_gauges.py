@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from seatrial.trial.folder import Record
-from seatrial.units import SECOND_NS, seconds
+from seatrial.units import ns, seconds
 
 Load = Callable[[str, str], float]
 """The load of a file system's target, "" for its highest."""
-
-
-class GaugeReading(NamedTuple):
-    """What was read, and when (ns)."""
-
-    value: float
-    time: int
 
 
 class RehearsedGauge:
@@ -29,7 +21,8 @@ class RehearsedGauge:
         self._usual = None if what else usual
         self._fresh = stale // 2
         self._file_system, _, self._target = what.partition("/")
-        self._noted: GaugeReading | None = None
+        self._noted: float | None = None  # the value that was noted last
+        self._noted_at = 0
 
     def read(self, now: int, load: Load) -> float | None:
         """Its value now, to be noted; None where it is the one that was noted last, and that is
@@ -37,10 +30,9 @@ class RehearsedGauge:
         value = self._usual
         if value is None:
             value = load(self._file_system, self._target)
-        last = self._noted
-        if last is not None and value == last.value and now - last.time + self.every < self._fresh:
+        if value == self._noted and now - self._noted_at + self.every < self._fresh:
             return None
-        self._noted = GaugeReading(value, now)
+        self._noted, self._noted_at = value, now
         return value
 
 
@@ -52,8 +44,8 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
     for name in dict.fromkeys(each.gauge for each in throttles):
         gauge = record.machine.gauges[name]
         mine = [each for each in throttles if each.gauge == name]
-        every = round(seconds(gauge.every) * SECOND_NS)
-        stale = round(min(each.stale_after for each in mine) * SECOND_NS)
+        every = ns(seconds(gauge.every))
+        stale = ns(min(each.stale_after for each in mine))
         low = min(each.low for each in mine)
         found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
     return found

@@ -43,7 +43,7 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
 from seatrial.trial.end_reason import cancellation, end_reason
 from seatrial.trial.folder import Record, references_of
-from seatrial.units import SECOND_NS
+from seatrial.units import ns
 from seatrial.verify.figures import MetricValue
 
 At = Callable[[int, Callable[[int, Any], bool], object], None]
@@ -184,10 +184,6 @@ _HANDLERS: dict[type, Callable[[SimulatedRuns, int, RehearsedRun, Any], bool]] =
     Hangs: SimulatedRuns._on_hangs,
     FinishedJob: SimulatedRuns._on_over,
 }
-
-
-def ns(span: float) -> int:
-    return round(span * SECOND_NS)
 
 
 def sooner(one: int | None, other: int | None) -> int | None:

@@ -34,10 +34,10 @@ from seatrial.rehearse.event_writer import EventWriter, Tell
 from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
 from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
-from seatrial.rehearse.simulated_runs import SimulatedRuns, ns, sooner
+from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record
-from seatrial.units import seconds, show_seconds
+from seatrial.units import ns, seconds, show_seconds
 
 JOBS = 1000  # given to a scheduler at a time, as to a real one
 BUILDS = 2  # at a time, as the smallest host would
@@ -189,16 +189,14 @@ class VirtualDriver:
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.cancelled]
         for run in runs:
             run.cancelled = True
-        if runs:
-            self.cluster.cancel(self.now, [run.id for run in runs])
+        self.cluster.cancel(self.now, [run.id for run in runs])
 
     def recall(self, run_ids: Sequence[str]) -> None:
         """End runs that wait at the scheduler, unless that was asked before."""
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.recalled]
         for run in runs:
             run.recalled = True
-        if runs:
-            self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
+        self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
 
     def _begin(self, command: Launch | Reject) -> RehearsedRun:
         case = self.conductor.state.cases[command.case]

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import open_regular
+from seatrial.files import open_regular, write_durably
 from seatrial.journal.journal import fingerprint
 from seatrial.trial.folder import TrialFolder
 
@@ -87,10 +87,7 @@ def save(folder: TrialFolder, cursor: Cursor) -> None:
     place.mkdir(exist_ok=True)
     part = place / f".{cursor.sink}.part"
     try:
-        with part.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(cursor)) + b"\n")
-            file.flush()
-            os.fdatasync(file.fileno())
+        write_durably(part, msgspec.json.format(msgspec.json.encode(cursor)) + b"\n")
         part.replace(place / f"{cursor.sink}.json")
     except OSError:
         part.unlink(missing_ok=True)

@@ -156,12 +156,11 @@ class Delivery:
     def _begin_anew(self) -> None:
         """Go back to the beginning, as the journal is new or another one."""
         self._refused = self._done = self._in_a_row = 0
-        old, new = self._cursor, cursors.Cursor(sink=self.sink.name, kind=self.sink.kind)
-        new.to = old.to
+        old = self._cursor
+        self._cursor = new = cursors.Cursor(sink=old.sink, kind=old.kind, to=old.to)
         if old.offset:
             new.told = "the journal is another one than before; it is sent from its beginning"
             self._tell(f"{self.sink.name}: {new.told}")
-        self._cursor = new
 
     def _fold(self, journal: BinaryIO, target: SinkTarget) -> None:
         """Pass the events that were sent to the target; later ones depend on them."""

@@ -75,7 +75,7 @@ _OF_NODES: dict[type[Event], str] = {
 }
 _KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
 _MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
-    kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "unit", "app", "test")
+    kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "app", "test")
     for kind in _KINDS
 }
 
@@ -89,7 +89,6 @@ class _Written(NamedTuple):
     job_id: str | None
     path: str | None
     nodes: str | None
-    unit: str | None
     app: str | None
     test: str | None
 

@@ -19,6 +19,7 @@ import msgspec
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
+from seatrial.files import write_durably
 from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
 from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
@@ -71,10 +72,7 @@ def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
             f"{path} would have {len(data)} bytes, and {MAX_FILE_BYTES} are read at most; "
             "write fewer references, with fewer keys in where:"
         )
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    write_durably(temporary, data)
     if old:
         temporary.chmod(path.stat().st_mode & 0o777)
     temporary.replace(path)

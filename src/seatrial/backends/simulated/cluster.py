@@ -22,23 +22,18 @@ from typing import Any
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.background import Arrival, background
 from seatrial.backends.simulated.failures import NodeFailure, failures, slow_nodes
-from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
+from seatrial.backends.simulated.jobs import FinishedJob, Hangs, JobRecord, SimulatedJob
 from seatrial.backends.simulated.names import NodeNames
 from seatrial.backends.simulated.queue import Queue, SimulatedOutage
-from seatrial.backends.simulated.record import JobRecord
 from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
-from seatrial.units import SECOND_NS, seconds, share_of, span_of
+from seatrial.units import ns, seconds, share_of, span_of
 
 SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
 _MAX_SECONDS = 10 * 366 * 86400.0
 _Event = tuple[int, int, Callable[..., object], object]
-
-
-def ns(time: float) -> int:
-    return round(time * SECOND_NS)
 
 
 class SimulatedCluster:

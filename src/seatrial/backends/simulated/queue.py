@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from seatrial.backends.simulated.easy import extra_left, next_start, reservation
+from seatrial.backends.simulated.jobs import JobRecord
 from seatrial.backends.simulated.names import choose
-from seatrial.backends.simulated.record import JobRecord
 from seatrial.units import FAR_FUTURE_NS
 
 

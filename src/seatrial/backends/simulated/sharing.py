@@ -29,7 +29,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seatrial.backends.simulated.record import JobRecord
+from seatrial.backends.simulated.jobs import JobRecord
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.machine.rehearsal_model import FileSystemModel
 from seatrial.units import SECOND_NS, span_of

@@ -18,30 +18,19 @@ from typing import Any, NamedTuple
 from seatrial.errors import UsageError
 
 FIELDS = 18
+_COLUMNS = (0, 1, 3, 4, 7, 8)  # of the fields of ``SwfJob``
 _LONGEST_LINE = 10_000
 
 
 class SwfJob(NamedTuple):
-    """A job, field by field. Times are in seconds, memory in KB for each processor; -1: missing."""
+    """The fields of a job that a simulation needs. Times are in seconds; -1: missing."""
 
     number: float
     submit: float
-    wait: float
     run_time: float
     processors: float
-    cpu_time: float
-    memory: float
     asked_processors: float
     asked_time: float
-    asked_memory: float
-    status: float
-    user: float
-    group: float
-    executable: float
-    queue: float
-    partition: float
-    preceding: float
-    think_time: float
 
 
 class SwfLog(NamedTuple):
@@ -75,4 +64,4 @@ def _job(text: str) -> SwfJob | None:
         return None
     if len(numbers) != FIELDS or not all(map(math.isfinite, numbers)):
         return None
-    return SwfJob(*numbers)
+    return SwfJob(*(numbers[column] for column in _COLUMNS))
