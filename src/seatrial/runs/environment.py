@@ -88,8 +88,8 @@ def _modules(names: Iterable[str]) -> str:
     """Return bash that loads modules, and ends the script if one does not load."""
     names = list(names)
     no_command = (
-        "there is no command `module`: let `setup` read the site's file, e.g. "
-        "`. /etc/profile.d/lmod.sh`"
+        f"module {names[0] if names else ''} cannot be loaded: there is no command `module`; let "
+        "`setup` read the site's file, e.g. `. /etc/profile.d/lmod.sh`"
     )
     there = f"command -v module > /dev/null || {_stop(no_command)}\n" if names else ""
     return there + "".join(
