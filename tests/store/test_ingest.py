@@ -96,10 +96,8 @@ def of_memory(trials: Path) -> dict[str, list[Any]]:
 
 
 @contextlib.contextmanager
-def powerless(folder: Path) -> Iterator[None]:
-    """The folder and its files may not be written: not even by root, who becomes nobody."""
-    for path in [folder, *folder.iterdir()]:
-        path.chmod(0o555 if path.is_dir() else 0o444)
+def another_user() -> Iterator[None]:
+    """Be a user whose rights count: root becomes nobody."""
     root = os.geteuid() == 0
     if root:
         os.seteuid(65534)
@@ -108,6 +106,17 @@ def powerless(folder: Path) -> Iterator[None]:
     finally:
         if root:
             os.seteuid(0)
+
+
+@contextlib.contextmanager
+def powerless(folder: Path) -> Iterator[None]:
+    """The folder and its files may not be written: not even by root, who becomes nobody."""
+    for path in [folder, *folder.iterdir()]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        with another_user():
+            yield
+    finally:
         for path in [folder, *folder.iterdir()]:
             path.chmod(0o755 if path.is_dir() else 0o644)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import threading
@@ -22,7 +21,7 @@ from seatrial.store.opening import open_memory, open_store, reopen_empty
 from seatrial.store.rows import Filters
 from seatrial.store.tables import VERSION
 
-from .test_ingest import open_folder, powerless  # noqa: F401
+from .test_ingest import another_user, open_folder, powerless  # noqa: F401
 from .trials import a_trial
 
 
@@ -190,14 +189,10 @@ def colleague(path: Path, mode: int) -> Iterator[None]:
     path.parent.chmod(0o777)
     for file in path.parent.glob("store.sqlite*"):
         file.chmod(mode)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
     try:
-        yield
+        with another_user():
+            yield
     finally:
-        if root:
-            os.seteuid(0)
         for file in path.parent.glob("store.sqlite*"):
             file.chmod(0o644)
 

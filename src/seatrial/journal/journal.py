@@ -54,14 +54,16 @@ class Journal:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
         try:
-            _lock_too(descriptor, path, lock)
+            _lock_too(descriptor, path)
             end = _whole_lines(descriptor)
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
             return cls(path, descriptor, lock, end, _last_time(descriptor, end))
-        except OSError as error:
+        except (OSError, Owned) as error:
             os.close(descriptor)
             os.close(lock)
+            if isinstance(error, Owned):
+                raise
             raise JournalError(_cannot("opened", path, error)) from error
 
     def now(self) -> int:
@@ -259,14 +261,12 @@ def _take_lock(path: Path) -> int:
     return lock
 
 
-def _lock_too(descriptor: int, path: Path, lock: int) -> None:
+def _lock_too(descriptor: int, path: Path) -> None:
     """Lock the journal itself, as somebody may have removed the lock file of a driver that runs.
     Raises Owned."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
-        os.close(lock)
         raise Owned(
             f"{path.parent}: this trial is being run by another process, whose lock file was "
             "removed; wait for it to end, or end it first"

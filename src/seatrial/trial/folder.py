@@ -40,7 +40,6 @@ T = TypeVar("T")
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
 
-
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 

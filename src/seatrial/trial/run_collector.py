@@ -120,8 +120,10 @@ class RunCollector:
 
     def _left(self, run: EndedRun) -> LeftByJob:
         own = job_events(run.path)
+        if own.end is None or not own.end.sizes:
+            return LeftByJob(own, "")
         names = ("stdout", *judged_files(self.record.tests[run.case.test]))
-        return LeftByJob(own, cut_file(run.path, own.end, names) if own.end else "")
+        return LeftByJob(own, cut_file(run.path, own.end, names))
 
     async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, done in a thread: a few at a time on each file system."""
