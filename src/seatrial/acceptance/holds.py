@@ -21,8 +21,7 @@ from seatrial.journal.events import (
     BuildEnded,
     Event,
     GaugeRead,
-    TrialResumed,
-    TrialStarted,
+    TrialOpened,
     finite,
 )
 from seatrial.suite.model import Case
@@ -59,7 +58,7 @@ class Holds:
 
     def apply(self, event: Event) -> None:
         """Fold one event."""
-        if isinstance(event, TrialStarted | TrialResumed):
+        if isinstance(event, TrialOpened):
             self._begin = event.time if self._begin is None else self._begin
             self._since = event.time
         elif isinstance(event, GaugeRead):

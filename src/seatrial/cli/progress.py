@@ -28,9 +28,8 @@ from seatrial.journal.events import (
     TrialAbandoned,
     TrialCancelled,
     TrialExtended,
+    TrialOpened,
     TrialPaused,
-    TrialResumed,
-    TrialStarted,
 )
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.suite.model import Case
@@ -148,7 +147,7 @@ class Progress(Observer):
             self._on_build_end(event)
         elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
-        elif isinstance(event, TrialStarted | TrialResumed) and not self.quiet:
+        elif isinstance(event, TrialOpened) and not self.quiet:
             self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
 
     def _on_run(self, event: RunEvent, case: Case) -> None:
@@ -160,7 +159,7 @@ class Progress(Observer):
         elif isinstance(event, RunJudged):
             self._on_verdict(event, case, self._lives.pop(event.run_id))
 
-    def _to_come(self, event: TrialStarted | TrialResumed) -> str:
+    def _to_come(self, event: TrialOpened) -> str:
         conductor = self.conductor
         if conductor is None or not conductor.state.trial.duration:
             return count(self.wanted - self.finished, "run")

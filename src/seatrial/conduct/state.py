@@ -49,6 +49,7 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialEnded,
     TrialExtended,
+    TrialOpened,
     TrialPaused,
     TrialResumed,
     TrialStarted,
@@ -265,7 +266,7 @@ class ConductorState:
 
     def _on_trial(self, event: Event) -> None:
         """Record a start, a stop, or an extension of the trial."""
-        trial, restarts = self.trial, isinstance(event, TrialStarted | TrialResumed)
+        trial, restarts = self.trial, isinstance(event, TrialOpened)
         if isinstance(event, TrialResumed | TrialCancelled | TrialAbandoned):
             self.builds.restart()
         applied = trial.apply(event)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from seatrial.journal.events import TrialResumed, TrialStarted
+from seatrial.journal.events import TrialOpened
 from seatrial.units import SECOND_NS
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -35,7 +35,7 @@ def uptime_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-def present(opened: TrialStarted | TrialResumed | None) -> int:
+def present(opened: TrialOpened | None) -> int:
     """Return the present in ns by the clock of a trial that was opened last in this boot; by the
     wall clock for any other."""
     if opened is None or not opened.boot or opened.boot != boot_id():

@@ -207,23 +207,25 @@ class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
 # ---- of the trial -----------------------------------------------------------------------------
 
 
-class TrialStarted(Event, frozen=True, kw_only=True, tag="trial_start"):
-    """The trial started; ``host`` drives it. ``boot`` is the id of the host's boot, and ``uptime``
+class TrialOpened(Event, frozen=True, kw_only=True, tag="opened"):
+    """``host`` drives the trial from now on. ``boot`` is the id of the host's boot, and ``uptime``
     the ns since then, by which later drivers in that boot go on with the trial's clock."""
 
-    number: ClassVar[int] = 300
     host: str = field(default="", name="nodes")
     boot: str = ""
     uptime: int = 0
 
 
-class TrialResumed(Event, frozen=True, kw_only=True, tag="trial_resume"):
-    """The trial was resumed; the members are those of its start."""
+class TrialStarted(TrialOpened, frozen=True, kw_only=True, tag="trial_start"):
+    """The trial started."""
+
+    number: ClassVar[int] = 300
+
+
+class TrialResumed(TrialOpened, frozen=True, kw_only=True, tag="trial_resume"):
+    """The trial was resumed."""
 
     number: ClassVar[int] = 310
-    host: str = field(default="", name="nodes")
-    boot: str = ""
-    uptime: int = 0
 
 
 class RequestedEvent(Event, frozen=True, kw_only=True, tag="requested"):

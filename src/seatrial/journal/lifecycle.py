@@ -37,6 +37,7 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialEnded,
     TrialExtended,
+    TrialOpened,
     TrialPaused,
     TrialResumed,
     TrialStarted,
@@ -306,7 +307,7 @@ class TrialLife:
         self.complete = False
         self.reason = ""
         self.host = ""
-        self.opened: TrialStarted | TrialResumed | None = None  # the latest time
+        self.opened: TrialOpened | None = None  # the latest time
         self.spans: list[ClockSpan] = []
         self._before_ns = 0  # what the clock had run when it was last started
         self._since: int | None = None  # when it was last started, None while it stands
@@ -317,14 +318,14 @@ class TrialLife:
         handler = _TRIAL_HANDLERS.get(type(event))
         if handler is None:
             return False
-        if isinstance(event, TrialStarted | TrialResumed):
+        if isinstance(event, TrialOpened):
             self.host = event.host
         if self.state is TrialState.ABANDONED or handler(self, event) is False:
             return False
         self.state = TRIAL_TRANSITIONS[self.state].get(type(event), self.state)
         return True
 
-    def _on_started(self, event: TrialStarted | TrialResumed) -> None:
+    def _on_started(self, event: TrialOpened) -> None:
         self.opened = event
         self.complete = False
         self.reason = ""

@@ -28,6 +28,7 @@ from seatrial.journal.events import (
     RunEvent,
     RunJudged,
     RunSubmitted,
+    TrialOpened,
     TrialResumed,
     TrialStarted,
 )
@@ -98,7 +99,7 @@ class Ledger:
                     ends.pop(event.run_id, None)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         self.judged.append((event.test, Path(life.path)))
-            elif isinstance(event, TrialStarted | TrialResumed):
+            elif isinstance(event, TrialOpened):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
                 self.journal.clock.told(round(event.seconds * SECOND_NS))
