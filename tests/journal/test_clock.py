@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.journal import clock
 from seatrial.journal.clock import SMALLEST_STEP_NS, TrialClock, boot_id
+from seatrial.journal.events import TrialOpened, TrialResumed, TrialStarted
 from seatrial.units import SECOND_NS
 
 DAY_NS = 86_400 * SECOND_NS
@@ -95,3 +96,26 @@ def test_this_host_has_a_boot() -> None:
     assert len(boot_id()) == 36
     assert boot_id() == boot_id()
     assert 0 < clock.uptime_ns() <= clock.uptime_ns()
+
+
+def test_a_step_between_two_drivers_is_told_once(host: Host) -> None:
+    began, up = host.wall, host.up
+    host.wall += DAY_NS
+    second = TrialClock()
+    second.go_on("this boot", began, up)
+    assert second.step() == DAY_NS
+    third = TrialClock()
+    third.go_on("this boot", began, up)
+    third.told(DAY_NS)  # by the second, in the journal
+    assert third.step() == 0
+
+
+@pytest.mark.parametrize("kind", [TrialStarted, TrialResumed])
+def test_the_present_of_a_trial_follows_its_own_clock(host: Host, kind: type[TrialOpened]) -> None:
+    opened = kind(time=host.wall, boot="this boot", uptime=host.up)
+    host.wall += 3 * DAY_NS
+    host.pass_s(5)
+    assert clock.present(opened) == opened.time + 5 * SECOND_NS
+    assert clock.present(None) == host.wall
+    assert clock.present(kind(time=1, boot="another boot", uptime=host.up)) == host.wall
+    assert clock.present(kind(time=1)) == host.wall, "as version 0.1 wrote it"
