@@ -84,7 +84,7 @@ def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
     rows = TextTable("criterion~ | value> | asked | result")
     reasons = []
     for label, result in ((each.label, each.result) for each in verdicts):
-        rows.add(label, show_value(result.criterion, result.value), result.bound, result.state)
+        rows.add(label, show_value(result.criterion, result.value), result.bound, result.words)
         if result.state != "met" and result.why:
             reasons.append(f"{label}: {result.why}")
     return "\n".join(filter(None, [str(rows), _listed("", reasons)]))
@@ -174,7 +174,7 @@ def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
 
 def _said(result: Result, odds: Odds | None) -> str:
     if odds is None:
-        return f"{result.state} {show_value(result.criterion, result.value)}".strip()
+        return f"{result.words} {show_value(result.criterion, result.value)}".strip()
     return "waived" if odds.waived == odds.of else f"met in {odds.met} of {odds.of}"
 
 

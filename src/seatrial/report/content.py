@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from seatrial.acceptance.criteria import Overall
+from seatrial.acceptance.criteria import OverallState
+from seatrial.acceptance.criteria.overall import waived_words
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
@@ -19,7 +20,7 @@ from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 
-SHAPE: Final = 1  # version of the JSON; raised when the meaning of an existing key changes
+SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
@@ -154,7 +155,7 @@ class Report(Struct, frozen=True, kw_only=True):
     version: str
     rehearsed: bool
     assumed: list[str]
-    verdict: Overall
+    verdict: OverallState
     complete: bool
     remarks: list[str]
     components: list[ReportComponent]
@@ -190,20 +191,32 @@ def titled(component: str, phase: str) -> str:
 
 def sentence(report: Report) -> str:
     """Return a sentence about the state of the criteria, "" without criteria."""
-    states = [each[0].state for part in report.components for each in part.status.criteria]
+    firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
+    states = [one.state for _, one in firsts]
     if not states:
         return ""
     waiting = sum(other.state == "not begun" for other in report.others)
+    spare = sum(one.state == "met" and one.without_waiver is not None for _, one in firsts)
+    unneeded = f"{count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed"
     if set(states) == {"met"} and not waiting:
-        return (
-            f"All {len(states)} criteria are met." if len(states) > 1 else "The criterion is met."
-        )
+        said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
+        return f"{said}; {unneeded}." if spare else f"{said}."
     parts = [
         f"{states.count(state)} {state}"
         for state in ("not met", "undecided", "met", "waived")
         if states.count(state)
     ]
-    said = f"Of {len(states)} criteria {', '.join(parts)}."
+    several = len(report.components) > 1
+    waived = [
+        waived_words(one, part.title if several else "")
+        for part, one in firsts
+        if one.state == "waived"
+    ]
+    said = f"Of {len(states)} criteria {', '.join(parts)}"
+    if len(states) == 1:
+        said = f"The criterion is {states[0]}"
+    said += f": {'; '.join(waived)}" if waived else ""
+    said += f"; {unneeded}." if spare else "."
     return f"{said} {count(waiting, 'component')} not begun." if waiting else said
 
 
@@ -260,6 +273,7 @@ def as_json(report: Report) -> str:
     record: dict[str, Any] = msgspec.to_builtins(report)
     record["name"] = report.name
     record["made"] = iso(report.made)
+    record["sentence"] = sentence(report)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):
             part[key] = None if part[key] is None else iso(part[key])

@@ -60,8 +60,8 @@ def gather(planned: Planned, store: Store) -> Report:
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in planned.others if each.state == "not begun"]
-    verdict = overall(results)
-    if waiting and verdict in ("met", "waived"):
+    verdict = overall(results).state
+    if waiting and verdict in ("met", "met with waivers", "waived"):
         verdict = "undecided"
     plans = list(dict.fromkeys(record.plan for record in records))
     plan = plans[0] if len(plans) == 1 else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from seatrial.acceptance.criteria import Result, show_value
+from seatrial.acceptance.criteria import Result, overall, show_value
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Other,
@@ -100,7 +100,7 @@ def _summed(part: ReportComponent) -> list[str]:
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
         status.state,
-        status.verdict,
+        overall(status.criteria).short if status.criteria else "",
         *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
         f"{sum(each.accepted for each in status.parts):,}",
         f"{not_passed(part):,}",
@@ -121,7 +121,7 @@ def _machine(one: ReportMachine) -> Iterator[str]:
 
 def _component(part: ReportComponent) -> Iterator[str]:
     status = part.status
-    verdict = f": {status.verdict}" if status.criteria else ""
+    verdict = f": {plain(status.verdict_words)}" if status.criteria else ""
     yield from ("", f"## {plain(part.title)}{verdict}")
     if part.about:
         yield from ("", plain(part.about))
@@ -164,7 +164,7 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
         for one in results:
             label = one.label if one is results[0] else f"- {one.subject}"
             value = show_value(one.criterion, one.value)
-            rows.append([label, one.bound, value, f"{one.n:,}", one.state, one.why])
+            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.why])
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
     for results in criteria:
         one = results[0]

@@ -95,10 +95,10 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
     results = judged(component, story.view())
     (rate,), (use,) = results
     assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
-    assert rate.why == "waived by both on 2026-05-01: known bug"
+    assert rate.why.startswith("waived by both on 2026-05-01: known bug; 1 of 1 run did not pass")
     assert use.state == "not met"
-    assert overall(results) == "not met"
-    assert overall([[rate]]) == "waived"
+    assert overall(results).words == "not met, 1 waived: pass rate 0 % (at least 90 %)"
+    assert overall([[rate]]).state == "waived"
     everything = Waiver(reason="r", by="b", on="2026-05-01")
     assert judge(component.criteria[1], story.view(), [everything])[0].state == "waived"
 
@@ -539,11 +539,34 @@ def test_several_criteria_are_as_the_worst_of_them() -> None:
         story.view(),
         [Waiver(reason="r", by="b", on="2026-05-01")],
     )
-    assert overall([met, undecided]) == "undecided"
-    assert overall([met, undecided, missed]) == "not met"
-    assert overall([met, waived]) == "met"
-    assert overall([waived, []]) == "waived"
-    assert overall([[]]) == "no criteria"
+    assert overall([met, undecided]).words == "undecided"
+    assert overall([met, undecided, missed]).words == "not met"
+    assert overall([[]]).words == "no criteria"
+    both = overall([met, waived])
+    assert (both.state, both.short) == ("met with waivers", "met, 1 waived")
+    assert both.words == "met, 1 waived: pass rate 100 % (at most 50 %)"
+    assert overall([waived, []]).words == "waived: pass rate 100 % (at most 50 %)"
+    assert overall([missed, waived]).short == "not met, 1 waived"
+
+
+def test_a_waiver_covers_what_is_not_met_and_is_not_needed_for_the_rest() -> None:
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 1)
+    story.run(1, 1, 2, FAILED)
+    story.tell(10, TrialEnded, failed=1)
+    waivers = [Waiver(reason="r", by="b", on="2026-05-01")]
+    criterion = Criterion(criterion="accepted_runs", at_least=1)
+    both, *each = judge(criterion, story.view(), waivers)
+    assert [(one.state, one.words) for one in (both, *each)] == [
+        ("waived", "waived (not met)"),
+        ("met", "met (waiver not needed)"),
+        ("waived", "waived (not met)"),
+    ]
+    assert both.why.startswith("waived by b on 2026-05-01: r; ")
+    assert not any("waived by" in one.why for one in each)
+    met = judge(Criterion(criterion="correct_answers", at_least="50%"), story.view(), waivers)
+    assert overall([met]).words == "met"
+    assert met[0].words == "met (waiver not needed)"
 
 
 # ---- trials without a duration --------------------------------------------------------------

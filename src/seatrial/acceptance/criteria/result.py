@@ -15,7 +15,6 @@ from seatrial.plan.model import Criterion, CriterionName
 from seatrial.units import share_of, show_number, show_seconds, show_share
 
 State = Literal["met", "not met", "undecided", "waived"]
-Overall = State | Literal["no criteria"]  # of several together
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
 Numbers = dict[str, float | int | str]
 Reach = tuple[float | None, float | None]
@@ -28,7 +27,8 @@ class Result(Struct, frozen=True, kw_only=True):
     ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
     None where there is none. ``label`` names the criterion and what it is about. ``bound`` is the
     bound in words. ``n`` is the number of runs (or of what ``numbers`` says) behind it. ``why`` is
-    the reason, in a sentence.
+    the reason, in a sentence. ``without_waiver`` is the state that it would have without the waiver
+    that covers it; None where no waiver does.
     """
 
     criterion: CriterionName
@@ -40,11 +40,21 @@ class Result(Struct, frozen=True, kw_only=True):
     n: int = 0
     numbers: Numbers = {}
     why: str
+    without_waiver: State | None = None
 
     @property
     def shown(self) -> str:
         """The value as text, with its unit."""
         return show_value(self.criterion, self.value)
+
+    @property
+    def words(self) -> str:
+        """The state as people read it, such as ``waived (not met)``."""
+        if self.without_waiver is None:
+            return self.state
+        return (
+            f"{self.state} ({'waiver not needed' if self.state == 'met' else self.without_waiver})"
+        )
 
 
 def label(criterion: Criterion) -> str:
