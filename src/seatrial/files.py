@@ -23,6 +23,11 @@ SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 
 def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
     """Open a regular file for reading. ``follow``: the name itself may be a link."""
+    return os.fdopen(open_descriptor(path, follow=follow), "rb")
+
+
+def open_descriptor(path: Path | str, *, follow: bool = True) -> int:
+    """Open a regular file for reading as ``open_regular`` does, and return its descriptor."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     try:
@@ -30,7 +35,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
         if not stat.S_ISREG(mode):
             kind = "a folder" if stat.S_ISDIR(mode) else "a FIFO, socket or device"
             raise OSError(errno.EINVAL, f"it is {kind}, no regular file", str(path))
-        return os.fdopen(descriptor, "rb")
+        return descriptor
     except BaseException:
         os.close(descriptor)
         raise

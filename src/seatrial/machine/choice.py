@@ -8,7 +8,7 @@ host. A login node is never chosen in silence.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from seatrial.documents import Faults, decode_partly, read
 from seatrial.errors import UsageError
@@ -23,19 +23,27 @@ class MachineChoice(FileModel, frozen=True):
     """The settings of a user or a site."""
 
     machine: Annotated[str, doc("machine, by name or file, where none is named")] = ""
+    name: Annotated[str, doc("who makes reports")] = ""
+    organisation: Annotated[str, doc("of whoever makes reports")] = ""
 
 
 def default_machine() -> str | None:
     """Return the machine of the user's or the site's settings. Raises InvalidFiles."""
+    return setting("machine") or None
+
+
+def setting(key: Literal["machine", "name", "organisation"]) -> str:
+    """Return a setting of the user, else of the site; "" where neither has it. Raises
+    InvalidFiles."""
     for path in (Path.home() / ".config/seatrial/config.yaml", SITE_CONFIG):
         if path.is_file():
             faults = Faults()
             node = read(path, faults)
             config = decode_partly(node, MachineChoice, faults) if node is not None else None
             faults.raise_any()
-            if config is not None and config.machine:
-                return config.machine
-    return None
+            if found := getattr(config, key, ""):
+                return str(found)
+    return ""
 
 
 def require_chosen(name: str | None, key: str) -> None:

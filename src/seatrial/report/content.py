@@ -24,6 +24,7 @@ SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing 
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
+Decision = Literal["", "accepted", "accepted with reservations", "rejected"]
 Cell = str | int | float | None
 
 
@@ -142,8 +143,9 @@ class ReportMachine(Struct, frozen=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The whole report.
 
-    ``verdict``: of all criteria together. ``made``: in ns. ``assumed``: the assumptions of
-    rehearsals, in the words of their plans.
+    ``verdict``: of all criteria together. ``made``: in ns, ``made_by``: a person, with the
+    ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
+    their plans. ``decision``: what people decided, "" before they did; ``reservations``: theirs.
     """
 
     report: int = SHAPE
@@ -152,6 +154,7 @@ class Report(Struct, frozen=True, kw_only=True):
     plan: str
     made: int
     made_by: str
+    organisation: str
     version: str
     rehearsed: bool
     assumed: list[str]
@@ -163,11 +166,20 @@ class Report(Struct, frozen=True, kw_only=True):
     machines: list[ReportMachine]
     versions: list[Table]
     files: list[File]
+    decision: Decision
+    reservations: list[str]
+
+    @property
+    def decided(self) -> str:
+        """The decision as the signed block has it."""
+        if not self.reservations:
+            return self.decision
+        return f"{self.decision} ({count(len(self.reservations), 'reservation')})"
 
     @property
     def name(self) -> str:
         """Return a short hash that identifies this report on each printed page."""
-        return digest(f"{self.made}\n{block(self.files)}".encode())[:12]
+        return digest(f"{self.made}\n{block(self.files, self.decided)}".encode())[:12]
 
 
 def bounded(
@@ -274,6 +286,7 @@ def as_json(report: Report) -> str:
     record["name"] = report.name
     record["made"] = iso(report.made)
     record["sentence"] = sentence(report)
+    record["decision"] = report.decided
     for part in record["components"]:
         for key in ("created", "begun", "ended"):
             part[key] = None if part[key] is None else iso(part[key])

@@ -11,6 +11,8 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
 from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
@@ -25,8 +27,8 @@ from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
-from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.content import Report, ReportComponent, ReportMachine, titled
+from seatrial.report.checksums import NAMES, NOTES, File, document_of, file_of, sum_of
+from seatrial.report.content import Decision, Report, ReportComponent, ReportMachine, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
@@ -48,15 +50,26 @@ from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
-def gather(planned: Planned, store: Store) -> Report:
+class Author(NamedTuple):
+    """Who makes a report, and what was decided. Without a name it is the account's."""
+
+    name: str = ""
+    organisation: str = ""
+    decision: Decision = ""
+    reservations: Sequence[str] = ()
+
+
+def gather(planned: Planned, store: Store, author: Author | None = None) -> Report:
     """Return a report on trials, in their order. Raises UsageError if some of them were measured
     and some rehearsed."""
+    author = author or Author()
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     with uncollected():
         pairs = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
     parts = [part for part, _ in pairs]
     files = list(chain.from_iterable(files for _, files in pairs))
+    files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in planned.others if each.state == "not begun"]
@@ -67,11 +80,12 @@ def gather(planned: Planned, store: Store) -> Report:
     plan = plans[0] if len(plans) == 1 else ""
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     return Report(
-        title=f"{plan or ', '.join(part.tag for part in parts[:3])} on {machines}",
+        title=_title(plan, machines, parts),
         about=planned.about,
         plan=plan,
         made=time.time_ns(),
-        made_by=f"{user_name()}@{socket.gethostname()}",
+        made_by=author.name or f"{user_name()}@{socket.gethostname()}",
+        organisation=author.organisation,
         version=__version__,
         rehearsed=any(record.rehearsed for record in records),
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
@@ -83,7 +97,42 @@ def gather(planned: Planned, store: Store) -> Report:
         machines=_machines(records),
         versions=tables.versions(records, planned.file, planned.skipped),
         files=files,
+        decision=author.decision,
+        reservations=list(author.reservations),
     )
+
+
+def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Iterator[File]:
+    """Yield the notes of the folder that all trials are in, which the report shows."""
+    folders = {folder.path.parent for folder in trials}
+    path = next(iter(folders)) / NOTES
+    if len(folders) > 1 or all(record.rehearsed for record in records):
+        return
+    try:
+        size = path.stat().st_size
+        sha256, there = sum_of(path, size)
+    except OSError:
+        return
+    yield File(trial="", name=NOTES, sha256=sha256, bytes=there)
+
+
+def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:
+    """Yield the documents of evidence, with the checksums that the plan has."""
+    shown = [each for one in parts for each in one.evidence]
+    shown += [each for other in planned.others for each in other.evidence]
+    folder = planned.file.parent if planned.file else Path()
+    for document, sha256 in dict.fromkeys((one.document, one.sha256) for one in shown):
+        try:
+            size = (folder / document).stat().st_size
+        except OSError:
+            size = 0
+        yield document_of(document, sha256, size)
+
+
+def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
+    """Return the subject of a report, without a name twice."""
+    what = plan or ", ".join(part.tag for part in parts[:3])
+    return what if what == machines else f"{what} on {machines}"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:

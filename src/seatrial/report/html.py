@@ -55,7 +55,7 @@ def page(report: Report) -> str:
         sentence=sentence(report),
         subjects=MAX_SUBJECTS,
         place=PLACE,
-        checksums=block(report.files),
+        checksums=block(report.files, report.decided),
         short=SHORT_TABLE,
         drawing=Markup,
     )

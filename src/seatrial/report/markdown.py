@@ -203,7 +203,7 @@ def _grounds(report: Report) -> Iterator[str]:
         "and so does `head -c BYTES FILE | sha256sum`.",
         "",
     )
-    yield from (f"```{PLACE}", block(report.files).rstrip("\n"), "```", "")
+    yield from (f"```{PLACE}", block(report.files, report.decided).rstrip("\n"), "```", "")
     journals = [each for each in report.files if each.events is not None]
     rows = [[f.trial, f"{f.events:,}", str(f.damaged), f"{f.bytes:,}"] for f in journals]
     yield from _grid(["journal of", "events", "damaged lines", "bytes"], rows)

@@ -31,6 +31,7 @@ from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
+from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
@@ -118,6 +119,7 @@ class TrialFolder:
         self.builds = self.path / "builds"
         self.submissions = self.path / "submissions"
         self.environments = self.path / "environments"
+        self.facts = self.path / "facts"
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
 
@@ -132,7 +134,10 @@ class TrialFolder:
 
     def write_scripts(self, record: Record) -> None:
         """Write the run scripts of all tests that are not there whole, so that they are on the disk
-        itself where jobs run elsewhere. Raises OSError."""
+        itself where jobs run elsewhere; and the script by which jobs tell what they found. Raises
+        OSError."""
+        self.facts.mkdir(exist_ok=True)
+        write_script(self.facts / FACTS_SCRIPT, facts_script())
         for test in record.tests.values():
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)
