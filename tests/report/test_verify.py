@@ -46,7 +46,7 @@ def test_a_good_one(signed: Path, seatrial: Command) -> None:
     assert done.code == 0, done.said
     assert "signature   r.html.sig: good, by the key SHA256:" in done.out
     assert done.out.count("as it was  ") == 4
-    assert "14 outputs of the runs of t" in done.out
+    assert "32 outputs of the runs of t" in done.out
     assert " of lead@centre or vendor@firm" in done.out
     assert "The report is as it was signed" in done.out
     for key in ("key.pub", "key"):
@@ -187,7 +187,7 @@ def test_an_output_of_a_run_that_was_changed(
     code, out = verified(seatrial, signed)
     assert code == 1
     assert re.search(rf"\nchanged  +{re.escape(str(path))}, run {path.parent.name}\n", out), out
-    assert "13 outputs of the runs of t" in out
+    assert "31 outputs of the runs of t" in out
     code, out = verified(seatrial, signed, "--no-outputs")
     assert code == 0
     assert "not checked     outputs of runs: --no-outputs" in out
@@ -213,7 +213,7 @@ def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(
     assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
     code, out = verified(seatrial, copied)
     assert code == 0
-    assert "not checked     outputs of 7 runs of t: there are no checksums of them" in out
+    assert "not checked     outputs of 16 runs of t: there are no checksums of them" in out
 
 
 def test_notes_that_were_rewritten(copied: Path, seatrial: Command) -> None:
@@ -270,9 +270,9 @@ def test_a_document_of_evidence_that_was_changed(
     code, out = check("html")
     assert code == 3
     assert "--documents names another folder" in out
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "burn in.pdf").write_bytes(b"all is well")
-    code, _ = check("html", "--documents", str(tmp_path))
+    (tmp_path / "elsewhere" / "docs").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "docs" / "burn in.pdf").write_bytes(b"all is well")
+    code, _ = check("html", "--documents", str(tmp_path / "elsewhere"))
     assert code == 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.acceptance.criteria import Result, overall, show_value
+from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time
@@ -147,6 +147,6 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
         first, rest = results[0], results[1:]
         for one in [first, *(each for each in rest if each.state != "met")]:
             label = one.label if one is first else f"  {one.subject}"
-            value = show_value(one.criterion, one.value)
+            value = one.shown
             rows.add(label, one.words, value, one.bound, one.n, one.why)
     return str(rows)

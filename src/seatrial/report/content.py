@@ -21,6 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 
 SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
+FEW_RUNS: Final = 5  # a figure of fewer shows nothing
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
@@ -84,6 +85,13 @@ class Table(Struct, frozen=True):
         ]
 
 
+class Listing(Struct, frozen=True):
+    """A text in full, such as a script, for the annex."""
+
+    title: str
+    text: str
+
+
 class ReportFigure(Struct, frozen=True):
     """A figure: its drawing (SVG, not in the JSON), and its data as a table.
 
@@ -118,6 +126,7 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
     tables: list[Table]
     figures: list[ReportFigure]
     excluded: list[Table]
+    ran: list[Table]
     versions: list[Table]
 
 
@@ -161,10 +170,12 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: OverallState
     complete: bool
     remarks: list[str]
+    phases: list[Table]
     components: list[ReportComponent]
     others: list[Other]
     machines: list[ReportMachine]
     versions: list[Table]
+    annexes: list[Listing]
     files: list[File]
     decision: Decision
     reservations: list[str]
@@ -287,13 +298,15 @@ def as_json(report: Report) -> str:
     record["made"] = iso(report.made)
     record["sentence"] = sentence(report)
     record["decision"] = report.decided
+    for table in record["phases"]:
+        _timed(table)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):
             part[key] = None if part[key] is None else iso(part[key])
         for figure in part["figures"]:
             del figure["drawing"], figure["narrow"]
             _timed(figure["table"])
-        for table in (*part["tables"], *part["excluded"], *part["versions"]):
+        for table in (*part["tables"], *part["excluded"], *part["ran"], *part["versions"]):
             _timed(table)
     return to_json(record)
 

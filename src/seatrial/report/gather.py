@@ -27,13 +27,16 @@ from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
+from seatrial.report.as_found import Facts, as_found, told
 from seatrial.report.checksums import NAMES, NOTES, File, document_of, file_of, sum_of
-from seatrial.report.content import Decision, Report, ReportComponent, ReportMachine, titled
+from seatrial.report.content import Decision, Report, ReportComponent, ReportMachine, Table, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.planned import Planned
+from seatrial.report.ran import plan_texts, ran, scripts
+from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
 from seatrial.store.liveness import owned
@@ -66,9 +69,9 @@ def gather(planned: Planned, store: Store, author: Author | None = None) -> Repo
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     with uncollected():
-        pairs = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
-    parts = [part for part, _ in pairs]
-    files = list(chain.from_iterable(files for _, files in pairs))
+        gathered = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
+    parts = [one.part for one in gathered]
+    files = list(chain.from_iterable(one.files for one in gathered))
     files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
@@ -92,10 +95,12 @@ def gather(planned: Planned, store: Store, author: Author | None = None) -> Repo
         verdict=verdict,
         complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
         remarks=[*planned.remarks, *damaged, *_versions(records)],
+        phases=tables.phases(parts),
         components=parts,
         others=list(planned.others),
-        machines=_machines(records),
-        versions=tables.versions(records, planned.file, planned.skipped),
+        machines=_machines(gathered),
+        versions=_versions_of(gathered, planned),
+        annexes=[*plan_texts(records), *scripts(records)],
         files=files,
         decision=author.decision,
         reservations=list(author.reservations),
@@ -154,24 +159,55 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _machines(records: Sequence[Record]) -> list[ReportMachine]:
+class GatheredTrial(NamedTuple):
+    """What a trial gave: its content, the files that this is based on, what its jobs found."""
+
+    record: Record
+    cases: Sequence[Case]
+    part: ReportComponent
+    files: list[File]
+    facts: list[Facts]
+
+    @property
+    def toolchains(self) -> set[str]:
+        """The toolchains that ran."""
+        return {case.toolchain for case in self.cases}
+
+
+def _machines(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(tables.digest_of_struct(record.machine), []).append(record)
-    return [tables.machine(same, len(found) > 1) for same in found.values()]
+    found: dict[str, list[GatheredTrial]] = {}
+    for one in trials:
+        found.setdefault(tables.digest_of_struct(one.record.machine), []).append(one)
+    return [_machine(same, len(found) > 1) for same in found.values()]
+
+
+def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
+    launchers = {
+        (launcher.kind, *launcher.options): None
+        for one in trials
+        for launcher in launchers_of(one.record.machine, one.record.tests, one.cases)
+    }
+    facts = [each for one in trials for each in one.facts]
+    shown = [" ".join(words) for words in launchers]
+    return tables.machine([one.record for one in trials], several, shown, as_found(facts))
+
+
+def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
+    used = [(one.record, one.toolchains) for one in trials]
+    return tables.versions(used, planned.file, planned.skipped)
 
 
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportComponent, list[File]]:
-    """Return the content about one trial, and the files that it is based on."""
+def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
     driven = owned(str(folder.path))
-    found = status(record, cases, reading, driven=driven, history=history)
+    facts: list[Facts] = []
+    found = status(record, cases, told(reading, facts), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
     files.append(file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
@@ -200,9 +236,10 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         tables=[table for table in made if table.rows],
         figures=drawn,
         excluded=tables.excluded(record, history, found, varied, reading.damaged),
+        ran=ran(record, cases),
         versions=tables.tests(folder, record, cases),
     )
-    return part, files
+    return GatheredTrial(record, cases, part, files, facts)
 
 
 def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:

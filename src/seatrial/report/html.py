@@ -5,14 +5,14 @@ page(report)         # its text
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from seatrial.acceptance.criteria import show_value
 from seatrial.draw import PALETTE
 from seatrial.lazy import jinja2
 from seatrial.report.checksums import PLACE, block
@@ -30,6 +30,7 @@ from seatrial.verify.reading import plain
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
+_MARKS: Final = re.compile(r"([@{},/=_%]|&#\d+;)(?=\w)")
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
@@ -61,16 +62,22 @@ def page(report: Report) -> str:
     )
 
 
+def breakable(text: str) -> Markup:
+    """Return text in which lines may break after the marks of a case's name, and not elsewhere in
+    a word: a table that is too wide breaks ``climate@debian`` there alone."""
+    return Markup(_MARKS.sub(r"\1<wbr>", str(escape(text))))
+
+
 def _filters() -> dict[str, Any]:
     def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else shown(value, "number")
 
     return {
         "cell": lambda value, column: plain(shown(value, column.kind)),
+        "breakable": breakable,
         "moment": moment,
         "seconds": lambda value: show_seconds(value) if value else "",
         "bytes": show_bytes,
-        "value": lambda result: show_value(result.criterion, result.value),
         "percent": lambda value: shown(value, "share"),
         "state_class": lambda state: state.replace(" ", "-"),
         "text": plain,

@@ -59,10 +59,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
     by the same references. ``inputs`` are the hashes of the input files of the tests by their
     paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
-    component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
-    machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
-    words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of ``cases.jsonl``: a
-    file that was cut is noticed (version 0.1 wrote neither)."""
+    component, the phase and the policy; ``plan_text`` is the plan's file as it was. A ``rehearsed``
+    trial ran in virtual time on a simulated machine, with random numbers from its ``seed``;
+    ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
+    the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
+    neither)."""
 
     tag: str
     created: int
@@ -78,6 +79,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     policy: Policy = Policy()
     plan: str = ""
     plan_file: str = ""
+    plan_text: str = ""
     component: Component | None = None
     phase: str = ""
     alerts: Tell | None = None

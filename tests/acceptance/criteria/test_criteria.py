@@ -150,7 +150,7 @@ def test_what_is_decided_early_holds_for_every_value_that_can_come(
         ("utilisation", 1.0, "100 %"),
         ("slowdown", -3.14159, "-3.14 %"),
         ("mtbf", 7200.0, "2 h 0 m"),
-        ("accepted_runs", 12.0, "12"),
+        ("accepted_runs", 12.0, "12 runs"),
         ("pass_rate", None, ""),
     ],
 )
@@ -375,7 +375,8 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
         "reached after": 7200,
     }
     assert found.why == (
-        "only 1 ran 5 h 0 m after the start; at least 2 was missed for 1 h 0 m, 12.5 % of the time"
+        "only 1 ran 5 h 0 m after the start; at least 2 jobs was missed for 1 h 0 m, 12.5 % of the "
+        "time"
     )
     never = story.result("jobs_in_flight", at_least=3)
     assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
@@ -401,7 +402,9 @@ def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
         assert found.numbers["longest below"] == pytest.approx(gap * 3600)
         assert found.numbers["shortest counted"] == min(60, 36 * hours)
         assert "hour 0." not in found.why
-    assert found.why.startswith("only 1 ran 30 m 0 s after the start; at least 2 was missed for 42")
+    assert found.why.startswith(
+        "only 1 ran 30 m 0 s after the start; at least 2 jobs was missed for 42"
+    )
 
 
 def test_a_criterion_is_named_with_what_it_is_about() -> None:
@@ -479,7 +482,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     numbers = figures(94, 90, at_least=95).numbers
     assert numbers == {"unit": "MB/s", "least": 90, "largest": 94}
     assert figures(94, at_least="95%").state == "not met"
-    assert figures(94, at_least="94%").bound == "at least 94"
+    assert figures(94, at_least="94%").bound == "at least 94 MB/s"
     assert figures(at_least=90).state == "undecided"
 
 
@@ -666,7 +669,9 @@ def test_of_tests_with_an_upper_bound_the_one_with_most_runs_is_the_worst() -> N
 def test_upper_bounds_may_be_of_a_reference() -> None:
     assert figures(104, at_most="105%").state == "met"
     assert figures(106, at_most="105%").state == "not met"
-    assert figures(97, at_least="95%", at_most="105%").bound == "at least 95 and at most 105"
+    assert (
+        figures(97, at_least="95%", at_most="105%").bound == "at least 95 MB/s and at most 105 MB/s"
+    )
 
 
 def test_the_slowdown_of_all_cases_is_named_as_that_of_each() -> None:
