@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
@@ -14,7 +15,7 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies.one_run import expected, references_for, told
+from seatrial.studies.one_run import Launched, expected, launched, references_for, told
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
@@ -50,6 +51,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
+            "launcher": msgspec.to_builtins(_launched(trial, found, case)),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
             "files": {path.name: str(path) for path in _files(trial, found, case)},
@@ -92,6 +94,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("pinned to", case.node),
         ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
         ("toolchain", run.toolchain),
+        ("launcher", _launcher(trial, run, case)),
         ("build", case.build),
         ("job", run.job_id),
         ("nodes", run.nodes),
@@ -100,6 +103,20 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _launcher(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+    how = _launched(trial, run, case)
+    return f"{how.kind}: {how.line}" if how.line else how.kind
+
+
+def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:
+    try:
+        record = TrialFolder(Path(trial.path)).record()
+    except TrialError:
+        record = None
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
+    return launched(record, case, job.text if job else "")
 
 
 def _word(value: object) -> str:

@@ -174,6 +174,7 @@ class Report(Struct, frozen=True, kw_only=True):
     components: list[ReportComponent]
     others: list[Other]
     machines: list[ReportMachine]
+    tests: list[Table]
     versions: list[Table]
     annexes: list[Listing]
     files: list[File]
@@ -298,7 +299,7 @@ def as_json(report: Report) -> str:
     record["made"] = iso(report.made)
     record["sentence"] = sentence(report)
     record["decision"] = report.decided
-    for table in record["phases"]:
+    for table in (*record["phases"], *record["tests"]):
         _timed(table)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):

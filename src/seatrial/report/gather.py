@@ -35,7 +35,7 @@ from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.planned import Planned
-from seatrial.report.ran import plan_texts, ran, scripts
+from seatrial.report.ran import plan_texts, ran, scripts, tests
 from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
@@ -99,6 +99,7 @@ def gather(planned: Planned, store: Store, author: Author | None = None) -> Repo
         components=parts,
         others=list(planned.others),
         machines=_machines(gathered),
+        tests=tests(records),
         versions=_versions_of(gathered, planned),
         annexes=[*plan_texts(records), *scripts(records)],
         files=files,

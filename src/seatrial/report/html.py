@@ -30,7 +30,8 @@ from seatrial.verify.reading import plain
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
-_MARKS: Final = re.compile(r"([@{},/=_%]|&#\d+;)(?=\w)")
+_MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
+_CHECKSUM: Final = re.compile(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
@@ -63,9 +64,10 @@ def page(report: Report) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Return text in which lines may break after the marks of a case's name, and not elsewhere in
-    a word: a table that is too wide breaks ``climate@debian`` there alone."""
-    return Markup(_MARKS.sub(r"\1<wbr>", str(escape(text))))
+    """Return text whose lines may break within the name of a case, before its parameters, toolchain
+    and node, and within a checksum; not elsewhere in a word."""
+    shown = _MARKS.sub(r"<wbr>\g<0>", str(escape(text)))
+    return Markup(_CHECKSUM.sub(r"\1<wbr>\2", shown))
 
 
 def _filters() -> dict[str, Any]:

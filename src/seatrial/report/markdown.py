@@ -36,6 +36,10 @@ def text(report: Report) -> str:
     lines = [*_head(report), *_summary(report)]
     for each in report.machines:
         lines += _machine(each)
+    if report.tests:
+        lines += ["", "## The tests"]
+    for table in report.tests:
+        lines += _table(table)
     for part in report.components:
         lines += _component(part)
     for other in report.others:

@@ -1,17 +1,21 @@
 """Say what ran: for each test its purpose, size, launch line, inputs, checks, metrics, scripts.
 
 tables = ran(record, cases)        # of one trial
+tables = tests([record, ...])      # checks, metrics, inputs
 texts = scripts([record, ...])     # for the annex
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from seatrial.report.content import Cell, Listing, Table, bounded
+from seatrial.report.tables import digest_of_struct
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.inputs import name_of, path_of
 from seatrial.suite.model import Case, Check, Metric, Test, bindings_text
@@ -19,25 +23,45 @@ from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
 
 MAX_ROWS: Final = 500
+SHA256_DIGITS: Final = 64  # a mark of executable files follows
 MAX_SHAPES: Final = 6
 MAX_TEXT: Final = 20_000  # characters of a script or a plan
 _KINDS: Final = ("exit_code", "contains", "absent", "matches", "value", "identical", "file")
 _LIMITS: Final = ("in_file", "size_limit")
 
 
+class NamedTest(NamedTuple):
+    """A test, by the name that tells it from another version of it, and its trial's record."""
+
+    name: str
+    test: Test
+    record: Record
+
+
 def ran(record: Record, cases: Sequence[Case]) -> list[Table]:
-    """Return the tables of what a trial ran that have rows."""
+    """Return the tables of what a trial ran that have rows: sizes and launch lines."""
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [
-        _sizes(of_tests),
-        _launches(record, of_tests),
-        _checks(test for test, _ in of_tests),
-        _figures(test for test, _ in of_tests),
-        _inputs(record, (test for test, _ in of_tests)),
-    ]
+    made = [_sizes(of_tests), _launches(record, of_tests)]
+    return [table for table in made if table.rows]
+
+
+def tests(records: Iterable[Record]) -> list[Table]:
+    """Return the tables of the tests that trials ran, each test once: checks, metrics, inputs."""
+    found: dict[tuple[str, str], list[tuple[Test, Record]]] = {}
+    for record in records:
+        for test in record.tests.values():
+            digest = digest_of_struct(replace(test, folder="", about="", repeat=1))
+            found.setdefault((test.name, digest), []).append((test, record))
+    versions = Counter(name for name, _ in found)
+    named = []
+    for (name, _), same in found.items():
+        tags = listed([record.tag for _, record in same], 2)
+        label = f"{name} (in {tags})" if versions[name] > 1 else name
+        named.append(NamedTest(label, *same[0]))
+    made = [_checks(named), _figures(named), _inputs(named)]
     return [table for table in made if table.rows]
 
 
@@ -80,12 +104,12 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
     return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_ROWS)
 
 
-def _checks(tests: Iterable[Test]) -> Table:
+def _checks(tests: Iterable[NamedTest]) -> Table:
     rows: list[list[Cell]] = []
-    for test in tests:
+    for name, test, _ in tests:
         if all(check.exit_code is None for check in test.verify):
-            rows.append([test.name, "", "exit code", "0", ""])
-        rows += [[test.name, *_check(check)] for check in test.verify]
+            rows.append([name, "", "exit code", "0", ""])
+        rows += [[name, *_check(check)] for check in test.verify]
     columns = "test | in | check | of | expected"
     about = "All of them must hold, or the answer is wrong. Patterns are regular expressions."
     return bounded("What a right answer is", columns, rows, about, MAX_ROWS)
@@ -108,31 +132,32 @@ def _check(check: Check) -> tuple[str, str, str, str]:
 
 
 def _said(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """Return a value with all of its digits."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _figures(tests: Iterable[Test]) -> Table:
+def _figures(tests: Iterable[NamedTest]) -> Table:
     rows: list[list[Cell]] = []
-    for test in tests:
+    for label, test, _ in tests:
         for name, one in test.metrics.items():
             if isinstance(one, Metric):
                 how = f"{one.reduce} of {one.find}" if one.reduce else one.find
                 unit = show_unit(one.unit, "{}")
-                rows.append([test.name, name, unit, one.better, one.in_file, how])
+                rows.append([label, name, unit, one.better, one.in_file, how])
             else:  # from: FORMAT, or python: FILE:FUNCTION
-                rows.append([test.name, "", "", "", "", f"{name}: {one}"])
+                rows.append([label, "", "", "", "", f"{name}: {one}"])
     columns = "test | metric | unit | better | in | found by"
     return bounded("Figures of merit", columns, rows, max_rows=MAX_ROWS)
 
 
-def _inputs(record: Record, tests: Iterable[Test]) -> Table:
+def _inputs(tests: Iterable[NamedTest]) -> Table:
     rows: list[list[Cell]] = []
-    for test in tests:
+    for name, test, record in tests:
         for item in test.inputs:
-            sha256 = record.inputs.get(path_of(item), "")
-            rows.append([test.name, name_of(item), sha256 or "too large, or not known"])
-    columns = "test | input | SHA-256"
-    about = "As they were when the trial was made; of a folder: of its names and files."
+            digest = record.inputs.get(path_of(item), "")
+            rows.append([name, name_of(item), digest[:SHA256_DIGITS] or "too large"])
+    columns = "test | input | checksum"
+    about = "SHA-256 when the trial was made; of a folder: a hash of its names and files."
     return bounded("Inputs", columns, rows, about, MAX_ROWS)
 
 

@@ -20,7 +20,7 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import RunPhase, expected, phases, told
+from seatrial.studies.one_run import RunPhase, expected, launched, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
@@ -67,8 +67,8 @@ class Nodes(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
-    """A run. Times in ns; ``launcher``, ``modules`` and the scripts are "" if they are not
-    known."""
+    """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
+    they are not known."""
 
     run: RunRow
     verdict: str
@@ -79,6 +79,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     case: CaseRow
     build: BuildRow | None
     launcher: str
+    launch: str
     modules: str
     same_environment: int
     known_environments: int
@@ -118,6 +119,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     record = state.records.record(trial)
     slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
     outputs, job = in_time(lambda: _files(run, search, whole), slow)
+    how = launched(record, case, job[0].text if job else "")
     same, known = _environments(run, beside.runs)
     code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
     return RunPage(
@@ -129,7 +131,8 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         trial=trial,
         case=case,
         build=build,
-        launcher=record.machine.launcher.kind if record else "",
+        launcher=how.kind,
+        launch=how.line,
         modules=_modules(events),
         same_environment=same,
         known_environments=known,
