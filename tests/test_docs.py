@@ -483,6 +483,7 @@ def put(file: Path, text: str, page: Path) -> None:
     for name in [*build.get("sources", []), *inputs, *filter(None, [build.get("prebuilt")])]:
         (file.parent / name).parent.mkdir(exist_ok=True)
         (file.parent / name).touch()
-    if custom := test.get("metrics", {}).get("python"):
+    named = [each.get("python") for each in (test.get("metrics", {}), *test.get("verify", []))]
+    for custom in filter(None, named):
         name = custom.partition(":")[0]
         (file.parent / name).write_text(dict(examples(page))[name])

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of
+from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError, compile_expression
@@ -149,7 +149,7 @@ class _Binder:
             if shutil.which(command) is None:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        kinds = groups_with(self.machine, requires.features)
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
