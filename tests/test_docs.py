@@ -297,7 +297,7 @@ def test_every_time_of_a_run_is_told_with_its_event() -> None:
     table = rows(section("events.md", "Times of a run"), "time")
     told = [words(row[0])[0] for row in table]
     times = [about.name for about in msgspec.structs.fields(RunLife) if about.type == int | None]
-    assert [*told, "exit_code"] == times
+    assert [*told, "exit_code", "first_code"] == times
     for time, (_, _, event) in zip(told, table, strict=True):
         run = RunLife()
         run.apply(decode(b'{"time":9,"event":"%s"}' % words(event)[0].encode()))

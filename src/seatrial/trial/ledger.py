@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
 from seatrial.journal.clock import boot_id, uptime_ns
-from seatrial.journal.codes import Code
+from seatrial.journal.codes import Code, code_of
 from seatrial.journal.events import (
     AlertRaised,
     ClockStepped,
@@ -27,6 +27,7 @@ from seatrial.journal.events import (
     RunCreated,
     RunEvent,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     TrialOpened,
     TrialResumed,
@@ -87,7 +88,7 @@ class Ledger:
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, RunEvent):
+            if isinstance(event, RunEvent) and not isinstance(event, RunJudgedAgain):
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
                 if isinstance(event, RunSubmitted):
@@ -181,3 +182,7 @@ class Ledger:
             self.answered.add(event.request)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
+        elif isinstance(event, RunJudgedAgain) and not event.will_rerun:
+            self.verdicts[code_of(event.before).name] -= 1
+            self.verdicts[event.verdict] += 1
+            self.verdicts = +self.verdicts

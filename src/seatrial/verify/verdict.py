@@ -7,6 +7,7 @@ verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % bel
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -42,10 +43,11 @@ def judge(
     exit_code: int | None,
     references: References,
     names: Names = NO_NAMES,
+    recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
 ) -> Verdict:
     """Return the verdict on the run in ``folder``: its exit code first (None: the script left
     none), then the checks, whose expressions have these ``names``, the metrics, the references.
-    Raises HostFailed,
+    Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
@@ -53,6 +55,7 @@ def judge(
         findings += find_faults(test, folder, exit_code, names)
         figures, missing = measure(test, folder)
         findings += missing
+        figures = [_as_recorded(figure, recorded) for figure in figures]
         figures, missed = _compared(figures, case, references, complete=not missing)
         findings += missed
     except (SearchTookLong, HostFailed):
@@ -64,6 +67,13 @@ def judge(
         return Verdict(PASS, "", figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:
+    if figure.name not in recorded:
+        return figure
+    value, unit = recorded[figure.name]
+    return msgspec.structs.replace(figure, value=value, unit=unit)
 
 
 def _compared(

@@ -20,7 +20,7 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import RunPhase, expected, phases, told
+from seatrial.studies.one_run import FormerVerdict, RunPhase, expected, former_verdict, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
@@ -74,6 +74,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     verdict: str
     meaning: str
     reason: str
+    former: FormerVerdict | None
     state: str
     trial: TrialRow
     case: CaseRow
@@ -125,6 +126,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
+        former=former_verdict(events),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
