@@ -671,6 +671,30 @@ def test_the_summary_tells_the_verdicts_of_the_runs(place: Workplace) -> None:
     assert line.endswith(" performance")
 
 
+def test_the_summary_tells_the_verdict_of_each_metric_and_of_crashed_runs(
+    place: Workplace,
+) -> None:
+    references = place.folder / "here" / "references.yaml"
+    references.parent.mkdir()
+    about = {"test": "a", "metric": "rate", "value": 10, "unit": "GB/s"}
+    references.write_text(yaml.safe_dump({"references": [about]}))
+    metrics = {"rate": METRIC, "fom": {**METRIC, "find": r"fom (\S+)"}}
+    place.test("a", "echo rate 5; echo fom 7", metrics=metrics, repeat=2)
+    place.test("crash", "exit 3", metrics=metrics, repeat=2)
+    once = place.folder / "once"
+    part = f"echo rate 9; echo fom 1; [ -e {once} ] || {{ : > {once}; exit 4; }}"
+    place.test("part", part, metrics=metrics, repeat=2)
+    done = place.run("--name", "t", "-j", "1")
+    table = [line.split() for line in done.out.splitlines() if "@plain" in line]
+    rows = [words for words in table if words[0].endswith("@plain")]
+    verdicts = {tuple(words[:2]): " ".join(words[2:]) for words in rows if len(words) > 2}
+    assert verdicts["a@plain", "rate"].endswith("2 of 2 performance")
+    assert "performance" not in verdicts["a@plain", "fom"]
+    assert " ".join(["crash@plain", "2 of 2 failed"]) in [" ".join(words) for words in rows]
+    assert " ".join(["part@plain", "1 of 2 failed"]) in [" ".join(words) for words in rows]
+    assert "failed" not in verdicts["part@plain", "fom"]
+
+
 def test_what_the_system_refuses_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
+from seatrial.suite.model import Metric
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
@@ -88,6 +89,12 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
         listed = ", ".join(sorted(known)) or "none"
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
+    has_bounds = criterion.at_least is not None or criterion.at_most is not None
+    for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
+        metric = suite.tests[name].metrics.get(criterion.metric)
+        if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
+            text = f"{criterion.metric} of {name} has no direction (better: none)"
+            spot.fault(f"{text}; name another metric", "metric")
 
 
 def check_evidence(component: Component, folder: Path, at: Spot) -> None:
