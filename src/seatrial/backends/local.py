@@ -40,14 +40,19 @@ GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 STARTING_SECONDS = 0.2
 LOOK_SECONDS = 0.05
+VISIBLE_GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 CLOCK_SLACK_NS = 2 * SECOND_NS  # by which the wall clock may be adjusted after a boot
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
+
+
+class _TooFewGpus(Exception):
+    """A job asks for more GPUs than this process may use."""
 
 
 @dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
-    by the loop's clock, and the verdict code for which it is being ended."""
+    by the loop's clock, the verdict code for which it is being ended, and its GPUs."""
 
     job: Job
     pid: int
@@ -58,17 +63,22 @@ class _Process:
     ending: int | None = None
     end: asyncio.Task[None] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
+    gpus: list[str] = field(default_factory=list)
 
 
 class LocalBackend:
     """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
-    jobs get, by default that of this process."""
+    jobs get, by default that of this process; ``gpus`` is the number of GPUs, of which each job is
+    shown those that it asks for."""
 
     durable = False
     jobs = 0
 
-    def __init__(self, cores: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, cores: int, environment: Mapping[str, str] | None = None, gpus: int = 0
+    ) -> None:
         self.room = cores
+        self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._updates = UpdateQueue()
@@ -76,6 +86,7 @@ class LocalBackend:
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
         self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
+        self._free_gpus = _visible(given) or [str(number) for number in range(gpus)]
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -93,7 +104,11 @@ class LocalBackend:
                 self._updates.report(ended)
                 continue
             try:
-                pid = self._spawn(job)
+                gpus = self._take_gpus(job)
+                pid = self._spawn(job, gpus)
+            except _TooFewGpus as error:
+                self._updates.report(Refused(job.run_id, str(error)))
+                continue
             except OSError as error:
                 if is_of_host(error):
                     raise BackendError(
@@ -103,7 +118,7 @@ class LocalBackend:
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue
-            self._watch(job, pid, 0.0)
+            self._watch(job, pid, 0.0, gpus)
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
@@ -117,12 +132,26 @@ class LocalBackend:
             )
         return set_aside(path)
 
-    def _spawn(self, job: Job) -> int:
+    def _take_gpus(self, job: Job) -> list[str]:
+        """Return GPUs that no other job has, as many as a job asks for. The conductor asks for no
+        more than the machine has."""
+        number = job.options.gpus_of_node(job.tasks_per_node)
+        if number > len(self._free_gpus):
+            shown = f"{' or '.join(VISIBLE_GPUS)} shows fewer than the machine's file names"
+            raise _TooFewGpus(f"needs {number} GPUs, {len(self._free_gpus)} are free: {shown}")
+        taken, self._free_gpus = self._free_gpus[:number], self._free_gpus[number:]
+        return taken
+
+    def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
+        environment = self._environment
+        if gpus:
+            seen = os.fsencode(",".join(gpus))
+            environment = {**environment, **dict.fromkeys(map(os.fsencode, VISIBLE_GPUS), seen)}
         flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],
-            self._environment,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
                 (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
@@ -132,9 +161,9 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, age: float) -> None:
+    def _watch(self, job: Job, pid: int, age: float, gpus: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        process = _Process(job, pid, _handle(pid), loop.time() - age)
+        process = _Process(job, pid, _handle(pid), loop.time() - age, gpus=gpus)
         self._running[job.run_id] = process
         process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
@@ -182,6 +211,7 @@ class LocalBackend:
 
     def _conclude(self, process: _Process) -> None:
         del self._running[process.job.run_id]
+        self._free_gpus = sorted(self._free_gpus + process.gpus)
         exit_code = _reap(process.pid)
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
@@ -224,11 +254,13 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, _age(pid))
+            gpus = _gpus_of(pid) if job.options.gpus_of_node(job.tasks_per_node) else []
+            self._watch(job, pid, _age(pid), gpus)
         except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))
         else:
+            self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in gpus]
             self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
@@ -279,6 +311,19 @@ def _outlived(job: Job, lived: float) -> bool:
 def _booted_ns() -> int:
     """Return when this host booted, by its wall clock."""
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def _visible(environment: Mapping[str, str]) -> list[str]:
+    """Return the GPUs that an environment shows, as its owner may have only some of the host's."""
+    shown = next(filter(None, map(environment.get, VISIBLE_GPUS)), "")
+    return [gpu for gpu in shown.split(",") if gpu]
+
+
+def _gpus_of(pid: int) -> list[str]:
+    """Return the GPUs that a job of an earlier driver was given."""
+    words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    given = dict(os.fsdecode(word).partition("=")[::2] for word in words)
+    return _visible(given)
 
 
 def _handle(pid: int) -> int | None:

@@ -79,6 +79,17 @@ class Slurm(FileModel, frozen=True):
     ] = "60s"
 
 
+class SlurmOverride(FileModel, frozen=True):
+    """What is said to Slurm in place of the machine's ``slurm``; an empty text removes that."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    options: Annotated[list[str], doc("further arguments of sbatch, after the others")] = []
+
+
 class MetadataTarget(FileModel, frozen=True):
     """A metadata target of a file system, on which run directories can be placed."""
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import reprlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -21,15 +20,17 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of
-from seatrial.machine.model import Machine
+from seatrial.machine.facts import NodeFacts, facts_of, unfold
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
+from seatrial.suite.quantities import quantity, whole
 from seatrial.suite.select import compile_keyword
-from seatrial.units import seconds
+from seatrial.units import bytes_of, count, seconds, show_bytes
 
 
 class Expansion(NamedTuple):
@@ -125,11 +126,12 @@ class _Binder:
         self.skipped: list[tuple[str, str]] = []  # cases, with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
-        self.nodes = _quantity(run.nodes, "nodes", _whole)
-        self.tasks = _quantity(run.tasks, "tasks", _whole) if run.tasks else None
-        self.tasks_per_node = _quantity(run.tasks_per_node or 1, "tasks_per_node", _whole)
-        self.threads = _quantity(run.threads_per_task, "threads_per_task", _whole)
-        self.walltime = _quantity(run.walltime, "walltime", seconds)
+        self.nodes = quantity(run.nodes, "nodes", whole)
+        self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
+        self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
+        self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
+        self.walltime = quantity(run.walltime, "walltime", seconds)
+        self.asked = AskedOptions(run)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:
         for facts in self._usable_nodes():
@@ -150,6 +152,8 @@ class _Binder:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
         kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        if self.asked.any_gpus:  # node.* are those of nodes with GPUs, where there are some
+            kinds.sort(key=lambda kind: kind.gpus == 0)
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
@@ -182,27 +186,48 @@ class _Binder:
         threads = self.threads(names)
         tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
         walltime = self.walltime(names)
+        per_node = -(-tasks // nodes)
+        job = self.asked.of(names)
+        gpus = job.gpus_of_node(per_node)
+        available, such = facts.available, ""
+        if gpus or job.memory:
+            available, such = fitting(facts.kinds, gpus, job.memory)
+        elif self.asked.wants_missing(names):
+            available, such = 0, " with GPUs"
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
             case = Case(
-                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads)),
+                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads), gpus),
                 test=self.test.name,
                 parameters=binding,
                 toolchain=chain,
                 nodes=nodes,
                 tasks=tasks,
-                tasks_per_node=-(-tasks // nodes),
+                tasks_per_node=per_node,
                 threads=threads,
                 walltime=walltime,
                 node=node,
                 exclusive=self.test.run.exclusive,
                 repeat=self.repeat,
+                job=job,
             )
-            if nodes > facts.available:
-                self._skip(f"needs {nodes} nodes; there are {facts.available}", case.name)
+            if nodes > available:
+                wanted = count(nodes, "node") if such else f"{nodes} nodes"
+                self._skip(f"needs {wanted}{such}; there are {available}", case.name)
             else:
                 yield case
+
+
+def fitting(kinds: Sequence[NodeGroup], gpus: int, memory: int) -> tuple[int, str]:
+    """Return how many nodes have so many GPUs and so much memory, and the demand in words. A node
+    whose memory is not described (0) has enough."""
+    fit = [
+        kind for kind in kinds if kind.gpus >= gpus and (bytes_of(kind.memory) or memory) >= memory
+    ]
+    words = [count(gpus, "GPU")] if gpus else []
+    words += [show_bytes(memory)] if memory else []
+    return sum(len(unfold(kind.names)) for kind in fit), f" with {' and '.join(words)}"
 
 
 def case_id(
@@ -212,41 +237,12 @@ def case_id(
     toolchain: str,
     node: str,
     size: tuple[int, int, int],
+    gpus: int = 0,
 ) -> str:
     """Return the identity of a case: 16 letters and digits of the SHA-256 of its meaning. The order
-    of the parameters does not matter. ``size``: nodes, tasks, threads of each task."""
+    of the parameters does not matter. ``size``: nodes, tasks, threads of each task.
+    ``gpus``, of each node, count where there are some, so that other cases keep their identity."""
     bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
-    shape = "x".join(map(str, size))
+    shape = "x".join(map(str, size)) + (f" {gpus} gpus" if gpus else "")
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
     return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
-
-
-Quantity = Callable[[Mapping[str, Any]], Any]
-
-
-def _quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]) -> Quantity:
-    """Return a function from names to a quantity of ``run``: a fixed one, or the converted value of
-    an expression. It raises ExpressionError with the key of the quantity."""
-    try:
-        fixed = convert(written)
-        return lambda names: fixed
-    except ValueError:
-        expression = compile_expression(str(written))
-
-    def quantity(names: Mapping[str, Any]) -> Any:
-        value = expression.evaluate(names, "run", key)
-        try:
-            return convert(value)
-        except (TypeError, ValueError) as error:
-            message = f"{written!r} gives {reprlib.repr(value)}: {error}"
-            raise ExpressionError(message, "run", key) from None
-
-    return quantity
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise ValueError("it must be a whole number")
-    if value < 1:
-        raise ValueError("it must be at least 1")
-    return int(value)
