@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -40,13 +41,8 @@ GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 STARTING_SECONDS = 0.2
 LOOK_SECONDS = 0.05
-VISIBLE_GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 CLOCK_SLACK_NS = 2 * SECOND_NS  # by which the wall clock may be adjusted after a boot
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
-
-
-class _TooFewGpus(Exception):
-    """A job asks for more GPUs than this process may use."""
 
 
 @dataclass(eq=False)
@@ -86,7 +82,7 @@ class LocalBackend:
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
         self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
-        self._free_gpus = _visible(given) or [str(number) for number in range(gpus)]
+        self._gpus = LocalGpus(gpus, given)
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -104,9 +100,9 @@ class LocalBackend:
                 self._updates.report(ended)
                 continue
             try:
-                gpus = self._take_gpus(job)
+                gpus = self._gpus.take(job)
                 pid = self._spawn(job, gpus)
-            except _TooFewGpus as error:
+            except TooFewGpus as error:
                 self._updates.report(Refused(job.run_id, str(error)))
                 continue
             except OSError as error:
@@ -132,21 +128,8 @@ class LocalBackend:
             )
         return set_aside(path)
 
-    def _take_gpus(self, job: Job) -> list[str]:
-        """Return GPUs that no other job has, as many as a job asks for. The conductor asks for no
-        more than the machine has."""
-        number = job.options.gpus_of_node(job.tasks_per_node)
-        if number > len(self._free_gpus):
-            shown = f"{' or '.join(VISIBLE_GPUS)} shows fewer than the machine's file names"
-            raise _TooFewGpus(f"needs {number} GPUs, {len(self._free_gpus)} are free: {shown}")
-        taken, self._free_gpus = self._free_gpus[:number], self._free_gpus[number:]
-        return taken
-
     def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
-        environment = self._environment
-        if gpus:
-            seen = os.fsencode(",".join(gpus))
-            environment = {**environment, **dict.fromkeys(map(os.fsencode, VISIBLE_GPUS), seen)}
+        environment = {**self._environment, **showing(gpus)} if gpus else self._environment
         flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
@@ -211,7 +194,7 @@ class LocalBackend:
 
     def _conclude(self, process: _Process) -> None:
         del self._running[process.job.run_id]
-        self._free_gpus = sorted(self._free_gpus + process.gpus)
+        self._gpus.give_back(process.gpus)
         exit_code = _reap(process.pid)
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
@@ -254,13 +237,11 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            gpus = _gpus_of(pid) if job.options.gpus_of_node(job.tasks_per_node) else []
-            self._watch(job, pid, _age(pid), gpus)
+            self._watch(job, pid, _age(pid), self._gpus.take_over(job, pid))
         except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))
         else:
-            self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in gpus]
             self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
@@ -311,19 +292,6 @@ def _outlived(job: Job, lived: float) -> bool:
 def _booted_ns() -> int:
     """Return when this host booted, by its wall clock."""
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def _visible(environment: Mapping[str, str]) -> list[str]:
-    """Return the GPUs that an environment shows, as its owner may have only some of the host's."""
-    shown = next(filter(None, map(environment.get, VISIBLE_GPUS)), "")
-    return [gpu for gpu in shown.split(",") if gpu]
-
-
-def _gpus_of(pid: int) -> list[str]:
-    """Return the GPUs that a job of an earlier driver was given."""
-    words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    given = dict(os.fsdecode(word).partition("=")[::2] for word in words)
-    return _visible(given)
 
 
 def _handle(pid: int) -> int | None:

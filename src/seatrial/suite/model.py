@@ -69,7 +69,8 @@ class RunSpec(FileModel, frozen=True):
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
-        str | None, doc("memory of each node: a number or an expression, and a unit, e.g. 16GiB")
+        int | str | None,
+        doc("memory of each node: a number or an expression, and a unit, e.g. 16GiB"),
     ] = None
     partition: Annotated[str | None, doc("Slurm partition; {name} stands for a parameter")] = None
     qos: Annotated[str | None, doc("Slurm quality of service")] = None

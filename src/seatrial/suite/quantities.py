@@ -53,7 +53,7 @@ def whole_or_none(value: Any) -> int:
     return whole(value, 0)
 
 
-def memory(written: str) -> Quantity:
+def memory(written: int | str) -> Quantity:
     """Return a function from names to bytes, for a size whose number may be an expression:
     ``16GiB``, ``2 * size MiB``. Raises ExpressionError, also for a text without a unit."""
     number, unit = split_size(written)
@@ -71,9 +71,9 @@ def memory(written: str) -> Quantity:
     return lambda names: fixed
 
 
-def split_size(written: str) -> tuple[str, str]:
+def split_size(written: int | str) -> tuple[str, str]:
     """Return the number or expression of a size, and its unit. Raises ExpressionError."""
-    found = _SIZE.fullmatch(written.strip())
+    found = _SIZE.fullmatch(str(written).strip())
     if found is None:
-        raise ExpressionError(f"{written!r} has no unit; write e.g. 16GiB, or 2 * size GiB")
+        raise ExpressionError(f"{str(written)!r} has no unit; write e.g. 16GiB, or 2 * size GiB")
     return found[1].rstrip(), found[2]
