@@ -136,6 +136,9 @@ class Machine(FileModel, frozen=True):
 
     machine: Annotated[str, doc("name of the machine")]
     nodes: list[NodeGroup]
+    include: Annotated[
+        str | list[str], doc("machine files whose keys it takes over, relative to this one")
+    ] = []
     about: str = ""
     scheduler: Literal["local", "slurm"] = "local"
     slurm: Slurm = Slurm()
