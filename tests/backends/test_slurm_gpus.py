@@ -186,3 +186,37 @@ def test_what_slurm_refuses_is_told(site: Workplace) -> None:
     assert done.code == 1
     assert site.verdicts() == {"nowhere": "launch failed"}
     assert "invalid partition" in site.why("nowhere")
+
+
+def test_nodes_that_name_their_partition_are_found_without_a_word_in_the_test(
+    place: Workplace, gpus: SlurmCluster
+) -> None:
+    """So that tests can be taken to another machine, and one that goes to each node reaches all."""
+    cpus, with_gpus = NODES
+    place.constants = {"backends.slurm.SHORTEST_POLL": 0.2}
+    nodes = [{**with_gpus, "partition": "gpu"}, cpus]
+    place.slurm(gpus, {"partition": "batch"}, nodes=nodes)
+    place.test("cpu", SEEN, run={"tasks": "1 if node.gpus else 2"})
+    place.test("accel", SEEN, run={"gpus_per_node": "node.gpus"})
+    place.test("fast", SEEN, requires={"features": ["fast"]})
+    place.test("each", SEEN, run={"scope": "each_node"})
+    place.test("wide", SEEN, run={"nodes": 3})
+    passed(place.run("--name", "t"))
+    assert "partition=batch" in told(place, "cpu")
+    assert "--ntasks=2" in submitted(place, "cpu")
+    assert told(place, "accel").startswith("gpus=0,1 2 ")
+    assert "partition=gpu" in told(place, "fast")
+    each = {
+        case.node: place.trial().run("each", event.run_id)
+        for case in place.trial().cases()
+        for event in place.events("t", RunJudged)
+        if event.case == case.id and case.node
+    }
+    partitions = {n: (f / "stdout").read_text().split("partition=")[1] for n, f in each.items()}
+    assert {node: text.split()[0] for node, text in partitions.items()} == {
+        **dict.fromkeys(("n001", "n002"), "batch"),
+        **dict.fromkeys(("n003", "n004"), "gpu"),
+    }
+    assert "needs 3 nodes in the partition batch; there are 2" in place.seatrial(
+        "list", "suite", "-m", "machine.yaml"
+    ).out

@@ -24,6 +24,7 @@ class NodeGroup(FileModel, frozen=True):
     memory: Annotated[str | int, doc("memory of a node, such as 256GiB")] = 0
     gpus: Annotated[int, Meta(ge=0)] = 0
     features: Annotated[list[str], doc("features, as Slurm's constraints")] = []
+    partition: Annotated[str, doc("Slurm partition of the nodes; default: that of slurm")] = ""
 
 
 class Launcher(FileModel, frozen=True):

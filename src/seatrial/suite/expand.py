@@ -20,17 +20,18 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of, unfold
+from seatrial.machine.facts import NodeFacts, facts_of
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
 from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import quantity, whole
 from seatrial.suite.select import compile_keyword
-from seatrial.units import bytes_of, count, seconds, show_bytes
+from seatrial.units import count, seconds
 
 
 class Expansion(NamedTuple):
@@ -132,6 +133,7 @@ class _Binder:
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
         self.asked = AskedOptions(run)
+        self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:
         for facts in self._usable_nodes():
@@ -152,8 +154,7 @@ class _Binder:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
         kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
-        if self.asked.any_gpus:  # node.* are those of nodes with GPUs, where there are some
-            kinds.sort(key=lambda kind: kind.gpus == 0)
+        kinds.sort(key=self._preference)  # node.* are those of the first
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
@@ -162,6 +163,15 @@ class _Binder:
         if self.test.run.scope == "each_node":
             return [facts_of(self.machine, [kind]) for kind in kinds]
         return [facts]
+
+    def _preference(self, kind: NodeGroup) -> tuple[bool, bool]:
+        """Return the place of a kind of nodes in the order in which a test prefers them, as far as
+        that is known before its cases are."""
+        if self.asked.partition is None:
+            elsewhere = not self.asked.any_gpus and kind.partition != ""
+        else:
+            elsewhere = not in_partition(self.machine, kind, self.asked.partition)
+        return elsewhere, self.asked.any_gpus and kind.gpus == 0
 
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
@@ -190,10 +200,10 @@ class _Binder:
         job = self.asked.of(names)
         gpus = job.gpus_of_node(per_node)
         available, such = facts.available, ""
-        if gpus or job.memory:
-            available, such = fitting(facts.kinds, gpus, job.memory)
-        elif self.asked.wants_missing(names):
+        if self.asked.wants_missing(names):
             available, such = 0, " with GPUs"
+        elif gpus or job.memory or self.partitioned:
+            available, such, job = fit(self.machine, facts.kinds, job, gpus)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
@@ -217,17 +227,6 @@ class _Binder:
                 self._skip(f"needs {wanted}{such}; there are {available}", case.name)
             else:
                 yield case
-
-
-def fitting(kinds: Sequence[NodeGroup], gpus: int, memory: int) -> tuple[int, str]:
-    """Return how many nodes have so many GPUs and so much memory, and the demand in words. A node
-    whose memory is not described (0) has enough."""
-    fit = [
-        kind for kind in kinds if kind.gpus >= gpus and (bytes_of(kind.memory) or memory) >= memory
-    ]
-    words = [count(gpus, "GPU")] if gpus else []
-    words += [show_bytes(memory)] if memory else []
-    return sum(len(unfold(kind.names)) for kind in fit), f" with {' and '.join(words)}"
 
 
 def case_id(

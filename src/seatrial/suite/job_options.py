@@ -43,7 +43,8 @@ _OPTION = re.compile(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
 
 
 class AskedOptions:
-    """The options that a test asks for. Raises ExpressionError for what cannot be parsed."""
+    """The options that a test asks for. ``partition`` is None where it depends on the case. Raises
+    ExpressionError for what cannot be parsed."""
 
     def __init__(self, run: RunSpec) -> None:
         self._gpus = {
@@ -60,6 +61,7 @@ class AskedOptions:
         self._options = [Text.of(each, "options", i) for i, each in enumerate(run.options)]
         self.any = bool(self._gpus or self._memory or self._texts or self._options)
         self.any_gpus = bool(self._gpus)
+        self.partition = self._texts["partition"].fixed if "partition" in self._texts else None
         self._by_node = any(
             "node.gpus" in compile_expression(value).names
             for key in GPU_KEYS
