@@ -217,6 +217,7 @@ def test_nodes_that_name_their_partition_are_found_without_a_word_in_the_test(
         **dict.fromkeys(("n001", "n002"), "batch"),
         **dict.fromkeys(("n003", "n004"), "gpu"),
     }
-    assert "needs 3 nodes in the partition batch; there are 2" in place.seatrial(
-        "list", "suite", "-m", "machine.yaml"
-    ).out
+    assert (
+        "needs 3 nodes in the partition batch; there are 2"
+        in place.seatrial("list", "suite", "-m", "machine.yaml").out
+    )

@@ -23,6 +23,7 @@ from seatrial.units import show_bytes
 
 GPU_KEYS = ("gpus_per_node", "gpus_per_task")
 TEXT_KEYS = ("partition", "account", "qos", "reservation")
+ASKED_KEYS = (*GPU_KEYS, "memory", *TEXT_KEYS, "options")
 _OVERRIDDEN = (*TEXT_KEYS, "constraint")
 
 _INSERTED = re.compile(r"\{([^{}]*)\}")
@@ -179,6 +180,17 @@ def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, 
 def overridden(options: JobOptions, by: SlurmOverride) -> JobOptions:
     """Return the options of a case as a component of a plan overrides them."""
     return options if by == SlurmOverride() else _laid_over(options, _as_options(by))
+
+
+def as_written(machine: Slurm, run: RunSpec, plan: SlurmOverride) -> dict[str, str]:
+    """Return what is asked of the scheduler for a test, as the files have it: the value of each
+    key that the test or its plan gives, or the machine's where they give none."""
+    said = {}
+    for key in (*GPU_KEYS, "memory", *_OVERRIDDEN):
+        texts = (getattr(each, key, None) for each in (plan, run, machine))
+        said[key] = str(next((text for text in texts if text is not None), ""))
+    said["options"] = " ".join([*machine.options, *run.options, *plan.options])
+    return said
 
 
 def overridden_settings(slurm: Slurm, by: SlurmOverride) -> Slurm:
