@@ -221,3 +221,44 @@ def test_nodes_that_name_their_partition_are_found_without_a_word_in_the_test(
         "needs 3 nodes in the partition batch; there are 2"
         in place.seatrial("list", "suite", "-m", "machine.yaml").out
     )
+
+
+def test_a_file_is_compared_with_what_slurm_shows(site: Workplace, gpus: SlurmCluster) -> None:
+    done = site.seatrial("machine", "./machine.yaml", "--check")
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "nodes[1].names: n[003-004] not in the partition batch; give `partition: gpu`",
+        "nodes[1].features: fast is no feature of n[003-004] in Slurm; tests that require it "
+        "are kept from other nodes by --exclude, not by --constraint",
+        "frost: 2 differences from what Slurm shows",
+    ]
+    nodes = [
+        {"names": "n[001-006]", "cores": 8, "memory": "1TiB"},
+        {"names": "n007", "cores": 1, "gpus": 1, "partition": "attic"},
+    ]
+    site.slurm(gpus, {"partition": "cellar"}, nodes=nodes)
+    told = site.seatrial("machine", "./machine.yaml", "--check").out
+    for words in (
+        "slurm.partition: Slurm has no partition cellar; it has batch, gpu",
+        "nodes[1].partition: Slurm has no partition attic",
+        "nodes[0].names: Slurm has no n[005-006]",
+        "nodes[0].cores: 8, and Slurm has 4 on n[001-004]",
+        "nodes[0].memory: 1.0 TiB, and Slurm has 15.6 GiB on n[001-004]",
+    ):
+        assert words in told
+
+
+def test_what_is_detected_names_the_nodes_of_other_partitions(
+    place: Workplace, gpus: SlurmCluster
+) -> None:
+    """The lines can be put into the file as they are; then it agrees with Slurm."""
+    place.env |= gpus.env
+    shown = place.seatrial("machine", "--detect", "--scheduler", "slurm").out
+    lines = [line[2:] for line in shown.splitlines() if line.startswith("# - ")]
+    about = yaml.safe_load(shown)
+    assert [kind["names"] for kind in about["nodes"]] == ["n[001-002]"]
+    (other,) = yaml.safe_load("\n".join(lines))
+    assert (other["names"], other["partition"], other["gpus"]) == ("n[003-004]", "gpu", 2)
+    about["nodes"].append(other)
+    place.machine.write_text(yaml.safe_dump(about))
+    assert place.seatrial("machine", "./machine.yaml", "--check").code == 0
