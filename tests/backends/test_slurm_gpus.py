@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
+import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,3 +265,63 @@ def test_what_is_detected_names_the_nodes_of_other_partitions(
     about["nodes"].append(other)
     place.machine.write_text(yaml.safe_dump(about))
     assert place.seatrial("machine", "./machine.yaml", "--check").code == 0
+
+
+# ---- docs/gpus.md --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(place: Workplace, gpus: SlurmCluster) -> Workplace:
+    """A folder with the files of the page, as they are written there."""
+    place.env |= gpus.env
+    place.constants = {"backends.slurm.SHORTEST_POLL": 0.2}
+    text = (Path(__file__).parents[2] / "docs/gpus.md").read_text()
+    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S):
+        file = place.folder / block.partition("\n")[0].removeprefix("# ")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block)
+    return place
+
+
+@pytest.fixture
+def reservation(gpus: SlurmCluster) -> Iterator[None]:
+    about = ("reservationname=acceptance", "starttime=now", "duration=60", "nodes=n[003-004]")
+    gpus.run("scontrol", "create", "reservation", *about, f"users={getpass.getuser()}")
+    yield
+    gpus.run("scontrol", "delete", "reservationname=acceptance")
+
+
+def test_the_plan_of_the_page_is_met(page: Workplace, gpus: SlurmCluster) -> None:
+    assert page.seatrial("machine", "frost", "--check").code == 0
+    done = page.seatrial("accept", "plans/acceptance.yaml", "-q", "--component", "as-they-ask")
+    passed(done)
+    assert set(page.verdicts("frost-as-they-ask").values()) == {"pass"}
+    tags = "frost-as-they-ask"
+    seen = {e.test: page.trial(tags).run(e.test, e.run_id) for e in page.events(tags, RunJudged)}
+    assert (seen["devices"] / "stdout").read_text() == "devices 0,1\n"
+    lines = {
+        (page.trial(tags).run("cores", e.run_id) / "stdout").read_text()
+        for e in page.events(tags, RunJudged)
+        if e.test == "cores"
+    }
+    assert lines == {"in batch\n", "in gpu\n"}
+
+
+def test_the_reservation_of_the_page_is_used(page: Workplace, reservation: None) -> None:
+    done = page.seatrial(
+        "accept", "plans/acceptance.yaml", "-q", "--component", "in-the-reservation"
+    )
+    passed(done)
+    line = submitted(page, "devices", "frost-in-the-reservation")
+    assert "--reservation=acceptance" in line
+    assert "--comment=signed" in line
+    assert "--partition=gpu" in line
+
+
+def test_the_suite_of_the_page_on_a_host_without_a_scheduler(page: Workplace) -> None:
+    done = page.seatrial("run", "suites/acceptance", "-m", "workstation", "-k", "devices",
+                         "--name", "t", "-q")  # fmt: skip
+    passed(done)
+    assert page.verdicts() == {"devices@gcc": "pass"}
+    listed = page.seatrial("list", "suites/acceptance", "-m", "workstation").out
+    assert "asks for gpus_per_task=1 memory=1.0GiB" in listed
