@@ -75,6 +75,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Plan, PLANS, "Keys of a plan"),
     (plan.Phase, PLANS, "phases"),
     (plan.Component, PLANS, "components"),
+    (machine.SlurmOverride, PLANS, "slurm"),
     (plan.ComponentTest, PLANS, "tests"),
     (plan.Deck, PLANS, "decks"),
     (plan.Retry, PLANS, "What follows a failure"),

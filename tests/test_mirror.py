@@ -23,7 +23,10 @@ ACROSS_MODULES = {
         "names": "unique names of classes",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
-    "backends": {"slurm_polls": "the Slurm backend on commands that say what a file says"},
+    "backends": {
+        "slurm_gpus": "GPUs, partitions and features on a real Slurm",
+        "slurm_polls": "the Slurm backend on commands that say what a file says",
+    },
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",

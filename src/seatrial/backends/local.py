@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -47,7 +48,7 @@ QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
 @dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
-    by the loop's clock, and the verdict code for which it is being ended."""
+    by the loop's clock, the verdict code for which it is being ended, and its GPUs."""
 
     job: Job
     pid: int
@@ -58,17 +59,22 @@ class _Process:
     ending: int | None = None
     end: asyncio.Task[None] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
+    gpus: list[str] = field(default_factory=list)
 
 
 class LocalBackend:
     """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
-    jobs get, by default that of this process."""
+    jobs get, by default that of this process; ``gpus`` is the number of GPUs, of which each job is
+    shown those that it asks for."""
 
     durable = False
     jobs = 0
 
-    def __init__(self, cores: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, cores: int, environment: Mapping[str, str] | None = None, gpus: int = 0
+    ) -> None:
         self.room = cores
+        self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._updates = UpdateQueue()
@@ -76,6 +82,7 @@ class LocalBackend:
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
         self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
+        self._gpus = LocalGpus(gpus, given)
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -93,7 +100,11 @@ class LocalBackend:
                 self._updates.report(ended)
                 continue
             try:
-                pid = self._spawn(job)
+                gpus = self._gpus.take(job)
+                pid = self._spawn(job, gpus)
+            except TooFewGpus as error:
+                self._updates.report(Refused(job.run_id, str(error)))
+                continue
             except OSError as error:
                 if is_of_host(error):
                     raise BackendError(
@@ -103,7 +114,7 @@ class LocalBackend:
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue
-            self._watch(job, pid, 0.0)
+            self._watch(job, pid, 0.0, gpus)
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
@@ -117,12 +128,13 @@ class LocalBackend:
             )
         return set_aside(path)
 
-    def _spawn(self, job: Job) -> int:
+    def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
+        environment = {**self._environment, **showing(gpus)} if gpus else self._environment
         flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],
-            self._environment,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
                 (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
@@ -132,9 +144,9 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, age: float) -> None:
+    def _watch(self, job: Job, pid: int, age: float, gpus: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        process = _Process(job, pid, _handle(pid), loop.time() - age)
+        process = _Process(job, pid, _handle(pid), loop.time() - age, gpus=gpus)
         self._running[job.run_id] = process
         process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
@@ -182,6 +194,7 @@ class LocalBackend:
 
     def _conclude(self, process: _Process) -> None:
         del self._running[process.job.run_id]
+        self._gpus.give_back(process.gpus)
         exit_code = _reap(process.pid)
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
@@ -224,7 +237,7 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, _age(pid))
+            self._watch(job, pid, _age(pid), self._gpus.take_over(job, pid))
         except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))

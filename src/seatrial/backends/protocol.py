@@ -14,10 +14,13 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from seatrial.suite.model import JobOptions
+
 
 class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
-    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get."""
+    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
+    ``options`` is what it asks for besides."""
 
     run_id: str
     path: Path
@@ -30,6 +33,7 @@ class Job(NamedTuple):
     exclusive: bool
     features: tuple[str, ...] = ()
     avoid: str = ""
+    options: JobOptions = JobOptions()
 
 
 class Submission(NamedTuple):
@@ -107,6 +111,9 @@ class Backend(Protocol):
 
     room: int
     """Cores of this host that runs share; 0 where the scheduler has a queue."""
+
+    gpus: int
+    """GPUs of this host that runs share; 0 where there are none, or the scheduler has a queue."""
 
     durable: bool
     """Whether jobs outlive this host, so that an intent must be on disk (fsync) before the act."""

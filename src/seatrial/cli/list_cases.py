@@ -22,6 +22,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     import msgspec
 
     from seatrial.runs.launchers import launch_line
+    from seatrial.suite.job_options import described
     from seatrial.trial.prepare import prepare_trial, require_cases
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
@@ -33,6 +34,8 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     for case in prepared.cases:
         sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
         lines.append(f"{case.id}  {sizes}  {case.name}")
+        if asked := described(case.job):
+            lines.append(f"{'':18}asks for {asked}")
         if commands:
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")

@@ -135,16 +135,17 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
 
 class Limits(NamedTuple):
     """Limits on what is in flight. ``room`` is in cores for a backend that shares a node, 0 for one
-    with a queue. ``jobs`` is the maximum number of runs at the backend, 0: no cap. ``refill`` is
-    the number of free places below which a queue is not filled up, so that jobs form large arrays.
-    ``max_failures`` is the number of verdicts other than pass at which the trial stops, 0:
-    never."""
+    with a queue; ``gpus`` are those of that node. ``jobs`` is the maximum number of runs at
+    the backend, 0: no cap. ``refill`` is the number of free places below which a queue is not
+    filled up, so that jobs form large arrays. ``max_failures`` is the number of verdicts other than
+    pass at which the trial stops, 0: never."""
 
     room: int = 0
     jobs: int = 0
     builds: int = 2
     refill: int = 1
     max_failures: int = 0
+    gpus: int = 0
 
 
 class Policy(Struct, frozen=True, kw_only=True):

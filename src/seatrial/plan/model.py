@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.machine.model import SlurmOverride
 
 Cause = Literal[
     "node failure",
@@ -45,6 +46,9 @@ class Phase(FileModel, frozen=True):
     phase: Annotated[str, doc("name of the phase")]
     nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
     about: str = ""
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's, in this phase")] = (
+        SlurmOverride()
+    )
 
 
 class Evidence(FileModel, frozen=True):
@@ -208,6 +212,9 @@ class Component(FileModel, frozen=True):
         list[str] | dict[str, ComponentTest],
         doc("names or patterns of tests, with how they take part"),
     ] = []
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's and the tests' own")] = (
+        SlurmOverride()
+    )
     select: Annotated[str, doc("only cases that match, as -k does")] = ""
     toolchains: Annotated[list[str], doc("only these; default: the first")] = []
     settings: Annotated[

@@ -156,6 +156,7 @@ class ScriptWriter:
             "TASKS_PER_NODE": case.tasks_per_node,
             "THREADS": case.threads,
             "OMP_NUM_THREADS": case.threads,
+            "GPUS_PER_NODE": case.gpus,
             "WALLTIME": round(case.walltime),
             "SEATRIAL_RUN": run.run_id,
             "SEATRIAL_TEST": test.folder,

@@ -81,6 +81,7 @@ class Driver:
             builds=max(2, os.cpu_count() or 2),
             refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
             max_failures=record.asked.max_failures,
+            gpus=self.backend.gpus,
         )
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()

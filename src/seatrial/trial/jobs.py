@@ -172,6 +172,7 @@ class Jobs:
             exclusive=case.exclusive,
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
+            options=case.job,
         )
         self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
         return job
