@@ -141,7 +141,7 @@ def compare_sides(
     without_elapsed = 0
     for each in paired.pairs:
         kinds = _kinds(each)
-        if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], None):
+        if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
         own = _rows(each, kinds, paired.across, least)
         found += [one for one in own if metric is None or metric(one[0].metric)]
