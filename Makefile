@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLCHAIN ?= default
-REPEAT ?= 3
+REPEAT ?= 5
 # Three at a time on two cores, as many tests wait for something; a file's tests stay together.
 PYTEST_ARGS ?= -n 3 --dist loadfile
 # How many mutants `make mutants` tries, or all; drawn by the seed.

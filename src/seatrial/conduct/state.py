@@ -38,6 +38,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    OutputRemoved,
     RunEvent,
     RunJudged,
     RunSubmitted,
@@ -57,9 +58,10 @@ from seatrial.journal.events import (
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 
-# What happens to runs and builds; quiet output is nothing that happens.
+# What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
+# outputs, which follows a verdict.
 _NEWS = {kind for kind in EVENT_KINDS.values() if issubclass(kind, RunEvent | BuildEvent)}
-_NEWS.remove(OutputQuiet)
+_NEWS -= {OutputQuiet, OutputRemoved}
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 

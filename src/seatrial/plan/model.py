@@ -13,6 +13,7 @@ from msgspec import Meta
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
+from seatrial.suite.model import Keep, KeepWord
 
 Cause = Literal[
     "node failure",
@@ -235,6 +236,9 @@ class Component(FileModel, frozen=True):
     blackouts: Annotated[list[TimeSpan], doc("times without starts")] = []
     retry: Retry = Retry()
     exclude: Exclude = Exclude()
+    keep: Annotated[
+        KeepWord | Keep | None, doc("which outputs stay; default: each test's own `keep`")
+    ] = None
     watch: Watch = Watch()
     criteria: list[Criterion] = []
     evidence: list[Evidence] = []
