@@ -113,7 +113,7 @@ class ConductorState:
     def _demand(self) -> Demand:
         cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(limits.room))
+            return Mix(cases, policy, shapes, limits.room)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits.room, limits.jobs, shapes)
         return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
@@ -148,7 +148,7 @@ class ConductorState:
             return
         entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
-        self.demand.launched(number)
+        self.demand.launched(number, event.time)
         flight = RunInFlight(case=number, entry=entry, size=size, node_count=nodes, width=width)
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
