@@ -116,7 +116,7 @@ class ConductorState:
     def _demand(self) -> Demand:
         cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(limits.room))
+            return Mix(cases, policy, shapes, limits.room)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
@@ -152,7 +152,7 @@ class ConductorState:
             return
         entry, nodes, size, width, gpus = self.shapes[number]
         self._attempts[number] += 1
-        self.demand.launched(number)
+        self.demand.launched(number, event.time)
         flight = RunInFlight(
             case=number, entry=entry, size=size, node_count=nodes, width=width, gpus=gpus
         )

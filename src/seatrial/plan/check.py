@@ -214,7 +214,7 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
-        at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
+        at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
     # Without other keys a 0 would count as weight 1, although the author meant none.
     nothing = sustained and share == 0 and not (part.copies or part.weight)
     for key in ("copies", "weight", "share"):
