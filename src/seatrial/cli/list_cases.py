@@ -23,6 +23,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     from seatrial.runs.launchers import launch_line
     from seatrial.trial.prepare import prepare_trial, require_cases
+    from seatrial.verify.reading import plain
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
@@ -42,5 +43,5 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     lines.append(
         f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
     )
-    click.echo("\n".join(lines))
+    click.echo(plain("\n".join(lines)))
     return 0
