@@ -177,6 +177,7 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
+    _open_standard_streams()
     try:
         code = seatrial.main(standalone_mode=False)
     except InvalidFiles as error:  # each line begins with file:line, for editors and grep
@@ -207,6 +208,18 @@ def main() -> None:
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = 3
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Open /dev/null for each standard stream that was closed (``>&-``): else the next file that is
+    opened, such as the store, would take its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 def _tell(text: str) -> None:

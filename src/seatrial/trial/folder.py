@@ -28,6 +28,7 @@ from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
+from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
@@ -99,6 +100,14 @@ def references_of(record: Record) -> References:
     return record._decoded
 
 
+def _record(data: bytes) -> Record:
+    """Decode a record. Raises ValueError for one whose machine names no nodes."""
+    record = decoder(Record).decode(data)
+    node_names(record.machine)
+    groups_of(record.machine)
+    return record
+
+
 class _CasesWritten(Struct):
     """The members of a record that say how ``cases.jsonl`` was written."""
 
@@ -152,7 +161,7 @@ class TrialFolder:
 
     def record(self) -> Record:
         """Read the record. Raises TrialError."""
-        return self.record_as(Record)
+        return self._read("trial.json", MAX_RECORD_BYTES, _record, "is not a trial's record")
 
     def record_as(self, kind: type[T]) -> T:
         """Read the record as a type that has some of its members. Raises TrialError."""
@@ -183,7 +192,7 @@ class TrialFolder:
             return decode(read_regular(path, limit))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except DAMAGED as error:
+        except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error
 
 
