@@ -562,3 +562,16 @@ def test_the_console_script_on_ten_thousand_runs(tmp_path: Path) -> None:
         times.append(processor_time() - began)
     assert "9950 older runs are not shown" in done.stdout
     assert min(times) < 2  # 0.13 s on a quiet machine; the aim is 0.5 s
+
+
+def test_a_store_that_was_copied_with_its_trials_is_told(tmp_path: Path) -> None:
+    a_trial(tmp_path / "one")
+    assert ask(tmp_path / "one", "runs").code == 0
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    ask(tmp_path / "two", "trials")
+    asked = ask(tmp_path / "two", "show", "nightly/aaaa1111")
+    assert asked.code == 2
+    assert "could be several trials" in asked.err
+    assert "`seatrial store rebuild`" in asked.err
+    assert ask(tmp_path / "two", "store", "rebuild").code == 0
+    assert ask(tmp_path / "two", "show", "nightly/aaaa1111").code == 0

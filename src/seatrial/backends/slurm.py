@@ -84,7 +84,6 @@ class SlurmBackend:
     submission."""
 
     room = 0
-    durable = True
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:

@@ -10,11 +10,14 @@ trials/<tag>/
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import os
 import re
 import shutil
+import socket
+import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +43,9 @@ T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
+
+MAKING_SECONDS = 86_400.0  # that the making of a trial can take
+_MAKING = ".making-"
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -148,12 +154,12 @@ class TrialFolder:
             if script.is_file() and script.read_bytes() == text.encode():
                 continue
             part = script.with_name(f".{script.name}.part")  # a job may start at this moment
-            if record.machine.scheduler == "local":
-                write_script(part, text)
-            else:
+            if record.machine.jobs_run_elsewhere:
                 write_durably(part, text.encode())
+            else:
+                write_script(part, text)
             part.rename(script)
-        if record.machine.scheduler != "local":
+        if record.machine.jobs_run_elsewhere:
             sync_folder(self.path / "scripts")
 
     def run(self, test: str, run_id: str) -> Path:
@@ -208,7 +214,9 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             "name another place with --trials"
         )
     first = not trials.exists()
-    making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
+    making = trials.absolute() / f"{_MAKING}{record.tag}-{socket.gethostname()}-{os.getpid()}"
+    is_made = False
+    _remove_left(trials)
     try:
         making.mkdir(parents=True)
         lines = msgspec.json.Encoder().encode_lines(cases)
@@ -222,6 +230,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         TrialFolder(making).write_scripts(record)
         sync_folder(making)
         making.rename(folder.path)
+        is_made = True
         sync_folder(trials)
         if first:
             sync_folder(trials.absolute().parent)
@@ -233,6 +242,11 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             ) from error
         if not isinstance(error, OSError):
             raise
+        if is_made:
+            raise TrialError(
+                f"{folder.path}: the trial is there, and a crash of this host could lose it: "
+                f"{error.strerror}; {remedy(error)}, then resume it"
+            ) from error
         if folder.path.exists():
             raise UsageError(
                 f"{folder.path}: a trial of this tag exists; choose another"
@@ -242,6 +256,18 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             f"{remedy(error)}, or name another place with --trials"
         ) from error
     return folder
+
+
+def _remove_left(trials: Path) -> None:
+    """Remove folders of trials whose making was killed: by a process of this host that is gone, or
+    a day ago, as processes of other hosts cannot be seen."""
+    for path in trials.glob(f"{_MAKING}*"):
+        before, _, number = path.name.rpartition("-")
+        with contextlib.suppress(OSError):
+            here = before.endswith(f"-{socket.gethostname()}") and number.isdecimal()
+            dead = here and not Path(f"/proc/{number}").exists()
+            if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def find(trials: Path, tag: str) -> TrialFolder:

@@ -22,6 +22,7 @@ from msgspec import Struct, structs
 from seatrial import __version__
 from seatrial.store.export import iso, no_formula
 from seatrial.store.rows import RUN_TIMES
+from seatrial.verify.reading import plain_page
 from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.output import run_figures
 from seatrial.web.page import AREAS, Page
@@ -64,14 +65,14 @@ class Renderer:
         text = self._template(page.template).render(
             page=page, state=state, query=query, data=data, refused=refused
         )
-        return text.encode()
+        return plain_page(text).encode()
 
     def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
         page = self._template("error.html").render(
             page=Page("", "", ""), state=state, query=None, status=status, title=title, text=text
         )
-        return page.encode()
+        return plain_page(page).encode()
 
     def sign_in(self, wrong: bool, way: str) -> bytes:
         """Return the page that asks for the token. ``way`` is the address to return to."""
