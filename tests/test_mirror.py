@@ -32,6 +32,7 @@ ACROSS_MODULES = {
         "comparing": "compare, scaling and score",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
+        "odd_files": "FIFOs, devices and full disks where files are",
         "rehearsed": "what commands show of rehearsals",
         "running": "seatrial run as a process",
     },

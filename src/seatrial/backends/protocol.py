@@ -94,6 +94,14 @@ class NodesUp(Struct, frozen=True):
     nodes: str
 
 
+class Disturbed(Struct, frozen=True):
+    """The run is to have its nodes for itself, and another trial's run ran beside it. ``other`` is
+    that run's directory."""
+
+    run_id: str
+    other: str
+
+
 class Trouble(Struct, frozen=True):
     """A command of the scheduler does not answer, or answers again (``over``). The state of jobs is
     unchanged."""
@@ -103,7 +111,9 @@ class Trouble(Struct, frozen=True):
     over: bool = False
 
 
-Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
+Update = (
+    Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Disturbed | Trouble
+)
 
 
 class Backend(Protocol):
@@ -114,9 +124,6 @@ class Backend(Protocol):
 
     gpus: int
     """GPUs of this host that runs share; 0 where there are none, or the scheduler has a queue."""
-
-    durable: bool
-    """Whether jobs outlive this host, so that an intent must be on disk (fsync) before the act."""
 
     jobs: int
     """Default of the maximum number of runs in flight; 0: no cap."""

@@ -85,7 +85,6 @@ class SlurmBackend:
 
     room = 0
     gpus = 0
-    durable = True
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:

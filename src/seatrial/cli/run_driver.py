@@ -20,6 +20,7 @@ from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
 from seatrial.trial.requests import Request
+from seatrial.verify.reading import plain_line
 
 
 def drive_and_tell(
@@ -82,7 +83,7 @@ def _drive(
             return asyncio.run(work())
     except Stop as stop:
         resume = folders.command("resume", driver.folder.tag)
-        print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
+        print(f"seatrial: {plain_line(str(stop))}; continue with `{resume}`", file=sys.stderr)
         sys.exit(3)
 
 
@@ -91,7 +92,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
     them."""
     driver = Driver(folder)
     count = asyncio.run(driver.write_scripts())
-    click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
+    click.echo(f"{count} scripts written, nothing submitted: {plain_line(str(folder.path))}")
     click.echo(f"To run them: {folders.command('resume', folder.tag)}")
     return 0
 

@@ -20,6 +20,7 @@ from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
+from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
 MAX_ROWS = 100
@@ -34,14 +35,15 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     try:
         name = _print_figures(folder, folders)
     except SeatrialError as error:
-        click.echo(f"seatrial: no table of figures: {error}", err=True)
+        click.echo(f"seatrial: no table of figures: {plain_line(str(error))}", err=True)
     verdicts = dict(outcome.verdicts)
     passed = verdicts.pop(PASS.name, 0)
     counts = [f"{passed} passed", *(f"{count} {name}" for name, count in sorted(verdicts.items()))]
     if outcome.left:
         counts.append(f"{outcome.left} left to run")
     click.echo(", ".join(counts))
-    click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
+    path = min(str(folder.path), os.path.relpath(folder.path), key=len)
+    click.echo(f"trial  {plain_line(path)}")
     if not outcome.complete:
         click.echo(f"ended before all cases ran: {outcome.reason}")
         click.echo(f"next   {folders.command('resume', folder.tag)}")

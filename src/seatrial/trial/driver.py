@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Disturbed, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -88,7 +88,7 @@ class Driver:
         self._tasks = Tasks()
         self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments, self.backend.durable)
+        self._collector = RunCollector(record, folder.environments)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         self._building = Building(folder, self.ledger, self._tasks)
@@ -195,7 +195,7 @@ class Driver:
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
-        if not self.backend.durable:
+        if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
         tests = self.record.tests
         self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
@@ -291,6 +291,12 @@ class Driver:
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
             self.ledger.note(alert)
+        elif isinstance(update, Disturbed):
+            text = (
+                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
+                "was beside it on this host; let these trials run one after the other"
+            )
+            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):

@@ -204,7 +204,8 @@ class Jobs:
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
-        self._ledger.journal.flush(durable=self._backend.durable)
+        # Jobs that run elsewhere outlive this host.
+        self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
