@@ -17,7 +17,8 @@ from msgspec import Struct
 
 class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
-    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get."""
+    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
+    ``file_system`` has its directory, "" stands for the trial's own folder."""
 
     run_id: str
     path: Path
@@ -30,6 +31,7 @@ class Job(NamedTuple):
     exclusive: bool
     features: tuple[str, ...] = ()
     avoid: str = ""
+    file_system: str = ""
 
 
 class Submission(NamedTuple):
