@@ -20,7 +20,8 @@ from seatrial.suite.model import JobOptions
 class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
     ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
-    ``options`` is what it asks for besides."""
+    ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
+    trial's own folder."""
 
     run_id: str
     path: Path
@@ -34,6 +35,7 @@ class Job(NamedTuple):
     features: tuple[str, ...] = ()
     avoid: str = ""
     options: JobOptions = JobOptions()
+    file_system: str = ""
 
 
 class Submission(NamedTuple):

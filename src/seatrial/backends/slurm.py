@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.backends import slurm_batch, slurm_parse
+from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -101,6 +102,7 @@ class SlurmBackend:
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
+        self._readings = JobReadings()
 
     async def open(self) -> None:
         require_commands()
@@ -208,7 +210,7 @@ class SlurmBackend:
         folder = self.submissions / submission.name
         await self.client.wait_for_sbatch(folder)
         array = await self._find_by_name(submission, folder)
-        if array is None and any(job_events(job.path).claimed for job in submission.jobs):
+        if array is None and await run_in_thread(lambda: _is_claimed(submission), "events"):
             array = 0  # its jobs ran, and the scheduler has forgotten them: their events decide
         if array is not None:
             self._register(submission, array)
@@ -323,14 +325,18 @@ class SlurmBackend:
         arrays = {task.array for task in missing if task.array}
         accounted = {state.key: state for state in await self.client.accounts(arrays)}
         await self._look_at_nodes(accounted)
+        # Of a job with an active state here, the accounting has not received the end.
+        states = [(task, task.state_in(accounted)) for task in missing]
+        unknown = [
+            task for task, state in states if state is None or not self._conclude(task, state)
+        ]
+        events = await self._readings.read(task.job for task in unknown)
         now = time.monotonic()
-        for task in missing:
-            # Of a job with an active state here, the accounting has not received the end.
-            state = task.state_in(accounted)
+        for task in unknown:
             run_id = task.job.run_id
-            if state is not None and self._conclude(task, state):
+            own = events.get(run_id)
+            if own is None:  # its file system does not answer
                 continue
-            own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task.job, None, "gone", own.exit_code)
@@ -396,6 +402,12 @@ class SlurmBackend:
                 "then resume the trial"
             )
         self._updates.fail(error)
+
+
+def _is_claimed(submission: Submission) -> bool:
+    """Return whether a job of a submission has begun; does not return while its file system
+    hangs."""
+    return any(job_events(job.path).claimed for job in submission.jobs)
 
 
 def _pauses() -> Iterator[float]:

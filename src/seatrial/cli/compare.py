@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from seatrial.cli import Folders
@@ -44,8 +42,9 @@ def command(
     metrics: tuple[str, ...],
     tests: tuple[str, ...],
     threshold: float,
+    across: tuple[str, ...],
+    each_node: bool,
     form: str,
-    **how: Any,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
@@ -69,7 +68,8 @@ def command(
             other,
             threshold,
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            **how,
+            across=across,
+            each_node=each_node,
         )
         for other in found[1:]
     ]

@@ -95,8 +95,7 @@ class Jobs:
 
     def place(self, run_id: str) -> str:
         """Return the place of that directory: FILESYSTEM/TARGET, "" for the trial's own folder."""
-        file_system = self._staging.file_system(self._ledger.case(run_id).test)
-        return self._attempts[run_id].target or file_system
+        return self._attempts[run_id].job.file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
@@ -175,6 +174,7 @@ class Jobs:
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
             options=case.job,
+            file_system=launch.target or self._staging.file_system(case.test),
         )
         self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
         return job
