@@ -21,6 +21,7 @@ ACROSS_MODULES = {
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
+        "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
     "backends": {

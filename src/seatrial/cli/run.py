@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import asked_of, quiet_option, selection_options
+from seatrial.cli.options import alert_option, asked_of, quiet_option, selection_options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     help="Only cases that did not pass in that trial.",
 )
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
+@alert_option
 @quiet_option
 @click.pass_obj
 def command(
@@ -35,6 +36,7 @@ def command(
     tag: str | None,
     failed_from: str,
     dry_run: bool,
+    alert: str,
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -74,7 +76,7 @@ def command(
         click.echo(f"note: {note}", err=True)
     if dry_run:
         return write_scripts(folder, folders)
-    return drive_and_tell(folder, folders, quiet)
+    return drive_and_tell(folder, folders, quiet, alert=alert)
 
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:

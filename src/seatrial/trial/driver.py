@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
@@ -48,7 +49,7 @@ from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
+from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
 from seatrial.trial.requests import Request
 from seatrial.trial.run_collector import RunCollector
@@ -68,7 +69,10 @@ LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
 class Driver:
     """Drives one trial, from its folder, until nothing is left to do."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer | None = None) -> None:
+    def __init__(
+        self, folder: TrialFolder, observer: Observer | None = None, alert: str = ""
+    ) -> None:
+        """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
         self.record = record = folder.record()
         self.backend = choose_backend(record.machine, folder.submissions)
@@ -86,7 +90,8 @@ class Driver:
         )
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()
-        self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
+        tell = record.alerts or (Tell(command=alert) if alert else None)
+        self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
@@ -137,7 +142,7 @@ class Driver:
             self.was_complete = self.ledger.complete
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
-                return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
+                return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
             if self.conductor.state.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
             there, here = self.conductor.state.trial.host, gethostname()
