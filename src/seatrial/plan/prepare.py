@@ -30,6 +30,7 @@ from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
 from seatrial.suite.job_options import overridden
 from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -147,6 +148,7 @@ def _draft(
             at.fault(str(error))
         return None
     cases = [replace(case, job=overridden(case.job, component.slurm)) for case in cases]
+    check_bounds(suite, cases, machine, faults)
     if cases or i not in loaded.partly:
         sound = {name: test for name, test in tests.items() if name not in suite.faulty}
         check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)
