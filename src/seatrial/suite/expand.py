@@ -171,7 +171,9 @@ class _Binder:
             elsewhere = not self.asked.any_gpus and kind.partition != ""
         else:
             elsewhere = not in_partition(self.machine, kind, self.asked.partition)
-        return elsewhere, self.asked.any_gpus and kind.gpus == 0
+        if self.asked.any_gpus:
+            return elsewhere, kind.gpus == 0
+        return elsewhere, self.partitioned and kind.gpus > 0
 
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the

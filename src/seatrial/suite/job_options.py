@@ -121,7 +121,7 @@ class Text(NamedTuple):
             part if isinstance(part, str) else show(part.evaluate(names, "run", *self.key))
             for part in self.parts
         )
-        if fault := fault_of_word(text):
+        if fault := fault_of_word(text) if "options" in self.key else fault_of_name(text):
             raise ExpressionError(fault, "run", *self.key)
         return text
 
