@@ -55,6 +55,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.RunSpec, TESTS, "run"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
+    (suite.Keep, TESTS, "keep"),
     (suite.Check, TESTS, "verify"),
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),

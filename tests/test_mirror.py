@@ -46,6 +46,7 @@ ACROSS_MODULES = {
     },
     "plan": {"mutations": "plans that are spoilt in every way"},
     "rehearse": {
+        "mix": "a mix of tests, whose parts are conduct's, on the simulated cluster",
         "against_slurm": "a rehearsal beside the emulated Slurm",
         "c5": "a rehearsal beside ten days of another machine",
     },

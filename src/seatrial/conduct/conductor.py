@@ -159,6 +159,9 @@ class Conductor:
         admission = state.admission
         # When something else may start, or end, or be held back, though nothing happens.
         times = [decision.wake, state.over_at]
+        if not over:
+            cases = [each.case for each in launches]
+            times.append(state.demand.next_start(now, cases, state.counts))
         if not admission.lets_all:
             launched = [state.shapes[each.case].entry for each in launches]
             times += gates.next_start, admission.next_token(now, launched)

@@ -58,6 +58,7 @@ class Offer:
         self.room, self.places, self.nodes, self._allowed, self._fewer, self._gpus = supply
         # Whether it refuses nothing.
         self.lets_all = self._allowed is None and self._gpus is None and admission.lets_all
+        self.now = now
         self.shut = gates.held  # entries of which no run may start
         self._admission = admission
         self._shapes = shapes
@@ -148,7 +149,7 @@ class Demand(Protocol):
         """Return cases that can start and have runs left; one for each entry and number of nodes is
         enough."""
 
-    def launched(self, case: int) -> None: ...
+    def launched(self, case: int, time: int) -> None: ...
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""
@@ -159,3 +160,8 @@ class Demand(Protocol):
         return True
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...
+
+    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
+        """Return the time (ns) from which more runs are wanted though nothing happens, if runs of
+        these cases are launched now; None if there is none."""
+        return None

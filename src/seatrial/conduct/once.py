@@ -37,7 +37,7 @@ class Once(Demand):
     def left(self) -> Collection[int]:
         return self._waiting.heads()
 
-    def launched(self, case: int) -> None:
+    def launched(self, case: int, time: int) -> None:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 

@@ -38,6 +38,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    OutputRemoved,
     RunEvent,
     RunJudged,
     RunSubmitted,
@@ -57,9 +58,10 @@ from seatrial.journal.events import (
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 
-# What happens to runs and builds; quiet output is nothing that happens.
+# What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
+# outputs, which follows a verdict.
 _NEWS = {kind for kind in EVENT_KINDS.values() if issubclass(kind, RunEvent | BuildEvent)}
-_NEWS.remove(OutputQuiet)
+_NEWS -= {OutputQuiet, OutputRemoved}
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
@@ -114,7 +116,7 @@ class ConductorState:
     def _demand(self) -> Demand:
         cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(limits.room))
+            return Mix(cases, policy, shapes, limits.room)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
@@ -150,7 +152,7 @@ class ConductorState:
             return
         entry, nodes, size, width, gpus = self.shapes[number]
         self._attempts[number] += 1
-        self.demand.launched(number)
+        self.demand.launched(number, event.time)
         flight = RunInFlight(
             case=number, entry=entry, size=size, node_count=nodes, width=width, gpus=gpus
         )

@@ -80,7 +80,7 @@ class Waves(Demand):
         if self._left[case]:
             self._left[case][-1].missing += 1
 
-    def launched(self, case: int) -> None:
+    def launched(self, case: int, time: int) -> None:
         waves = self._left[case]
         if waves and waves[-1].missing:
             waves[-1].missing -= 1

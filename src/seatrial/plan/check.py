@@ -33,6 +33,7 @@ from seatrial.plan.model import (
 )
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
+from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
@@ -166,6 +167,7 @@ def _quantities(component: Component, at: Spot) -> None:
         spot.parsed(seconds, throttle.stale_after, "stale_after")
         if throttle.low >= throttle.high:
             spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+    check_keep(component.keep, at)
     exclude, watch, caps = component.exclude, component.watch, component.caps
     at.parsed(seconds, exclude.within, "exclude", "within")
     share = at.parsed(share_of, exclude.most, "exclude", "most")
@@ -212,7 +214,7 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
-        at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
+        at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
     # Without other keys a 0 would count as weight 1, although the author meant none.
     nothing = sustained and share == 0 and not (part.copies or part.weight)
     for key in ("copies", "weight", "share"):

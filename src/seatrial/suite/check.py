@@ -20,13 +20,15 @@ from seatrial.suite.job_options import (
     fault_of_name,
     faults_of_options,
 )
-from seatrial.suite.model import Build, Input, Test, show
+from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
 from seatrial.suite.variables import is_reserved
-from seatrial.units import seconds
+from seatrial.units import bytes_of, seconds
 
-RUN_FILES = frozenset({"job.sh", "job.environment", "stdout", "stderr", "events.jsonl"})
+RUN_FILES = frozenset(
+    {"job.sh", "job.environment", "stdout", "stdout.tail", "stderr", "stderr.tail", "events.jsonl"}
+)
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -43,6 +45,7 @@ def check(test: Test, spot: Spot, names_known: bool = True) -> None:
     checker.run()
     checker.build()
     checker.inputs()
+    check_keep(test.keep, spot)
 
 
 class _Checker:
@@ -277,6 +280,19 @@ class _Checker:
             elif other := next((one for one in taken if collide(one, name)), ""):
                 self.fault(f"{name!r} is not free: {other!r} is there already", "inputs", i)
             taken.append(name)
+
+
+def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
+    """Add every fault of ``keep`` of the test or component at ``spot``."""
+    if not isinstance(keep, Keep):
+        return
+    spot.parsed(bytes_of, keep.tail, "keep", "tail")
+    for key in ("remove", "files"):
+        for i, pattern in enumerate(getattr(keep, key)):
+            parts = pattern.split("/")
+            if not pattern or "" in parts or ".." in parts or "\0" in pattern:
+                message = f"{pattern!r} is no pattern of paths inside the run directory"
+                spot.fault(f"{message}; write e.g. '*.dat' or 'out/*'", "keep", key, i)
 
 
 def collide(one: str, other: str) -> bool:

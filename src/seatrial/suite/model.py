@@ -16,6 +16,7 @@ from seatrial.units import Better
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
+KeepWord = Literal["all", "failed", "none"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -110,6 +111,15 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
+class Keep(FileModel, frozen=True):
+    """Which outputs stay after a run was judged. Of stdout and stderr the end always does."""
+
+    runs: Annotated[KeepWord, doc("runs of which everything is kept")] = "failed"
+    remove: Annotated[list[str], doc("of other runs: files that are removed; default: all")] = []
+    files: Annotated[list[str], doc("of these: files that are kept")] = []
+    tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
+
+
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
@@ -133,6 +143,7 @@ class TestFile(FileModel, frozen=True):
     inputs: list[str | Input] = []
     build: Build | None = None
     repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
+    keep: Annotated[KeepWord | Keep, doc("runs of which everything is kept, or in full")] = "all"
     verify: list[Check] = []
     metrics: Annotated[
         dict[str, str | Metric],

@@ -41,6 +41,7 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
 from seatrial.trial.building import Building
+from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
@@ -89,6 +90,7 @@ class Driver:
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments, self.backend.durable)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
+        self._clean_up = CleanUp(self.ledger, self._tasks)
         self._building = Building(folder, self.ledger, self._tasks)
         self._jobs = Jobs(
             folder,
@@ -98,6 +100,7 @@ class Driver:
             self._staging,
             self._collector,
             self._building,
+            self._clean_up,
         )
         self.was_complete = False  # whether the trial was complete before this drive
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
@@ -150,7 +153,8 @@ class Driver:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._staging.drop_decks(self.ledger.judged)
+                self._staging.drop_decks((run.test, run.path) for run in self.ledger.judged)
+                self._clean_up.take_up(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
@@ -163,6 +167,7 @@ class Driver:
                 self._flush()
                 await self._alert_command.end()
                 await self._staging.end()
+                await self._clean_up.end()
                 return outcome
             finally:
                 try:

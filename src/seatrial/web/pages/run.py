@@ -21,7 +21,7 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import RunPhase, expected, phases, told
+from seatrial.studies.one_run import RunPhase, expected, phases, removed_by_keep, told
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions
 from seatrial.trial.folder import Record, TrialFolder
@@ -123,6 +123,8 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
     outputs, job = in_time(lambda: _files(run, search, whole), slow)
     asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
+    if removal := removed_by_keep(events):
+        outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
     same, known = _environments(run, beside.runs)
     code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
     return RunPage(
