@@ -179,7 +179,7 @@ def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, 
 
 def overridden(options: JobOptions, by: SlurmOverride) -> JobOptions:
     """Return the options of a case as a component of a plan overrides them."""
-    return options if by == SlurmOverride() else _laid_over(options, _as_options(by))
+    return _laid_over(options, _as_options(by))
 
 
 def as_written(machine: Slurm, run: RunSpec, plan: SlurmOverride) -> dict[str, str]:
