@@ -38,8 +38,8 @@ class Input(FileModel, frozen=True):
 
 
 class Build(FileModel, frozen=True):
-    """How a test is built: once for each build key, outside any allocation. It has a script, or
-    names a prebuilt binary."""
+    """How a test is built: once for each build key, outside the allocations of runs. It has a
+    script, or names a prebuilt binary."""
 
     script: Annotated[str, doc("bash; its working directory is the build's own")] = ""
     prebuilt: Annotated[
@@ -51,6 +51,10 @@ class Build(FileModel, frozen=True):
         list[str], doc("parameters that the build needs, besides those in its script")
     ] = []
     timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
+    where: Annotated[
+        Literal["host", "job"], doc("on this host, or in a job of the machine's scheduler")
+    ] = "host"
+    cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 
 class RunSpec(FileModel, frozen=True):
