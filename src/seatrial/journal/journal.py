@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
-from seatrial.files import open_regular
+from seatrial.files import open_descriptor, open_regular
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
@@ -49,7 +49,7 @@ class Journal:
         which names the owner, when another process has it."""
         lock = _take_lock(path.with_name(path.name + ".lock"))
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
@@ -237,7 +237,7 @@ def _last_time(descriptor: int, end: int) -> int:
 def _take_lock(path: Path) -> int:
     """Lock a journal for this process; the lock file holds the owner's name for the next one."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise JournalError(_cannot("opened", path, error)) from error
     try:
