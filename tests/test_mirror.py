@@ -27,6 +27,7 @@ ACROSS_MODULES = {
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",
+        "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
         "rehearsed": "what commands show of rehearsals",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.journal import damage as damage_module
 from seatrial.journal.events import AlertRaised
 from seatrial.store import gaps as gaps_module
 from seatrial.store import ingest, queries
@@ -74,8 +75,8 @@ def test_a_line_longer_than_any_event_is_a_gap(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
-    monkeypatch.setattr(gaps_module, "LONGEST_LINE", 4000)
-    monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 900)
+    monkeypatch.setattr(damage_module, "LONGEST_LINE", 4000)
+    monkeypatch.setattr(damage_module, "READ_AT_ONCE", 900)
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     trial = a_trial(tmp_path)
     whole = without_checksums(trial.folder.journal)

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import read_regular
+from seatrial.files import open_regular, read_regular
 from seatrial.journal.checksum import ENDING
 
 _MAX_BYTES = 4096
@@ -46,6 +46,18 @@ def read_mark(journal: Path) -> JournalMark | None:
         return decoder(JournalMark).decode(read_regular(path_of(journal), _MAX_BYTES))
     except (OSError, *DAMAGED):
         return None
+
+
+def has_lost_end(journal: Path) -> bool:
+    """Return whether a journal has lost what it had. Raises OSError where it cannot be read."""
+    mark = read_mark(journal)
+    if mark is None:
+        return False
+    try:
+        with open_regular(journal) as file:
+            return not mark.is_kept_by(file.fileno())
+    except FileNotFoundError:
+        return True
 
 
 def write_mark(journal: Path, end: int, ending: bytes) -> None:

@@ -8,21 +8,18 @@ is missing. Adjacent damaged lines are one gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
-from seatrial.journal.checksum import ENDING, seed_of
-from seatrial.journal.encoding import decode_lines
-from seatrial.journal.journal import LONGEST_LINE, Block, seed_before
+from seatrial.journal.damage import READ_AT_ONCE, lines_of
+from seatrial.journal.journal import Block
 from seatrial.journal.mark import JournalMark
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialRecord
 from seatrial.store.schema import Store, Writer
 
 MAX_GAPS = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
-READ_AT_ONCE = 1 << 20
 
 _COLUMNS = ", ".join(GapRow.__struct_fields__)
 
@@ -71,11 +68,8 @@ def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> l
     found: list[GapRow] = []
     before = trial.last
     number = _lines_before(file, trial.ingested)
-    seed = seed_before(file, trial.ingested)
-    for first, last, line in _lines(file, trial.ingested, end):
+    for first, last, events, damaged in lines_of(file, trial.ingested, end):
         number += 1
-        events, damaged = decode_lines([line.removesuffix(b"\n")], seed)
-        seed = seed_of(line[-ENDING:])
         if damaged and gap is None:
             gap = GapRow(number, 1, first, last, before, None)
         elif damaged and gap is not None:
@@ -86,19 +80,6 @@ def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> l
                 gap = None
             before = max(before or 0, events[0].time)
     return [*found, gap] if gap is not None else found
-
-
-def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each line with the offsets of its beginning and behind its end, however long it is."""
-    last = file.seek(start)
-    while last < end:
-        first, line = last, file.readline(LONGEST_LINE)
-        last += len(line)
-        while not line.endswith(b"\n") and last < end:
-            rest = file.readline(READ_AT_ONCE)
-            last += len(rest)
-            line = b"\0" + rest[-ENDING:]  # longer than any event
-        yield first, last, line
 
 
 def _lines_before(file: BinaryIO, end: int) -> int:

@@ -130,7 +130,7 @@ class Driver:
             unresolved = self.ledger.replay()
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
-            self.was_complete = self.ledger.complete
+            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
