@@ -134,17 +134,16 @@ def test_whatever_line_is_damaged_all_runs_have_their_verdicts(
     assert len(ended.verdicts()) == 4
 
 
-def test_a_run_of_which_nothing_is_left_is_lost_by_name(ended: Workplace) -> None:
+def test_a_run_of_which_nothing_is_left_is_named_and_runs_again(ended: Workplace) -> None:
     run = damage(ended.trial().journal, "check_end")
     damage(ended.trial().journal, "job_end")
     (path,) = ended.trial().path.glob(f"runs/t/{run}")
     (path / "events.jsonl").unlink()
     done = ended.resume()
     assert done.code == 0, done.said
-    (lost,) = [event for event in ended.events("t", RunJudged) if event.verdict == "lost"]
-    assert lost.run_id == run
-    assert run in ended.alerts()
-    assert len(ended.verdicts()) == 4
+    assert f"judged: {run}" in ended.alerts()
+    assert ended.ran().count(run) == 2
+    assert path.with_name(f"{run}.before-1").is_dir()
     assert set(ended.verdicts().values()) == {"pass"}
 
 

@@ -77,6 +77,13 @@ class NeverStarted(Struct, frozen=True):
     run_id: str
 
 
+class Doubled(Struct, frozen=True):
+    """The scheduler has a submission twice, as these jobs. Each run is done once."""
+
+    submission: str
+    jobs: tuple[int, ...]
+
+
 class NodesDown(Struct, frozen=True):
     """These nodes cannot run jobs. ``reason`` is the scheduler's."""
 
@@ -99,7 +106,7 @@ class Trouble(Struct, frozen=True):
     over: bool = False
 
 
-Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
+Update = Queued | Started | Refused | Ended | NeverStarted | Doubled | NodesDown | NodesUp | Trouble
 
 
 class Backend(Protocol):

@@ -396,9 +396,13 @@ def _raising_store_errors(place: str) -> Iterator[None]:
             raise NoStore(f"{place}: is no store; name another with --store") from error
         remedy = _REMEDIES.get(_kind(error), _REMEDIES[""])
         raise StoreError(f"{place}: {remedy} ({error})") from error
+    except UnicodeDecodeError as error:  # an error message of SQLite with the bytes at fault
+        raise StoreError(f"{place}: {_REMEDIES['CORRUPT']}") from error
 
 
 def _kind(error: BaseException) -> str:
     """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
     source = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(source, UnicodeDecodeError):
+        return "CORRUPT"
     return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Doubled, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -284,6 +284,14 @@ class Driver:
             alert = AlertRaised(
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
+            self.ledger.note(alert)
+        elif isinstance(update, Doubled):
+            jobs = " and ".join(map(str, update.jobs))
+            text = (
+                f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
+                "the job that is ahead is followed, and the other is cancelled or does nothing"
+            )
+            alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
             self.ledger.note(alert)
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
