@@ -20,10 +20,12 @@ import pytest
 
 from seatrial.errors import TrialError
 from seatrial.journal.events import (
+    JobQueued,
     RunJudged,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
+    SubmitEnded,
     TrialResumed,
 )
 from seatrial.trial.driver import Driver
@@ -67,6 +69,22 @@ def test_a_torn_last_line_of_the_journal_is_cut_off(place: Workplace, torn: byte
         journal.write(torn)
     gate.touch()
     complete(place)
+    place.audit()
+
+
+def test_a_running_job_that_is_taken_up_was_submitted_when_it_was(place: Workplace) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    before = place.events("t", SubmitEnded, JobQueued)
+    assert len(before) == 4
+    with place.start("resume", "t") as driving:
+        driving.until(lambda: place.count(TrialResumed) > 0, "the resumption")
+        gate.touch()
+        assert driving.end().code == 0
+    taken_up = {event.run_id for event in before}
+    after = [e for e in place.events("t", SubmitEnded, JobQueued) if e.run_id in taken_up]
+    assert after == before
     place.audit()
 
 
