@@ -11,7 +11,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
@@ -56,16 +56,21 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     tag twice."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
+        tell_damage(store, [trial])
         rows: dict[str, list[SummaryRow]] = {}
         for row in queries.summary(store, trial):
             rows.setdefault(row.case, []).append(row)
         failed = queries.runs(store, Filters(trial=name, failed=True))
         slow = [run.row for run in failed if run.code == PERFORMANCE.number]
         figures = queries.figures(store, slow)
+        wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
+        for run in failed:
+            if run.code != PERFORMANCE.number:
+                wrong.setdefault(run.case, Counter())[run.verdict] += 1
         cases = {
             case.id: case
             for case in queries.cases_of(store, trial)
-            if case.id in rows or any(run.case == case.id for run in failed)
+            if case.id in rows or case.id in wrong
         }
     if not cases:
         return name
@@ -74,9 +79,9 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     shown: list[list[object]] = []
     for case in cases.values():
         shown += [_row(row, case, missed, references) for row in rows.get(case.id, ())]
-        wrong = Counter(r.verdict for r in failed if r.case == case.id and r.row not in figures)
-        if wrong:  # of the runs, whatever their figures
-            verdicts = ", ".join(_of_runs(n, case, verdict) for verdict, n in wrong.items())
+        if case.id in wrong:
+            found = wrong[case.id].items()
+            verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
             shown.append([case.name, "", "", "", "", "", verdicts])
     click.echo(TextTable(COLUMNS, shown[:MAX_ROWS]))
     if len(shown) > MAX_ROWS:
