@@ -21,9 +21,13 @@ ACROSS_MODULES = {
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
+        "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
-    "backends": {"slurm_polls": "the Slurm backend on commands that say what a file says"},
+    "backends": {
+        "slurm_gpus": "GPUs, partitions and features on a real Slurm",
+        "slurm_polls": "the Slurm backend on commands that say what a file says",
+    },
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",
@@ -44,6 +48,7 @@ ACROSS_MODULES = {
     },
     "plan": {"mutations": "plans that are spoilt in every way"},
     "rehearse": {
+        "mix": "a mix of tests, whose parts are conduct's, on the simulated cluster",
         "against_slurm": "a rehearsal beside the emulated Slurm",
         "c5": "a rehearsal beside ten days of another machine",
     },

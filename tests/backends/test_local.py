@@ -25,6 +25,7 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
+from seatrial.suite.model import JobOptions
 from tests.waiting import LONG_S, until_true
 
 CLAIM = ": > events.jsonl\n"
@@ -267,6 +268,49 @@ def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> 
             assert (await ended(backend))["r1"].exit_code == 0
 
     with_backend(work)
+
+
+def test_each_job_is_shown_gpus_that_no_other_has(tmp_path: Path) -> None:
+    """Also the jobs of a new driver, beside those that the last one left."""
+    gate = tmp_path / "gate"
+    script = f'{CLAIM}echo "$CUDA_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES"\n'
+    script += f"until [ -e {gate} ]; do sleep 0.02; done\n" + END % 0
+    asked = {"one": 1, "two": 2, "none": 0, "left": 1, "more": 1}
+    jobs = {
+        name: a_job(tmp_path, script, name=name)._replace(options=JobOptions(gpus_per_task=gpus))
+        for name, gpus in asked.items()
+    }
+
+    def seen(*names: str) -> list[set[str]]:
+        return [set((jobs[name].path / "stdout").read_text().split()) for name in names]
+
+    async def course() -> None:
+        given = {**os.environ, "CUDA_VISIBLE_DEVICES": "4,5,7,9"}
+        first = LocalBackend(4, given, gpus=4)
+        await first.open()
+        for name in ("one", "two", "none"):
+            await first.submit(submission(jobs[name]))
+        await until_true(lambda: all(map(len, seen("one", "two", "none"))), "the jobs")
+        await first.close()
+        second = LocalBackend(4, given, gpus=4)
+        await second.open()
+        await second.find([submission(jobs[name]) for name in ("one", "two", "none")], {})
+        await second.submit(submission(jobs["left"]))
+        await second.submit(submission(jobs["more"]))
+        await until_true(lambda: all(map(len, seen("left"))), "a job")
+        refused = [u for u in await second.updates() if isinstance(u, Refused)]
+        assert [each.run_id for each in refused] == ["more"]
+        assert "needs 1 GPU, 0 are free" in refused[0].reason
+        gate.touch()
+        ends = 0
+        while ends < 4:
+            ends += sum(isinstance(update, Ended) for update in await second.updates())
+        assert second._gpus.free == ["4", "5", "7", "9"]
+        await second.close()
+
+    asyncio.run(asyncio.wait_for(course(), LONG_S))
+    assert seen("one", "two", "left") == [{"4"}, {"5,7"}, {"9"}]
+    assert seen("none") == [{"4,5,7,9"}]
 
 
 def test_a_backend_that_never_opened_can_be_closed() -> None:

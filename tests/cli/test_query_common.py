@@ -346,7 +346,7 @@ def test_show_the_last_lines(tmp_path: Path) -> None:
     trial.run(trial.cases[0], "r1", files={"stdout": text})
     trial.write()
     out = ask(tmp_path, "show", "r1", "-n", "3").out
-    assert out.endswith("stdout, its last 3 lines\n  line 29997\n  line 29998\n  line 29999\n")
+    assert "\nstdout, its last 3 lines\n  line 29997\n  line 29998\n  line 29999\n\n" in out
     assert "line 2" not in ask(tmp_path, "show", "r1", "-n", "0").out
 
 

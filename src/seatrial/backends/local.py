@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.job_processes import (
     age_of,
     end_rest,
@@ -55,7 +56,7 @@ CLOCK_SLACK_NS = 2 * SECOND_NS  # by which the wall clock may be adjusted after 
 @dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
-    by the loop's clock, and the verdict code for which it is being ended."""
+    by the loop's clock, the verdict code for which it is being ended, and its GPUs."""
 
     job: Job
     pid: int
@@ -66,16 +67,21 @@ class _Process:
     ending: int | None = None
     end: asyncio.Task[None] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
+    gpus: list[str] = field(default_factory=list)
 
 
 class LocalBackend:
     """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
-    jobs get, by default that of this process."""
+    jobs get, by default that of this process; ``gpus`` is the number of GPUs, of which each job is
+    shown those that it asks for."""
 
     jobs = 0
 
-    def __init__(self, cores: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, cores: int, environment: Mapping[str, str] | None = None, gpus: int = 0
+    ) -> None:
         self.room = cores
+        self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._others: set[str] = set()  # directories of runs of other trials, seen beside ours
@@ -84,6 +90,7 @@ class LocalBackend:
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
         self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
+        self._gpus = LocalGpus(gpus, given)
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -102,7 +109,11 @@ class LocalBackend:
                 continue
             self._look_for_others(job)
             try:
-                pid = self._spawn(job)
+                gpus = self._gpus.take(job)
+                pid = self._spawn(job, gpus)
+            except TooFewGpus as error:
+                self._updates.report(Refused(job.run_id, str(error)))
+                continue
             except OSError as error:
                 if is_of_host(error):
                     raise BackendError(
@@ -112,7 +123,7 @@ class LocalBackend:
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue
-            self._watch(job, pid, 0.0)
+            self._watch(job, pid, 0.0, gpus)
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
@@ -137,12 +148,13 @@ class LocalBackend:
             self._others.add(other)
             self._updates.report(Disturbed(job.run_id, other))
 
-    def _spawn(self, job: Job) -> int:
+    def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
+        environment = {**self._environment, **showing(gpus)} if gpus else self._environment
         flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],
-            self._environment,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
                 (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
@@ -152,9 +164,9 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, age: float) -> None:
+    def _watch(self, job: Job, pid: int, age: float, gpus: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        process = _Process(job, pid, handle_of(pid), loop.time() - age)
+        process = _Process(job, pid, handle_of(pid), loop.time() - age, gpus=gpus)
         self._running[job.run_id] = process
         process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
@@ -203,6 +215,7 @@ class LocalBackend:
     def _conclude(self, process: _Process) -> None:
         self._look_for_others(process.job)
         del self._running[process.job.run_id]
+        self._gpus.give_back(process.gpus)
         exit_code = reap(process.pid)
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
@@ -245,7 +258,7 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, age_of(pid))
+            self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid))
         except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))

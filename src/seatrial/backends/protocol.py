@@ -14,11 +14,14 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from seatrial.suite.model import JobOptions
+
 
 class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
     ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
-    ``file_system`` has its directory, "" stands for the trial's own folder."""
+    ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
+    trial's own folder."""
 
     run_id: str
     path: Path
@@ -31,6 +34,7 @@ class Job(NamedTuple):
     exclusive: bool
     features: tuple[str, ...] = ()
     avoid: str = ""
+    options: JobOptions = JobOptions()
     file_system: str = ""
 
 
@@ -119,6 +123,9 @@ class Backend(Protocol):
 
     room: int
     """Cores of this host that runs share; 0 where the scheduler has a queue."""
+
+    gpus: int
+    """GPUs of this host that runs share; 0 where there are none, or the scheduler has a queue."""
 
     jobs: int
     """Default of the maximum number of runs in flight; 0: no cap."""

@@ -85,6 +85,7 @@ class SlurmBackend:
     submission."""
 
     room = 0
+    gpus = 0
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:
@@ -121,7 +122,8 @@ class SlurmBackend:
         """Slurm may have a job there that this driver does not know; that job keeps it."""
 
     def write(self, submission: Submission) -> None:
-        slurm_batch.write(self.submissions / submission.name, submission, self.machine)
+        unknown = self.client.unknown_features or ()
+        slurm_batch.write(self.submissions / submission.name, submission, self.machine, unknown)
 
     # ---- submitting and finding again -----------------------------------------------------
 
@@ -131,6 +133,8 @@ class SlurmBackend:
 
     async def _submit(self, submission: Submission) -> None:
         folder = self.submissions / submission.name
+        if any(job.features for job in submission.jobs):
+            await self._learn_features(submission)
         await run_in_thread(lambda: self.write(submission), "submission")
         array: int | None = None
         for pause in _pauses():
@@ -153,6 +157,18 @@ class SlurmBackend:
                 for job in submission.jobs:
                     self._updates.report(Refused(job.run_id, str(error)))
                 return
+
+    async def _learn_features(self, submission: Submission) -> None:
+        """Ask Slurm which features it knows until it answers, or nobody wants the jobs."""
+        pauses = _pauses()
+        while self.client.unknown_features is None:
+            await asyncio.sleep(next(pauses))
+            if all(job.run_id in self._cancels for job in submission.jobs):
+                return
+            try:
+                await self.client.learn_features()
+            except Unanswered as error:
+                self._wait_out(error)
 
     def _register(self, submission: Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a

@@ -13,6 +13,8 @@ from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, is_named, parse_side
 
+UNDECIDED = 3
+
 
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A B...")
@@ -30,6 +32,7 @@ from seatrial.studies.selection import gather, is_named, parse_side
     "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
 )
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
+@click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -41,12 +44,14 @@ def command(
     threshold: float,
     across: tuple[str, ...],
     each_node: bool,
+    elapsed: bool,
     form: str,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
     A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
-    scripts took is the metric `elapsed`. Exit code 1: something is worse, beyond noise.
+    scripts took is the metric `elapsed`; it is shown of cases without a figure of merit.
+    Exit code 1: something is worse, beyond noise; 3: too few runs to decide.
 
     \b
     seatrial compare before after
@@ -66,6 +71,7 @@ def command(
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
             across=across,
             each_node=each_node,
+            elapsed=elapsed,
         )
         for other in found[1:]
     ]
@@ -74,4 +80,6 @@ def command(
         click.echo(to_json(as_record(compared, origins)), nl=False)
     else:
         click.echo(page(compared, origins))
-    return 1 if any(comparison.count("worse") for comparison in compared) else 0
+    if any(comparison.count("worse") for comparison in compared):
+        return 1
+    return UNDECIDED if any(comparison.undecided for comparison in compared) else 0

@@ -34,6 +34,7 @@ from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.secrets import BadEnvironment
 from seatrial.sinks.targets import planned, target_of
+from seatrial.sinks.text import is_news
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
@@ -177,6 +178,8 @@ class Delivery:
         pieces: list[bytes] = []
         size = 0
         for number, event in enumerate(block.events, cursor.read + 1):
+            if self.sink.events == "alerts" and not is_news(event):
+                continue
             made = target.pieces(event, number)  # for each event: some points depend on others
             for piece in made if number > self._done else ():
                 if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):

@@ -178,6 +178,13 @@ class TrialFolder:
         """Read the cases. Raises TrialError where they are not as they were written."""
         return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
 
+    def case(self, case_id: str) -> Case | None:
+        """Read one case, without decoding the others; None where there is no such case. Raises
+        TrialError."""
+        return self._read(
+            "cases.jsonl", MAX_CASES_BYTES, lambda data: _case_in(data, case_id), "is damaged"
+        )
+
     def _whole_cases(self, data: bytes) -> list[Case]:
         record = self.record_as(_CasesWritten)
         if record.cases_bytes not in (-1, len(data)):
@@ -200,6 +207,14 @@ class TrialFolder:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error
+
+
+def _case_in(data: bytes, case_id: str) -> Case | None:
+    start = data.find(b'{"id":%s,' % msgspec.json.encode(case_id))
+    if start < 0:
+        return None
+    end = data.find(b"\n", start)
+    return decoder(Case).decode(data[start : end if end >= 0 else len(data)])
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:

@@ -43,6 +43,7 @@ from seatrial.journal.lifecycle import RunState
 from seatrial.runs.directory import JobEvents
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.building import Building
+from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
@@ -75,6 +76,7 @@ class Jobs:
     _staging: Staging
     _collector: RunCollector
     _building: Building
+    _clean_up: CleanUp
 
     def __post_init__(self) -> None:
         self._record = self._ledger.record
@@ -171,6 +173,7 @@ class Jobs:
             exclusive=case.exclusive,
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
+            options=case.job,
             file_system=launch.target or self._staging.file_system(case.test),
         )
         self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
@@ -342,12 +345,13 @@ class Jobs:
             self._tasks.fail(TrialError(collected.stop))
 
     def _verdict(self, run_id: str, code: Code, reason: str) -> None:
-        test = self._ledger.case(run_id).test
+        case = self._ledger.case(run_id)
         self._ledger.verdict(run_id, code, reason)
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_decks([(test, attempt.job.path)])
+        self._staging.drop_decks([(case.test, attempt.job.path)])
+        self._clean_up.on_judged(run_id, case, attempt.job.path, code)
 
 
 @contextlib.contextmanager
