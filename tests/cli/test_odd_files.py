@@ -180,7 +180,7 @@ PLACES = [
 ASKING = [
     *("runs", "trials", "show RUN", "export t", "compare t t", "variability t", "suspects"),
     *("history elapsed", "report t -o x.html", "sink t --stdout", "resume t", "cancel t"),
-    *("store rebuild", "store info", "reference accept t", "note hello", "note --list"),
+    *("store rebuild", "store info", "note hello", "note --list"),
     *("run suite -m machine.yaml --name u", "run suite -m machine.yaml"),
 ]
 
