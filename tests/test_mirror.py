@@ -31,6 +31,7 @@ ACROSS_MODULES = {
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",
+        "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
         "odd_files": "FIFOs, devices and full disks where files are",

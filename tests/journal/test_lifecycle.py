@@ -283,6 +283,17 @@ def test_a_job_starts_once_and_ends_last() -> None:
     assert (run.job_started, run.nodes) == (5, "n3")
 
 
+def test_the_schedulers_word_about_nodes_stands() -> None:
+    forged = ScriptStarted(time=6, nodes="n9")
+    run = run_after(JobStarted(time=5, nodes="n1"), forged)
+    assert run.nodes == "n1"
+    run = run_after(JobStarted(time=5), forged)  # a job on this host
+    assert run.nodes == "n9"
+    run.apply(JobEnded(time=8, code=0, nodes="n1"))
+    run.apply(forged)
+    assert run.nodes == "n1"
+
+
 def test_of_a_script_that_starts_or_ends_twice_the_last_time_counts() -> None:
     run = run_after(
         ScriptStarted(time=5, nodes="n1", job_id="7", environment="e"),

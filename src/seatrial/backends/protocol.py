@@ -83,6 +83,13 @@ class NeverStarted(Struct, frozen=True):
     run_id: str
 
 
+class Doubled(Struct, frozen=True):
+    """The scheduler has a submission twice, as these jobs. Each run is done once."""
+
+    submission: str
+    jobs: tuple[int, ...]
+
+
 class NodesDown(Struct, frozen=True):
     """These nodes cannot run jobs. ``reason`` is the scheduler's."""
 
@@ -114,7 +121,16 @@ class Trouble(Struct, frozen=True):
 
 
 Update = (
-    Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Disturbed | Trouble
+    Queued
+    | Started
+    | Refused
+    | Ended
+    | NeverStarted
+    | Doubled
+    | NodesDown
+    | NodesUp
+    | Disturbed
+    | Trouble
 )
 
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_parse
+from seatrial.backends import slurm_batch, slurm_doubles, slurm_parse
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
+    Doubled,
     Ended,
     Job,
     NeverStarted,
@@ -96,6 +97,7 @@ class SlurmBackend:
         self._outages = SlurmOutages(self._updates.report)
         self.client = SlurmClient(machine, self._outages.answered)
         self._tasks: dict[str, _Task] = {}
+        self._doubles: set[tuple[int, ...]] = set()  # arrays of one name, that were told
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -277,6 +279,7 @@ class SlurmBackend:
                 await self.client.cancel(ids, pending_only)
         states = {state.key: state for state in await self.client.queue()}
         await self._look_at_nodes(states)
+        await self._settle_doubles(states)
         missing: list[_Task] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
@@ -290,6 +293,31 @@ class SlurmBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    async def _settle_doubles(self, states: Mapping[TaskKey, TaskState]) -> None:
+        """Of runs that Slurm has twice follow the job that is ahead, and cancel the other one if it
+        has not started: else it finds the directory claimed."""
+        ours = {(task.name, task.index): task for task in self._tasks.values()}
+        others: list[str] = []
+        for twin in slurm_doubles.twins({k: t.array for k, t in ours.items()}, states.values()):
+            task = ours[twin.name, twin.task or 0]
+            self._report_double(task, twin)
+            state = task.state_in(states)
+            choice = slurm_doubles.chosen(job_events(task.job.path), state, task.job_id, twin)
+            if choice == "ours":
+                others.append(f"{twin.array}_{twin.task}")
+            elif choice == "twin":
+                others += [task.job_id] if state is not None and state.active else []
+                task.array, task.started, task.missing_since = twin.array, False, 0.0
+                self._updates.report(Queued(task.job.run_id, task.job_id))
+        if others:
+            await self.client.cancel(others, pending_only=True)
+
+    def _report_double(self, task: _Task, twin: TaskState) -> None:
+        arrays = tuple(sorted((task.array, twin.array)))
+        if arrays not in self._doubles:
+            self._doubles.add(arrays)
+            self._updates.report(Doubled(task.name, arrays))
 
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end

@@ -7,11 +7,11 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
-from seatrial.studies.selection import gather, is_named, parse_side
+from seatrial.studies.selection import gather, is_named, parse_side, trials_of
 
 UNDECIDED = 3
 
@@ -63,6 +63,7 @@ def command(
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests) for side in sides]
+        tell_damage(store, trials_of(found))
     compared = [
         compare_sides(
             found[0],

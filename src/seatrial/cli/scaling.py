@@ -9,12 +9,12 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
 from seatrial.studies.scaling import ScalingLine, ScalingQuery, ScalingTable, scaling
-from seatrial.studies.selection import gather, parse_side
+from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -61,6 +61,7 @@ def command(
     query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=pays)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
+        tell_damage(store, trials_of(sides))
     found = scaling(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)

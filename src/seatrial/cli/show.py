@@ -8,7 +8,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened, show_time
+from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
@@ -53,6 +53,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     with opened(folders) as store:
         found = queries.run(store, run)
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
     former = former_verdict(events)
     if form == "json":

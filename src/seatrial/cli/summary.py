@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
@@ -55,6 +55,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     tag twice."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
+        tell_damage(store, [trial])
         rows = queries.summary(store, trial)
         if not rows:
             return name

@@ -223,7 +223,7 @@ class RunLife(Struct, gc=False):
     def _on_script_started(self, event: ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
             self.script_started = event.time
-        if event.nodes and event.nodes != self.nodes:
+        if event.nodes and not self.nodes:  # the scheduler's word stands
             self.nodes = event.nodes
         if event.job_id:
             self.job_id = event.job_id

@@ -154,7 +154,6 @@ def _draft(
         if not _told(faults, i):
             at.fault(str(error))
         return None
-    cases = [replace(case, job=overridden(case.job, component.slurm)) for case in cases]
     check_bounds(suite, cases, machine, faults)
     if cases or i not in loaded.partly:
         sound = {name: test for name, test in tests.items() if name not in suite.faulty}

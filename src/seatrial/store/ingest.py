@@ -26,9 +26,10 @@ from seatrial.errors import TrialError
 from seatrial.files import is_utf8, open_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.journal.mark import path_of, read_mark
 from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
-from seatrial.store.gaps import keep_gaps
+from seatrial.store.gaps import keep_gaps, keep_lost_end
 from seatrial.store.location import Location
 from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
@@ -126,6 +127,8 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             continue
         if path in made and (why := _changed_record(path, made[path])):
             store.notices.append(why)
+        if seen == _NO_FILE and path_of(Path(path, "journal.jsonl")).exists():
+            store.notices.append(f"{path}/journal.jsonl: is missing; put it back")
         if path in known and (seen in known[path] or seen == _NO_FILE):
             continue
         if not store.writable:
@@ -186,6 +189,7 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
     folder = TrialFolder(Path(path))
     count = 0
     ahead = None
+    mark = read_mark(folder.journal)
     while True:
         with uncollected(), store.writing() as writer:
             writer.lock(folder.tag)  # the path may be another elsewhere
@@ -203,7 +207,9 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
                 state.ingested = piece.block.end
                 state.inode, state.size, state.modified = piece.seen
                 state.fingerprint = fingerprint(file, state.ingested)
-            fold(writer, state, piece.block.events)
+                fold(writer, state, piece.block.events)
+                if mark is not None and state.size >= 0 and not state.damaged:
+                    keep_lost_end(writer, file, state, mark)
             _keep(writer, state)
         count += len(piece.block.events)
         if progress is not None:

@@ -220,6 +220,15 @@ def trial(store: Store, wanted: str) -> TrialRow:
         return _trials(store, "WHERE trials.id = ?", (trial_row(store, wanted),))[0]
 
 
+def damaged(store: Store, filters: Filters) -> list[TrialRow]:
+    """Return the trials that a question is about and whose journals are damaged, newest first."""
+    if not store.rows("SELECT 1 FROM trials WHERE damaged > 0 LIMIT 1"):
+        return []
+    with store.reading():
+        chosen = of_trials(store, filters, "trials.id")
+        return _trials(store, f"WHERE damaged > 0{chosen and f' AND {chosen}'}", ())
+
+
 def trial_of(store: Store, run: RunRow) -> TrialRow:
     """Return the trial of a run."""
     where = "WHERE trials.id = (SELECT trial FROM runs WHERE id = ?)"

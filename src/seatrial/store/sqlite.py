@@ -409,9 +409,13 @@ def _raising_store_errors(place: str) -> Iterator[None]:
         full = kind in ("FULL", "IOERR") or (kind == "CANTOPEN" and is_full(Path(place).parent))
         remedy = _REMEDIES["FULL" if full else kind if kind in _REMEDIES else ""]
         raise (CannotGrow if full else StoreError)(f"{place}: {remedy} ({error})") from error
+    except UnicodeDecodeError as error:  # an error message of SQLite with the bytes at fault
+        raise StoreError(f"{place}: {_REMEDIES['CORRUPT']}") from error
 
 
 def _kind(error: BaseException) -> str:
     """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
     source = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(source, UnicodeDecodeError):
+        return "CORRUPT"
     return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import Disturbed, NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -143,7 +143,7 @@ class Driver:
             unresolved = self.ledger.replay()
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
-            self.was_complete = self.ledger.complete
+            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
@@ -307,6 +307,14 @@ class Driver:
                 "was beside it on this host; let these trials run one after the other"
             )
             self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
+        elif isinstance(update, Doubled):
+            jobs = " and ".join(map(str, update.jobs))
+            text = (
+                f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
+                "the job that is ahead is followed, and the other is cancelled or does nothing"
+            )
+            alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
+            self.ledger.note(alert)
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):

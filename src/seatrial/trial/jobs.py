@@ -256,6 +256,9 @@ class Jobs:
         if run_id not in self._attempts:
             return
         if isinstance(update, Queued):
+            flight = self._conductor.state.in_flight.get(run_id)
+            if flight is not None and flight.queued and flight.job_id == update.job_id:
+                return  # an earlier driver recorded it
             note(SubmitEnded(run_id=run_id, refused=0))
             note(JobQueued(run_id=run_id, job_id=update.job_id))
         elif isinstance(update, Started):

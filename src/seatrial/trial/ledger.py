@@ -40,12 +40,13 @@ from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import SECOND_NS, listed, show_seconds
 
 _AFTER_THE_END = (OutputRemoved, RunJudgedAgain)
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
+MAX_NAMED = 20  # runs in an alert
 
 
 class Unresolved(NamedTuple):
@@ -83,12 +84,21 @@ class Ledger:
         self.answered: set[str] = set()  # files of requests
         self.journal: Journal
         self._damaged = 0
+        self._unjudged: list[str] = []  # runs that were submitted, of what was replayed
         self._fresh = True
 
     @property
     def complete(self) -> bool:
         """Whether the trial came to its end, and was neither resumed nor extended since."""
         return self.conductor.state.trial.complete
+
+    @property
+    def lost_verdicts(self) -> bool:
+        """Whether the journal is damaged, and runs have no verdict that had one when the trial came
+        to its end: its remaining lines do not tell all."""
+        state = self.conductor.state
+        short = bool(state.wanted) and state.finished < state.wanted
+        return self.complete and self._damaged > 0 and (short or bool(self._unjudged))
 
     def case(self, run_id: str) -> Case:
         return self.conductor.state.cases[self.runs[run_id]]
@@ -121,11 +131,13 @@ class Ledger:
             elif isinstance(event, AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
-        return [
+        unresolved = [
             Unresolved(run_id, life, ends.get(run_id))
             for run_id, life in lives.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]
+        self._unjudged = [each.run_id for each in unresolved]
+        return unresolved
 
     def _number(self, event: RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)
@@ -140,10 +152,18 @@ class Ledger:
         """Record that the trial starts, or is resumed."""
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
         if self._damaged:
-            self.note(AlertRaised(text=f"the journal has {self._damaged} damaged lines"))
+            self.note(AlertRaised(kind="journal", text=self._about_damage()))
         kind = TrialStarted if self._fresh else TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
         self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+
+    def _about_damage(self) -> str:
+        lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
+        text = f"the journal has {lines}"
+        if self._unjudged:
+            runs = listed(self._unjudged, MAX_NAMED)
+            text += f"; runs without a verdict are looked for, and judged: {runs}"
+        return text
 
     def watch_clock(self) -> None:
         """Record a step of the wall clock, and alert people."""
