@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults, Spot
 from seatrial.errors import InvalidFiles, UsageError
@@ -28,7 +26,6 @@ from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
-from seatrial.suite.job_options import overridden
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
