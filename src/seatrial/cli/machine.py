@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
+from seatrial.cli import complete
 from seatrial.lazy import yaml
 from seatrial.machine.detect import detect as detect_host
 from seatrial.machine.detect import this_host
@@ -13,7 +14,7 @@ from seatrial.machine.load import find_machine
 
 
 @click.command("machine")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.machines)
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @click.option(
     "--scheduler",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable, folded
@@ -26,7 +26,9 @@ from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")
-@click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
+@click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
 @click.option(
     "--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, cores, or other."
 )
