@@ -137,7 +137,7 @@ def test_states_are_counted_apart_over_seeds(stage: Stage, seatrial: Command) ->
     assert [waived[state] for state in states] == [0, 0, 0, 3]
     text = seatrial("rehearse", "plan.yaml", "--seeds", "3").out
     assert "- variability of wide: undecided with 3 seeds, first with 1: " in text
-    (row,) = [line.split() for line in text.splitlines() if line.startswith("wide ")]
+    row, *_ = [line.split() for line in text.splitlines() if line.startswith("wide ")]
     assert row == ["wide", "2", "0", *row[3:4], *["0", "s"] * 2]  # none to take times of
     assert "missed" not in text
 

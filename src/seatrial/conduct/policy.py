@@ -25,8 +25,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     ``copies`` is the number of runs to keep on nodes. ``weight`` is the share of the machine's
     node-hours (0: no claim; the test gets what the others leave). ``most`` is the maximum number of
-    runs in flight, those that wait included (0: no cap). ``io`` is how heavy its I/O is: a closed throttle holds
-    back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its metadata target.
+    runs in flight, those that wait included (0: no cap). ``io`` is how heavy its I/O is: a closed
+    throttle holds back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its
+    metadata target.
     ``answers`` says for each cause of failure (a verdict's name) whether the run is retried, at
     most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is stopped (0:
     never). A run whose output has not grown for ``quiet_after`` is hung (0: not watched), and is
