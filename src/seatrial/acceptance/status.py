@@ -168,7 +168,7 @@ def status_of(
             for one in view.timeline.bins(BINS)
             if one.use.available
         ],
-        sub_phases=sub_phases(history.spans, history.runs, now),
+        sub_phases=sub_phases(history.spans, history.runs, now, history.duration),
         parts=tests_of(
             history, history.runs, verdicts(history), expected_of(history, record.machine)
         ),

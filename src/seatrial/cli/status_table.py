@@ -89,19 +89,19 @@ def _components(found: Sequence[Status]) -> TextTable:
 
 
 def _parts(one: Status) -> str:
-    """Return the tests: runs on nodes and expected, runs that wait, the planned and the achieved
-    share of the node-hours in per cent, runs that passed and others."""
-    rows = TextTable(
-        "test~ | running> | expected> | queued> | planned> | achieved> | passed> | others~"
-    )
+    """Return the tests: runs on nodes and expected, runs that wait (unless the trial is over), the
+    planned and the achieved share of the node-hours, runs that passed and others."""
+    over = one.state in ("ended", "abandoned")
+    now = "" if over else " | running> | expected> | queued>"
+    rows = TextTable(f"test~{now} | planned> | achieved> | passed> | others~")
     shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
     for part in one.parts:
-        numbers = (part.running, part.expected or None, part.in_flight - part.running)
+        counts = (part.running, part.expected or None, part.in_flight - part.running)
         share = shares.get(part.test)
         planned = share.planned if share is not None else None
         achieved = share.achieved if share is not None and planned is not None else None
         percent = (None if each is None else f"{100 * each:.1f} %" for each in (planned, achieved))
-        rows.add(part.test, *numbers, *percent, part.accepted, _others(part))
+        rows.add(part.test, *(() if over else counts), *percent, part.accepted, _others(part))
     return "\n".join(filter(None, [str(rows), *_shares(one), _course(one)]))
 
 
