@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
+from seatrial.files import open_regular
 from seatrial.trial.folder import TrialFolder
 from seatrial.verify.reading import plain_line
 
@@ -81,7 +82,7 @@ def sum_of(path: Path, size: int) -> tuple[str, int]:
     """
     summed = hashlib.sha256()
     remaining = size
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while remaining > 0 and (data := file.read(min(remaining, _AT_ONCE))):
             summed.update(data)
             remaining -= len(data)

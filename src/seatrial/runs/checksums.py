@@ -42,7 +42,7 @@ def checksum(path: str) -> str:
     """Return the SHA-256 of a regular file, in hexadecimal; "" for one that is too large. Bytes
     that are appended meanwhile do not count. Raises OSError, and ValueError for an impossible
     name."""
-    descriptor = open_descriptor(path)
+    descriptor = open_descriptor(path, os.O_RDONLY)
     try:
         left = os.fstat(descriptor).st_size
         if not left:

@@ -143,6 +143,8 @@ def show_value(criterion: CriterionName, value: float | None, unit: str = "") ->
         return f"{value + 0.0:+.3g} %"
     if criterion == "mtbf":
         return show_seconds(value)
+    if criterion == "mix":
+        return f"{100 * value:.3g} points"
     if noun := _COUNTED.get(criterion):
         return f"{show_number(value)} {noun}{'' if value == 1 else 's'}"
     return f"{show_number(value)}{show_unit(unit)}"
