@@ -41,6 +41,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    OutputRemoved,
     RunCreated,
     RunJudged,
     RunSubmitted,
@@ -117,6 +118,7 @@ EXPECTED: list[Event] = [
     TrialExtended(seconds=7200.0, request=REQUEST),
     TrialEnded(failed=1, reason="the build of a, b failed"),
     TrialAbandoned(reason="given up", request=REQUEST),
+    OutputRemoved(**RUN, files=2, size=4096, keep="failed", names=["out/big.dat", "stdout"]),
 ]
 
 

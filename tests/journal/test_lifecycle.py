@@ -81,6 +81,7 @@ TrialAbandoned  abandoned  abandoned  abandoned  abandoned  abandoned  -
 REQUIRED: dict[str, dict[str, Any]] = {
     "SubmitEnded": {"refused": 0},
     "OutputQuiet": {"seconds": 1},
+    "OutputRemoved": {"files": 1},
     "JobEnded": {"code": 0},
     "RunJudged": {"code": 0},
     "BuildEnded": {"code": 0},

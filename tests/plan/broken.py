@@ -170,7 +170,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "13: components[0].caps.machine: 4 is less than all copies together, 5",
             "13: components[0].caps.per_target: "
             "2 on each of 2 targets is less than the 5 copies on scratch",
-            "15: components[0].tests.small.copies: 5 are kept in flight, but most is 4",
+            "15: components[0].tests.small.copies: 5 are kept on nodes, but most is 4",
         ],
     ),
     "claims of what only fills in": (

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_doubles, slurm_parse
+from seatrial.backends import slurm_batch, slurm_parse
+from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
     Doubled,
     Ended,
@@ -31,6 +32,7 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.slurm_client import SlurmClient, SubmissionRefused, Unanswered
+from seatrial.backends.slurm_doubles import chosen, twins
 from seatrial.backends.slurm_nodes import NodeWatch
 from seatrial.backends.slurm_outages import SlurmOutages
 from seatrial.backends.slurm_parse import TaskKey, TaskState
@@ -85,7 +87,7 @@ class SlurmBackend:
     submission."""
 
     room = 0
-    durable = True
+    gpus = 0
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:
@@ -103,6 +105,7 @@ class SlurmBackend:
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
+        self._readings = JobReadings()
 
     async def open(self) -> None:
         require_commands()
@@ -122,7 +125,8 @@ class SlurmBackend:
         """Slurm may have a job there that this driver does not know; that job keeps it."""
 
     def write(self, submission: Submission) -> None:
-        slurm_batch.write(self.submissions / submission.name, submission, self.machine)
+        unknown = self.client.unknown_features or ()
+        slurm_batch.write(self.submissions / submission.name, submission, self.machine, unknown)
 
     # ---- submitting and finding again -----------------------------------------------------
 
@@ -132,6 +136,8 @@ class SlurmBackend:
 
     async def _submit(self, submission: Submission) -> None:
         folder = self.submissions / submission.name
+        if any(job.features for job in submission.jobs):
+            await self._learn_features(submission)
         await run_in_thread(lambda: self.write(submission), "submission")
         array: int | None = None
         for pause in _pauses():
@@ -154,6 +160,18 @@ class SlurmBackend:
                 for job in submission.jobs:
                     self._updates.report(Refused(job.run_id, str(error)))
                 return
+
+    async def _learn_features(self, submission: Submission) -> None:
+        """Ask Slurm which features it knows until it answers, or nobody wants the jobs."""
+        pauses = _pauses()
+        while self.client.unknown_features is None:
+            await asyncio.sleep(next(pauses))
+            if all(job.run_id in self._cancels for job in submission.jobs):
+                return
+            try:
+                await self.client.learn_features()
+            except Unanswered as error:
+                self._wait_out(error)
 
     def _register(self, submission: Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a
@@ -195,7 +213,7 @@ class SlurmBackend:
         folder = self.submissions / submission.name
         await self.client.wait_for_sbatch(folder)
         array = await self._find_by_name(submission, folder)
-        if array is None and any(job_events(job.path).claimed for job in submission.jobs):
+        if array is None and await run_in_thread(lambda: _is_claimed(submission), "events"):
             array = 0  # its jobs ran, and the scheduler has forgotten them: their events decide
         if array is not None:
             self._register(submission, array)
@@ -281,12 +299,17 @@ class SlurmBackend:
         """Of runs that Slurm has twice follow the job that is ahead, and cancel the other one if it
         has not started: else it finds the directory claimed."""
         ours = {(task.name, task.index): task for task in self._tasks.values()}
+        arrays = {key: task.array for key, task in ours.items()}
+        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
         others: list[str] = []
-        for twin in slurm_doubles.twins({k: t.array for k, t in ours.items()}, states.values()):
+        for twin in found.values():
             task = ours[twin.name, twin.task or 0]
             self._report_double(task, twin)
+            if (own := events.get(task.job.run_id)) is None:
+                continue  # its file system does not answer
             state = task.state_in(states)
-            choice = slurm_doubles.chosen(job_events(task.job.path), state, task.job_id, twin)
+            choice = chosen(own, state, task.job_id, twin)
             if choice == "ours":
                 others.append(f"{twin.array}_{twin.task}")
             elif choice == "twin":
@@ -336,14 +359,18 @@ class SlurmBackend:
         arrays = {task.array for task in missing if task.array}
         accounted = {state.key: state for state in await self.client.accounts(arrays)}
         await self._look_at_nodes(accounted)
+        # Of a job with an active state here, the accounting has not received the end.
+        states = [(task, task.state_in(accounted)) for task in missing]
+        unknown = [
+            task for task, state in states if state is None or not self._conclude(task, state)
+        ]
+        events = await self._readings.read(task.job for task in unknown)
         now = time.monotonic()
-        for task in missing:
-            # Of a job with an active state here, the accounting has not received the end.
-            state = task.state_in(accounted)
+        for task in unknown:
             run_id = task.job.run_id
-            if state is not None and self._conclude(task, state):
+            own = events.get(run_id)
+            if own is None:  # its file system does not answer
                 continue
-            own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task.job, None, "gone", own.exit_code)
@@ -409,6 +436,12 @@ class SlurmBackend:
                 "then resume the trial"
             )
         self._updates.fail(error)
+
+
+def _is_claimed(submission: Submission) -> bool:
+    """Return whether a job of a submission has begun; does not return while its file system
+    hangs."""
+    return any(job_events(job.path).claimed for job in submission.jobs)
 
 
 def _pauses() -> Iterator[float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from seatrial.cli import Folders
@@ -14,6 +12,8 @@ from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, is_named, parse_side, trials_of
+
+UNDECIDED = 3
 
 
 @click.command("compare")
@@ -32,6 +32,7 @@ from seatrial.studies.selection import gather, is_named, parse_side, trials_of
     "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
 )
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
+@click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -41,13 +42,16 @@ def command(
     metrics: tuple[str, ...],
     tests: tuple[str, ...],
     threshold: float,
+    across: tuple[str, ...],
+    each_node: bool,
+    elapsed: bool,
     form: str,
-    **how: Any,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
     A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
-    scripts took is the metric `elapsed`. Exit code 1: something is worse, beyond noise.
+    scripts took is the metric `elapsed`; it is shown of cases without a figure of merit.
+    Exit code 1: something is worse, beyond noise; 3: too few runs to decide.
 
     \b
     seatrial compare before after
@@ -66,7 +70,9 @@ def command(
             other,
             threshold,
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            **how,
+            across=across,
+            each_node=each_node,
+            elapsed=elapsed,
         )
         for other in found[1:]
     ]
@@ -75,4 +81,6 @@ def command(
         click.echo(to_json(as_record(compared, origins)), nl=False)
     else:
         click.echo(page(compared, origins))
-    return 1 if any(comparison.count("worse") for comparison in compared) else 0
+    if any(comparison.count("worse") for comparison in compared):
+        return 1
+    return UNDECIDED if any(comparison.undecided for comparison in compared) else 0

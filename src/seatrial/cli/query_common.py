@@ -73,12 +73,14 @@ def show_time(time_ns: int | None) -> str:
 
 def nothing(folders: Folders) -> str:
     """Return the message for a folder without trials."""
-    return f"No trials in {folders.trials} yet. Start one: seatrial run SUITE"
+    return f"No trials in {plain_line(str(folders.trials))} yet. Start one: seatrial run SUITE"
 
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as CSV, the titles first."""
+    """Print rows as CSV, the titles first. No text of a user or a job becomes a formula."""
+    from seatrial.store.export import no_formula
+
     out = io.StringIO()
-    safe = ([plain_line(c) if isinstance(c, str) else c for c in row] for row in rows)
+    safe = ([no_formula(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)
     csv.writer(out, lineterminator="\n").writerows(safe)
     click.echo(out.getvalue(), nl=False)

@@ -84,7 +84,8 @@ def accept(
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
-    click.echo(f"{count(len(learning.references), 'reference')} {done} {as_typed(path)}")
+    where = plain_line(as_typed(path))
+    click.echo(f"{count(len(learning.references), 'reference')} {done} {where}")
     return 0
 
 

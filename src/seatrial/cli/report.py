@@ -78,6 +78,8 @@ def write(
     on the trials of all its components. Several trials make one report.
     """
     stdout = output is not None and str(output) == "-"
+    if output is not None and not output.name:
+        raise UsageError("--output: names no file; name one, such as report.html")
     if stdout and key is not None:
         raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
     form = form or _form(output)

@@ -37,7 +37,16 @@ from seatrial.verify.reading import plain_line
 @format_option("table", "json")
 @click.pass_obj
 def command(
-    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    x: str,
+    metric: str,
+    by: tuple[str, ...],
+    tests: tuple[str, ...],
+    weak: bool,
+    pays: float,
+    form: str,
 ) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
@@ -49,7 +58,7 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    query = ScalingQuery(**asked)
+    query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=pays)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))

@@ -12,9 +12,10 @@ from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
+from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies.one_run import expected, references_for, told
+from seatrial.studies.one_run import expected, references_for, removed_by_keep, told
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
@@ -60,14 +61,13 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     parts = [
         _head(trial, found, case),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _time_line(found, events),
         _figures(metrics, trial, case),
-        _section_of_files(trial, found, case),
     ]
+    if lines:
+        parts += [_tail(found, name, lines) for name in OUTPUTS]
+    parts += [_section_of_files(trial, found, case, events), _time_line(found, events)]
     if scripts:
         parts.append(_scripts(trial, found))
-    if lines:
-        parts += [_tail(found, name, lines) for name in ("stdout", "stderr")]
     click.echo("\n\n".join(part for part in parts if part))
     return 0
 
@@ -148,16 +148,22 @@ def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. A run whose build failed has only the log of the build."""
     if run.verdict == BUILD_FAILED.name and case.build:
         return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
-    return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
+    if not run.path:
+        return []
+    folder = Path(run.path)
+    tails = [folder / (name + TAIL) for name in OUTPUTS]
+    named = [folder / name for name in ("job.sh", *OUTPUTS)]
+    return named + [path for path in tails if path.is_file()]
 
 
-def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow, events: list[EventRow]) -> str:
     if run.rehearsed:
         return _section("files", ["none: a rehearsed run leaves no files"])
     lines = []
     for path in _files(trial, run, case):
         piece = tail(path, 0)
-        size = "is not there" if piece is None else show_bytes(piece.size)
+        missing = removed_by_keep(events) or "is not there"
+        size = missing if piece is None else show_bytes(piece.size)
         lines.append(f"{plain_line(str(path))}  ({size})")
     return _section("files", lines) if lines else ""
 
@@ -182,6 +188,9 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 
 def _tail(run: RunRow, name: str, lines: int) -> str:
     piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
+    if piece is None and run.path:
+        name += TAIL
+        piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
     if piece is None:
         return ""
     found = _safe_lines(piece.text)

@@ -36,7 +36,15 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 @machine_filter
 @json_option
 @click.pass_obj
-def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wanted: Any) -> int:
+def command(
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    since: int,
+    test: str,
+    machine: str,
+    as_json: bool,
+) -> int:
     """Name the nodes, and groups of nodes, that explain failed or slow runs better than chance.
 
     A run counts as bad if it failed, was at its walltime, or was far slower than the others of its
@@ -44,7 +52,7 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
     groups that were compared.
     """
     with opened(folders) as store:
-        base = Filters(**wanted)
+        base = Filters(since=since, test=test, machine=machine)
         named = [queries.trial(store, tag) for tag in trials]
         tell_damage(store, named if trials else base)
         found = _outcomes(store, named, base)

@@ -178,6 +178,17 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     will_rerun: bool = field(default=False, name="again")
 
 
+class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
+    """Outputs of the judged run are removed, as ``keep`` of its test or component says: so many
+    files of ``size`` bytes in all; the first 64 ``names``, with their folders."""
+
+    number: ClassVar[int] = 205
+    files: Whole = field(name="value")
+    size: Whole = 0
+    keep: str = field(default="", name="alias")
+    names: list[str] | None = None
+
+
 # ---- of a build -------------------------------------------------------------------------------
 
 

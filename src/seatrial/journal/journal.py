@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
-from seatrial.files import open_regular
+from seatrial.files import open_descriptor, open_regular
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
@@ -54,7 +54,7 @@ class Journal:
         which names the owner, when another process has it."""
         lock = _take_lock(path.with_name(path.name + ".lock"))
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
@@ -65,15 +65,15 @@ class Journal:
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
             journal = cls(path, descriptor, lock, end, _last_time(descriptor, end))
+            if mark is not None and not mark.is_kept_by(descriptor):
+                journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # damaged
+            return journal
         except (OSError, Owned) as error:
             os.close(descriptor)
             os.close(lock)
             if isinstance(error, Owned):
                 raise
             raise JournalError(_cannot("opened", path, error)) from error
-        if mark is not None and not mark.is_kept_by(descriptor):
-            journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # a damaged line
-        return journal
 
     def now(self) -> int:
         """The time for the next event. It is never before that of an event that is there, so that
@@ -268,7 +268,7 @@ def _last_time(descriptor: int, end: int) -> int:
 def _take_lock(path: Path) -> int:
     """Lock a journal for this process; the lock file holds the owner's name for the next one."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise JournalError(_cannot("opened", path, error)) from error
     try:

@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults, Spot
 from seatrial.errors import InvalidFiles, UsageError
@@ -26,6 +28,7 @@ from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
+from seatrial.suite.job_options import overridden
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
@@ -143,6 +146,7 @@ def _draft(
         if not _told(faults, i):
             at.fault(str(error))
         return None
+    cases = [replace(case, job=overridden(case.job, component.slurm)) for case in cases]
     if cases or i not in loaded.partly:
         sound = {name: test for name, test in tests.items() if name not in suite.faulty}
         check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)

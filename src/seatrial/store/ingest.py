@@ -34,7 +34,7 @@ from seatrial.store.location import Location
 from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
 from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
-from seatrial.store.schema import Store, Writer
+from seatrial.store.schema import CannotGrow, Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
     from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
@@ -91,9 +91,17 @@ class _Record(Struct):
 
 
 def synced(location: Location, trials: Path) -> Store:
-    """Open the store and bring it up to date with the trials of a folder."""
+    """Open the store and bring it up to date with the trials of a folder. Where its disk is full, a
+    store in memory replaces it."""
     nothing_yet = isinstance(location, Path) and not trials.is_dir() and not location.exists()
-    store = open_memory() if nothing_yet else open_store(location)
+    try:
+        return _brought_up(open_memory() if nothing_yet else open_store(location), trials)
+    except CannotGrow as error:
+        notice = f"{error}; the journals are read anew each time until then"
+        return _brought_up(open_memory([notice]), trials)
+
+
+def _brought_up(store: Store, trials: Path) -> Store:
     try:
         sync(store, trials)
     except BaseException:

@@ -22,13 +22,14 @@ from seatrial.journal.events import (
     JobQueued,
     JobStarted,
     MetricRecorded,
+    OutputRemoved,
     RunJudged,
     ScriptEnded,
     SubmitEnded,
 )
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.trial.folder import TrialFolder, references_of
-from seatrial.units import SECOND_NS, better_of, show_figure
+from seatrial.units import SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import References
@@ -46,12 +47,21 @@ def told(event: EventRow) -> str:
         words.insert(0, code_of(value).name)
     elif event.event == EVENT_NAMES[JobEnded] and isinstance(value, int):
         words.insert(0, code_of(value).name if value else "")
+    elif event.event == EVENT_NAMES[OutputRemoved] and isinstance(value, int):
+        return f"{count(value, 'file')} removed by keep: {event.detail}"
     elif event.event == EVENT_NAMES[ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
     text = event.text.partition("\n")[0]
     return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+
+def removed_by_keep(events: Sequence[EventRow]) -> str:
+    """Return, after the name of a file that is not there, that ``keep`` removed outputs of the run;
+    "" if it did not."""
+    removed = any(event.event == EVENT_NAMES[OutputRemoved] for event in events)
+    return "was removed by `keep`, after its verdict" if removed else ""
 
 
 # ---- where its time went ------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, read
+from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
 from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
@@ -164,22 +164,8 @@ def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode 
             return None
         chain.append(parent.value)
         own = {key: inner for key, inner in node.value.items() if key != "inherits"}
-        node = _lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
+        node = lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
     return node
-
-
-def _lay_over(under: YamlNode, over: YamlNode) -> YamlNode:
-    """Return one node merged over another: mappings key by key, an empty value removes a key, any
-    other value replaces."""
-    if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
-        return over
-    values = dict(under.value)
-    for key, inner in over.value.items():
-        if key in values and inner.value is None:
-            del values[key]
-        else:
-            values[key] = _lay_over(values[key], inner) if key in values else inner
-    return YamlNode(values, over.place, under.keys | over.keys)
 
 
 def _with_paths(test: Test, node: YamlNode) -> Test:

@@ -16,6 +16,7 @@ from seatrial.units import Better
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
+KeepWord = Literal["all", "failed", "none"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -66,6 +67,17 @@ class RunSpec(FileModel, frozen=True):
         doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
     exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
+    gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
+    gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
+    memory: Annotated[
+        int | str | None,
+        doc("memory of each node: a number or an expression, and a unit, e.g. 16GiB"),
+    ] = None
+    partition: Annotated[str | None, doc("Slurm partition; {name} stands for a parameter")] = None
+    qos: Annotated[str | None, doc("Slurm quality of service")] = None
+    reservation: Annotated[str | None, doc("Slurm reservation")] = None
+    account: Annotated[str | None, doc("Slurm account")] = None
+    options: Annotated[list[str], doc("further arguments of sbatch")] = []
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -99,6 +111,15 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
+class Keep(FileModel, frozen=True):
+    """Which outputs stay after a run was judged. Of stdout and stderr the end always does."""
+
+    runs: Annotated[KeepWord, doc("runs of which everything is kept")] = "failed"
+    remove: Annotated[list[str], doc("of other runs: files that are removed; default: all")] = []
+    files: Annotated[list[str], doc("of these: files that are kept")] = []
+    tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
+
+
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
@@ -122,6 +143,7 @@ class TestFile(FileModel, frozen=True):
     inputs: list[str | Input] = []
     build: Build | None = None
     repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
+    keep: Annotated[KeepWord | Keep, doc("runs of which everything is kept, or in full")] = "all"
     verify: list[Check] = []
     metrics: Annotated[
         dict[str, str | Metric],
@@ -150,13 +172,33 @@ class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeat: int = 0
 
 
+class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a case asks of the scheduler besides its size and time. ``memory`` is that of each node,
+    in bytes (0: not asked for). Where a text is None, the machine's ``slurm`` decides; "" removes
+    what that says. ``options`` come after those of the machine."""
+
+    gpus_per_node: int = 0
+    gpus_per_task: int = 0
+    memory: int = 0
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    options: tuple[str, ...] = ()
+
+    def gpus_of_node(self, tasks_per_node: int) -> int:
+        """The GPUs that a run needs on each of its nodes."""
+        return self.gpus_per_node or self.gpus_per_task * tasks_per_node
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
-    nodes, tasks and threads and, for ``scope: each_node``, the node. Scripts, repeats and display
-    names are not part of it, so a series continues when they change. ``walltime`` is in seconds,
-    ``build`` a build key or "".
+    nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
+    Scripts, repeats, display names and partitions are not part of it, so a series continues when
+    they change. ``walltime`` is in seconds, ``build`` a build key or "".
     """
 
     id: str
@@ -172,6 +214,12 @@ class Case(Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     repeat: int = 1
     build: str = ""
+    job: JobOptions = JobOptions()
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs that it needs on each of its nodes."""
+        return self.job.gpus_of_node(self.tasks_per_node)
 
     @property
     def name(self) -> str:

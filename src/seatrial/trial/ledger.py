@@ -23,6 +23,7 @@ from seatrial.journal.events import (
     ClockStepped,
     Event,
     JobEnded,
+    OutputRemoved,
     RequestedEvent,
     RunCreated,
     RunEvent,
@@ -40,7 +41,7 @@ from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.units import SECOND_NS, listed, show_seconds
 
-MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck
+MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
 MAX_NAMED = 20  # runs in an alert
 
@@ -54,6 +55,16 @@ class Unresolved(NamedTuple):
     ended: JobEnded | None = None
 
 
+class JudgedRun(NamedTuple):
+    """A run that was judged: its test, case and directory, the number of its verdict."""
+
+    run_id: str
+    test: str
+    case: str
+    path: Path
+    code: int
+
+
 class Ledger:
     """``runs`` maps the runs without a verdict to the positions of their cases. ``verdicts`` counts
     the final verdicts, not those of runs whose cases run again."""
@@ -64,8 +75,8 @@ class Ledger:
         self.observer = observer
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
-        # The latest that were replayed: judged runs (test, directory) and alerts (kind, ns).
-        self.judged: deque[tuple[str, Path]] = deque(maxlen=MAX_JUDGED)
+        # The latest that were replayed: judged runs and alerts (kind, ns).
+        self.judged: deque[JudgedRun] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self.answered: set[str] = set()  # files of requests
         self.journal: Journal
@@ -97,7 +108,7 @@ class Ledger:
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, RunEvent):
+            if isinstance(event, RunEvent) and not isinstance(event, OutputRemoved):
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
                 if isinstance(event, RunSubmitted):
@@ -108,7 +119,8 @@ class Ledger:
                     del lives[event.run_id]
                     ends.pop(event.run_id, None)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
-                        self.judged.append((event.test, Path(life.path)))
+                        of = (event.run_id, event.test, event.case, Path(life.path))
+                        self.judged.append(JudgedRun(*of, event.code))
             elif isinstance(event, TrialOpened):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
@@ -180,12 +192,12 @@ class Ledger:
         )
         del self.runs[run_id]
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Event, case: Case | None = None) -> None:
         """Record an event: append it to the journal, apply it, report it. Its time is the present
-        unless it has one; trial, machine, application, test and case are filled in."""
-        case = None
+        unless it has one; trial, machine, application, test and case are filled in. ``case`` is
+        needed of a run that was judged."""
         if isinstance(event, RunEvent):
-            case = self.case(event.run_id)
+            case = case or self.case(event.run_id)
             header: Mapping[str, Any] = run_header(self.record, case, event.run_id)
         else:
             header = header_of(self.record, event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from seatrial import __version__
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
+from seatrial.statistics.two_sample import CONFIDENCE, REPEATS, least_p
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.inputs import digests
@@ -91,6 +92,19 @@ def require_cases(prepared: Prepared) -> None:
     raise UsageError(
         f"no case is selected of {count(len(prepared.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
+    )
+
+
+def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a note if cases with metrics run more than once, and not as often as a comparison
+    takes; else "". Who runs a case once does not measure its spread, and is told by `compare`."""
+    counts = {case.repeat for case in cases if tests[case.test].metrics}
+    few = sorted(n for n in counts if n > 1 and least_p(n, n) >= 1 - CONFIDENCE)
+    if not few:
+        return ""
+    return (
+        f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
+        f"difference between two trials; run with --repeat {REPEATS}"
     )
 
 

@@ -75,13 +75,12 @@ class LeftByJob(NamedTuple):
 
 
 class RunCollector:
-    """Collects and judges the runs of one trial. ``patient``: jobs run on other hosts, so wait for
-    the files of a run to appear through the shared file system."""
+    """Collects and judges the runs of one trial. Where jobs run on other hosts, it waits for the
+    files of a run to appear through the shared file system."""
 
-    def __init__(self, record: Record, environments: Path, patient: bool) -> None:
+    def __init__(self, record: Record, environments: Path) -> None:
         self.record = record
         self.environments = environments
-        self.patient = patient
         self._patience = seconds(record.machine.slurm.visible_after)
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
@@ -134,7 +133,7 @@ class RunCollector:
     def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
-        if not self.patient or run.explain(left.own).code is not None:
+        if not self.record.machine.jobs_run_elsewhere or run.explain(left.own).code is not None:
             return False
         return left.own.end is None or bool(left.cut)
 
