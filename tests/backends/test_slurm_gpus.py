@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged, RunSubmitted
-from tests.programs import Done, Workplace
+from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import ClusterOptions, Partition, SlurmCluster
 
 pytestmark = pytest.mark.slurm
@@ -325,3 +325,92 @@ def test_the_suite_of_the_page_on_a_host_without_a_scheduler(page: Workplace) ->
     assert page.verdicts() == {"devices@gcc": "pass"}
     listed = page.seatrial("list", "suites/acceptance", "-m", "workstation").out
     assert "asks for gpus_per_task=1 memory=1.0GiB" in listed
+
+
+# ---- builds in jobs ------------------------------------------------------------------------------
+
+WHERE = "echo $SLURM_JOB_PARTITION $SLURM_JOB_NODELIST > where"
+
+
+def building(site: Workplace, name: str, script: str = WHERE, **run: Any) -> None:
+    build = {"where": "job", "script": f"echo built >> {site.folder}/built; {script}"}
+    site.test(name, "cat $BUILD/where", run=run, build=build)
+
+
+def built(site: Workplace) -> int:
+    try:
+        return len((site.folder / "built").read_text().split())
+    except FileNotFoundError:
+        return 0
+
+
+def test_a_build_runs_in_a_job_once_for_each_kind_of_nodes(site: Workplace) -> None:
+    parameters = {"n": [1, 2]}
+    for name, run in {"cpu": {}, "gpu": {"partition": "gpu", "gpus_per_node": "n"}}.items():
+        building(site, name, **run)
+        path = site.suite / name / "test.yaml"
+        path.write_text(
+            yaml.safe_dump({**yaml.safe_load(path.read_text()), "parameters": parameters})
+        )
+    passed(site.run("--name", "t"))
+    assert told(site, "cpu").startswith("batch n00")
+    assert told(site, "gpu").startswith("gpu n00")
+    assert built(site) == 2
+    site.audit()
+
+
+@pytest.mark.parametrize(
+    ("script", "run", "why"),
+    [
+        ("echo it broke; exit 3", {}, "it broke"),
+        (WHERE, {"partition": "attic"}, "invalid partition"),
+        (WHERE, {"options": ["--gres=quantum:1"]}, "Invalid generic resource"),
+        ("kill -9 $PPID; sleep 9", {}, "it left no result"),
+    ],
+)
+def test_a_build_that_fails_in_its_job(
+    site: Workplace, gpus: SlurmCluster, script: str, run: dict[str, Any], why: str
+) -> None:
+    machine(site, gpus, visible_after="1s")
+    building(site, "bad", script, **run)
+    done = site.run("--name", "t")
+    assert done.code == 1
+    assert site.verdicts() == {"bad": "build failed"}
+    assert why in site.why("bad")
+
+
+def test_a_build_is_found_again_after_its_driver_was_killed(site: Workplace) -> None:
+    gate = site.folder / "gate"
+    building(site, "slow", f"until [ -e {gate} ]; do sleep 0.05; done; {WHERE}")
+    with site.start_run("--name", "t") as driving:
+        driving.until(lambda: built(site) == 1, "the build")
+        driving.kill()
+    gate.touch()
+    passed(site.resume())
+    assert built(site) == 1
+    assert site.verdicts() == {"slow": "pass"}
+    site.audit()
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_the_job_of_a_build_is_cancelled_with_its_trial(
+    site: Workplace, gpus: SlurmCluster, driven: bool
+) -> None:
+    building(site, "slow", f"until [ -e {site.folder}/gate ]; do sleep 0.05; done; {WHERE}")
+    with site.start_run("--name", "t") as driving:
+        driving.until(lambda: built(site) == 1, "the build")
+        if not driven:
+            driving.kill()
+        assert site.seatrial("cancel", "t").code == 0
+        if driven:
+            driving.end()
+    until(lambda: not gpus.run("squeue", "-h", "-t", "running,pending"), "the end of the job")
+    (site.folder / "gate").touch()
+    passed(site.resume())
+    assert built(site) == 2
+
+
+def test_without_a_scheduler_a_build_is_made_on_the_host(place: Workplace) -> None:
+    building(place, "here", "echo ${SLURM_JOB_ID:-none} > where")
+    passed(place.run("--name", "t"))
+    assert told(place, "here") == "none"

@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
     },
     "Judge results": {
+        "judge": "Judge a trial's runs again, by corrected checks or references.",
         "compare": "Compare trials, toolchains or times: better or worse?",
         "history": "Show a metric over time, and where it changed.",
         "variability": "Show how much a trial's tests vary, and its outliers.",

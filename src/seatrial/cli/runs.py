@@ -79,7 +79,11 @@ def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> Non
 
 def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
-    fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
+    fields = [
+        "verdict",
+        "first_verdict",
+        *(name for name in RunRow.__struct_fields__ if name != "row"),
+    ]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     rows: list[Sequence[object]] = []
     rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])

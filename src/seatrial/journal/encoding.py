@@ -26,6 +26,7 @@ from seatrial.journal.events import (
     BuildEnded,
     Event,
     RunJudged,
+    RunJudgedAgain,
     TrialEnded,
     UnknownEvent,
 )
@@ -35,6 +36,7 @@ _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 # What a required member is taken for where a line has none, or one of another type.
 _SUBSTITUTES: dict[tuple[type[Event], str], Any] = {
     (RunJudged, "code"): CHECK_ERROR.number,
+    (RunJudgedAgain, "code"): CHECK_ERROR.number,
     (BuildEnded, "code"): FAILED.number,
     (TrialEnded, "failed"): 1,
 }
@@ -140,8 +142,8 @@ def decode_block(data: bytes, seed: int = 0) -> tuple[list[Event], int]:
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that reads two members or more of an event of this kind by their names on
-    disk, such as ``value``, ``alias`` and ``text``, or the ``number`` of the kind: None for a
-    member that the kind does not have."""
+    disk, such as ``value``, ``alias`` and ``text``, or a property of the kind, such as its
+    ``number``: None for what the kind does not have."""
     attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    attributes["number"] = "number"
+    attributes |= {name: name for name in ("number", "by_and_why") if hasattr(kind, name)}
     return attrgetter(*(attributes.get(name, "nothing") for name in names))

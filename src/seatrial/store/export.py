@@ -52,8 +52,9 @@ def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
 
 
 def run_record(run: RunRow) -> dict[str, Any]:
-    """Return a run for programs: its verdict by name, times as ISO 8601 in UTC."""
-    return {"verdict": run.verdict, **record(run)}
+    """Return a run for programs: its verdict by name, and the first one if it was judged again;
+    times as ISO 8601 in UTC."""
+    return {"verdict": run.verdict, "first_verdict": run.first_verdict or None, **record(run)}
 
 
 def record(row: msgspec.Struct) -> dict[str, Any]:
@@ -162,7 +163,7 @@ def _test_case(
         return
     yield f' time="{run.elapsed or 0.0:.3f}">\n      <properties>\n'
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
-    words |= {"target": run.target, "stage": run.stage}
+    words |= {"target": run.target, "stage": run.stage, "first verdict": run.first_verdict}
     for figure in figures.get(run.row, ()):
         unit = show_unit(figure.unit)
         words[f"metric {figure.name}"] = show_number(figure.value) + unit

@@ -51,7 +51,8 @@ _RUN_COLUMNS = (
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again"
+    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
+    " runs.first_code"
 )
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (

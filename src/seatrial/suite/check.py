@@ -259,8 +259,13 @@ class _Checker:
         if not _SHA256.fullmatch(build.sha256):
             text = "must be the checksum of the prebuilt binary: 64 hex digits, as sha256sum prints"
             self.fault(text, "build", "sha256")
-        for key in ("script", "sources", "parameters"):
-            if getattr(build, key):
+        for key, default in (
+            ("script", ""),
+            ("sources", []),
+            ("parameters", []),
+            ("where", "host"),
+        ):
+            if getattr(build, key) != default:
                 self.fault("goes with no prebuilt binary; remove one of them", "build", key)
 
     def _free_in_build(self, name: str, *key: str | int) -> None:

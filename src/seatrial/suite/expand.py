@@ -20,12 +20,12 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.facts import NodeFacts, facts_of, groups_with
+from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
-from seatrial.suite.job_options import AskedOptions
+from seatrial.suite.job_options import AskedOptions, overridden
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
@@ -47,10 +47,12 @@ def expand(
     selection: CaseSelection,
     faults: Faults,
     build_keys: BuildKeys | None = None,
+    override: SlurmOverride | None = None,
 ) -> Expansion:
     """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
-    to ``faults``. Raises UsageError for a selection that is invalid. Without ``build_keys`` no
-    sources are read, and the cases carry no build."""
+    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a plan
+    says to the scheduler. Without ``build_keys`` no sources are read, and the cases carry no
+    build."""
     settings = _settings(suite, selection.settings)
     keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
     chains = _selected_toolchains(machine, selection.toolchains)
@@ -71,6 +73,8 @@ def expand(
         tags = frozenset(test.tags)
         for case in found:
             if keep is None or keep(case, tags):
+                if override:
+                    case = replace(case, job=overridden(case.job, override))
                 if build_keys and test.build:  # only selected cases need its key
                     case = replace(case, build=build_keys.key(test, case, machine))
                 expansion.cases.append(case)
@@ -153,7 +157,7 @@ class _Binder:
             if shutil.which(command) is None:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        kinds = groups_with(self.machine, requires.features)
         kinds.sort(key=self._preference)  # node.* are those of the first
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
@@ -171,7 +175,9 @@ class _Binder:
             elsewhere = not self.asked.any_gpus and kind.partition != ""
         else:
             elsewhere = not in_partition(self.machine, kind, self.asked.partition)
-        return elsewhere, self.asked.any_gpus and kind.gpus == 0
+        if self.asked.any_gpus:
+            return elsewhere, kind.gpus == 0
+        return elsewhere, self.partitioned and kind.gpus > 0
 
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the

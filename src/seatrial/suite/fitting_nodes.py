@@ -1,7 +1,8 @@
 """The nodes that a case can run on, by what it asks for, and the partition that they are in.
 
 Where the kinds of a machine's nodes name partitions, a case that names none goes to the partition
-of the first kind that fits, those of the machine's own partition first.
+of the first kind that fits: kinds of the machine's own partition come first, then those without
+GPUs for which nobody asks.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus:
     if fitting and has_partitions(machine):
         wanted = options.partition
         if wanted is None:
-            first = min(fitting, key=lambda kind: kind.partition != "")
+            first = min(fitting, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
             wanted = first.partition or machine.slurm.partition
             if first.partition:
                 options = replace(options, partition=wanted)
@@ -47,13 +48,14 @@ def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus:
 
 def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:
     """Return the nodes, folded, that a case cannot run on."""
-    partition = case.job.partition if has_partitions(machine) else None
+    asked = case.job.partition
+    partition = machine.slurm.partition if asked is None else asked
     return ",".join(
         kind.names
         for kind in machine.nodes
         if set(features) - set(kind.features)
         or not _has(kind, case.gpus, case.job.memory)
-        or not (partition is None or in_partition(machine, kind, partition))
+        or (has_partitions(machine) and not in_partition(machine, kind, partition))
     )
 
 

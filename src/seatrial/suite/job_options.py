@@ -121,7 +121,7 @@ class Text(NamedTuple):
             part if isinstance(part, str) else show(part.evaluate(names, "run", *self.key))
             for part in self.parts
         )
-        if fault := fault_of_word(text):
+        if fault := fault_of_word(text) if "options" in self.key else fault_of_name(text):
             raise ExpressionError(fault, "run", *self.key)
         return text
 
@@ -179,7 +179,7 @@ def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, 
 
 def overridden(options: JobOptions, by: SlurmOverride) -> JobOptions:
     """Return the options of a case as a component of a plan overrides them."""
-    return options if by == SlurmOverride() else _laid_over(options, _as_options(by))
+    return _laid_over(options, _as_options(by))
 
 
 def as_written(machine: Slurm, run: RunSpec, plan: SlurmOverride) -> dict[str, str]:

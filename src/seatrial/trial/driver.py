@@ -17,14 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import (
-    Disturbed,
-    Doubled,
-    NodesDown,
-    NodesUp,
-    Trouble,
-    Update,
-)
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -53,6 +46,7 @@ from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
+from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer
@@ -103,7 +97,10 @@ class Driver:
         self._collector = RunCollector(record, folder.environments)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
-        self._building = Building(folder, self.ledger, self._tasks)
+        in_jobs = None
+        if record.machine.scheduler != "local":
+            in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
+        self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(
             folder,
             self.ledger,
@@ -184,6 +181,7 @@ class Driver:
             finally:
                 try:
                     await self._tasks.end()
+                    await self._building.end()
                     await self.backend.close()
                 finally:
                     journal.flush()
@@ -303,6 +301,12 @@ class Driver:
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
             self.ledger.note(alert)
+        elif isinstance(update, Disturbed):
+            text = (
+                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
+                "was beside it on this host; let these trials run one after the other"
+            )
+            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
         elif isinstance(update, Doubled):
             jobs = " and ".join(map(str, update.jobs))
             text = (
@@ -311,17 +315,11 @@ class Driver:
             )
             alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
             self.ledger.note(alert)
-        elif isinstance(update, Disturbed):
-            text = (
-                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
-                "was beside it on this host; let these trials run one after the other"
-            )
-            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
             self.ledger.note(NodeUp(nodes=update.nodes))
-        elif not isinstance(update, Nudge):
+        elif not isinstance(update, Nudge) and not self._building.receive(update):
             self._jobs.on_update(update)
 
     def _on_event(self, event: Event) -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
 from seatrial.journal.clock import boot_id, uptime_ns
-from seatrial.journal.codes import Code
+from seatrial.journal.codes import Code, code_of
 from seatrial.journal.events import (
     AlertRaised,
     ClockStepped,
@@ -28,6 +28,7 @@ from seatrial.journal.events import (
     RunCreated,
     RunEvent,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     TrialOpened,
     TrialResumed,
@@ -40,6 +41,8 @@ from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.units import SECOND_NS, listed, show_seconds
+
+_AFTER_THE_END = (OutputRemoved, RunJudgedAgain)
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
@@ -55,7 +58,7 @@ class Unresolved(NamedTuple):
     ended: JobEnded | None = None
 
 
-class JudgedRun(NamedTuple):
+class JudgedDirectory(NamedTuple):
     """A run that was judged: its test, case and directory, the number of its verdict."""
 
     run_id: str
@@ -76,7 +79,7 @@ class Ledger:
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
         # The latest that were replayed: judged runs and alerts (kind, ns).
-        self.judged: deque[JudgedRun] = deque(maxlen=MAX_JUDGED)
+        self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self.answered: set[str] = set()  # files of requests
         self.journal: Journal
@@ -108,7 +111,7 @@ class Ledger:
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, RunEvent) and not isinstance(event, OutputRemoved):
+            if isinstance(event, RunEvent) and not isinstance(event, _AFTER_THE_END):
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
                 if isinstance(event, RunSubmitted):
@@ -120,7 +123,7 @@ class Ledger:
                     ends.pop(event.run_id, None)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         of = (event.run_id, event.test, event.case, Path(life.path))
-                        self.judged.append(JudgedRun(*of, event.code))
+                        self.judged.append(JudgedDirectory(*of, event.code))
             elif isinstance(event, TrialOpened):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
@@ -213,3 +216,7 @@ class Ledger:
             self.answered.add(event.request)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
+        elif isinstance(event, RunJudgedAgain) and not event.will_rerun:
+            self.verdicts[code_of(event.before).name] -= 1
+            self.verdicts[event.verdict] += 1
+            self.verdicts = +self.verdicts

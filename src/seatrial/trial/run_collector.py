@@ -31,6 +31,7 @@ from seatrial.suite.model import Case, Metric
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
+from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.search import PAGE, SearchTookLong
@@ -146,7 +147,10 @@ class RunCollector:
         by_patterns = all(
             isinstance(metric, Metric) and metric.in_file == "stdout"
             for metric in test.metrics.values()
-        ) and all(check.identical is None and check.in_file == "stdout" for check in test.verify)
+        ) and all(
+            check.identical is None and check.python is None and check.in_file == "stdout"
+            for check in test.verify
+        )
         with contextlib.suppress(OSError):  # there is no stdout
             return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
         return True
@@ -183,7 +187,8 @@ class RunCollector:
         if left.cut:
             return (), LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
-        verdict = judge(test, run.case, run.path, own.exit_code, self.references)
+        names = names_of(test, run.case, self.record.machine)
+        verdict = judge(test, run.case, run.path, own.exit_code, self.references, names)
         return verdict.figures, verdict.code, verdict.why
 
     def drop_captured(self) -> None:
