@@ -26,6 +26,7 @@ from seatrial.documents import Faults
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import Code, code_of
+from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.events import (
     ClockStepped,
     Event,
@@ -46,7 +47,7 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count
+from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
@@ -211,10 +212,10 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
         elif isinstance(event, OutputRemoved):
             run.is_cleaned = True
     if reading.damaged:
-        lines = count(reading.damaged, "damaged line")
+        damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
         raise TrialError(
-            f"{folder.journal}: it has {lines}, so the verdicts of runs are not surely known; "
-            "put back a sound copy of it"
+            f"{told(folder.tag, folder.journal, damage)}; a damaged trial is not judged again by "
+            "other checks, as its verdicts are not surely known"
         )
     return [run for run in runs.values() if _is_of_checks(run)]
 
