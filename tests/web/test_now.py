@@ -18,7 +18,7 @@ from seatrial.sinks.cursor import Cursor
 from tests.programs import until
 
 from ..store.trials import TrialMaker, a_case
-from .harbour import PART, WHOLE, cut, rehearsed
+from .harbour import WHOLE, cut, rehearsed
 from .lists import weekly
 from .served import Served, open_page
 
@@ -64,12 +64,29 @@ def test_trials_that_ended_lately_have_their_verdicts(harbour: Served) -> None:
         "the verdicts",
     )
     found = {one["trial"]["tag"]: one for one in harbour.json("/")["lately"]}
-    assert found.keys() == {WHOLE, PART, "nightly", "weekly", "dream"}
-    assert found[WHOLE]["verdict"] == "not met"
+    assert found.keys() == {"nightly", "weekly"}, "rehearsals are elsewhere"
+    assert harbour.json("/")["rehearsals"] == 3
     assert found["nightly"]["verdict"] == ""
-    assert found["dream"]["trial"]["rehearsed"] is True
     _, page = harbour.get("/")
+    assert 'href="/trials?rehearsed=only">3 rehearsals' in page
     assert "Nothing runs now." in html.unescape(page)
+
+
+def test_a_damaged_journal_is_told_on_now_and_on_its_trial(tmp_path: Path) -> None:
+    maker = weekly(tmp_path / "trials")
+    journal = maker.folder.journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if b'"check_end"' in line)
+    lines[number] = lines[number].replace(b'"value":0', b'"value":8')
+    journal.write_bytes(b"".join(lines))
+    with Served(tmp_path / "trials") as served:
+        until(lambda: len(served.json("/")["lately"]) == 1, "the trial")
+        assert served.json("/")["lately"][0]["trial"]["damaged"] == 1
+        _, page = served.get("/")
+        assert "1 line of its journal could not be read" in html.unescape(page)
+        _, page = served.get("/trials/weekly")
+        assert f"1 line from line {number + 1} on" in html.unescape(page)
+        assert "seatrial resume weekly" in page
 
 
 def test_a_trial_that_runs_is_shown_with_targets_alerts_and_criteria(tmp_path: Path) -> None:

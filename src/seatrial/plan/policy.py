@@ -107,7 +107,7 @@ def policy_of(
 def width_of_machine(machine: Machine) -> int:
     """Return the number of nodes, or of cores on a host without a scheduler: the unit that runs
     share."""
-    return machine.nodes[0].cores if _shared(machine) else len(node_names(machine))
+    return machine.nodes[0].cores if shares_cores(machine) else len(node_names(machine))
 
 
 def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
@@ -115,14 +115,14 @@ def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
     widths: dict[str, int] = {}
     for case in cases:
         width = case.nodes
-        if _shared(machine):
+        if shares_cores(machine):
             cores, whole = case.tasks_per_node * case.threads, machine.nodes[0].cores
             width = whole if case.exclusive else min(cores, whole)
         widths[case.test] = max(width, widths.get(case.test, 0))
     return widths
 
 
-def _shared(machine: Machine) -> bool:
+def shares_cores(machine: Machine) -> bool:
     """Return True if runs share a node, as on a host without a scheduler."""
     return machine.scheduler == "local" and len(node_names(machine)) == 1
 
@@ -163,13 +163,11 @@ def _entry(
     retry = part.retry or component.retry
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     answers.update(retry.answers.items())
-    # Copies without other keys are also the cap.
-    most = 0 if part.weight or share_of(part.share) else part.copies
     return Entry(
         name=name,
         copies=part.copies,
         weight=weight,
-        most=most if part.most is None else part.most,
+        most=part.most or 0,
         io=part.io,
         file_system=part.file_system or component.file_system,
         opens=part.opens,

@@ -29,6 +29,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     RunEvent,
+    RunJudgedAgain,
     ScriptStarted,
     TrialStarted,
     UnknownEvent,
@@ -59,6 +60,8 @@ _DETAILS: dict[type[Event], str] = {
     UnknownEvent: "kind",
 }
 
+_APPENDED = -1  # the place of who judged a run again, and why, which are two members
+
 
 class _Places(NamedTuple):
     """The number of a kind of event, and where ``astuple`` has the members that its row needs: 0
@@ -73,7 +76,7 @@ class _Places(NamedTuple):
 def _places_in(kind: type[Event]) -> _Places:
     names = [about.encode_name for about in msgspec.structs.fields(kind)]
     at = {name: place for place, name in enumerate(names)}
-    detail = at.get(_DETAILS.get(kind, "alias"), 0)
+    detail = _APPENDED if kind is RunJudgedAgain else at.get(_DETAILS.get(kind, "alias"), 0)
     return _Places(kind.number, at.get("value", 0), detail, at.get("text", at.get("unit", 0)))
 
 
@@ -124,7 +127,9 @@ def _fold_block(
             continue
         run = known(members[_RUN_ID]) or runs.make(cast(RunEvent, event))
         time = members[_TIME]
-        if time > run.last:
+        if event.__class__ is RunJudgedAgain:
+            members = (*members, event.by_and_why)  # long after the trial: see ``_APPENDED``
+        elif time > run.last:
             run.last = time
             if time > latest:
                 latest = time

@@ -67,7 +67,8 @@ class RunRecord(Struct):
 
 
 _OWN = RunRecord.__struct_fields__[:-1]
-_OF_LIFE = RunLife.__struct_fields__[1:-1]  # all but its state and its submission
+_STORED = slice(1, -2)  # of a life: not its state, its submission, and who judged it again
+_OF_LIFE = RunLife.__struct_fields__[_STORED]
 _NAMES = {"reason": "why", "will_rerun": "again"}
 COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))
 """The columns of ``runs``, in the order of ``_row_of_run``."""
@@ -77,7 +78,7 @@ def _row_of_run(run: RunRecord) -> tuple[Any, ...]:
     life = run.life
     if len(life.reason) > LONGEST_TEXT:
         life.reason = life.reason[:LONGEST_TEXT]
-    return (*astuple(run)[:-1], life.elapsed, int(life.state), *astuple(life)[1:-1])
+    return (*astuple(run)[:-1], life.elapsed, int(life.state), *astuple(life)[_STORED])
 
 
 def _run_of(row: Sequence[Any]) -> RunRecord:
