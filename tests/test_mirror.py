@@ -21,6 +21,7 @@ ACROSS_MODULES = {
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
+        "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
     "backends": {
@@ -30,8 +31,10 @@ ACROSS_MODULES = {
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",
+        "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
+        "odd_files": "FIFOs, devices and full disks where files are",
         "rehearsed": "what commands show of rehearsals",
         "running": "seatrial run as a process",
     },

@@ -24,6 +24,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     from seatrial.runs.launchers import launch_line
     from seatrial.suite.job_options import described
     from seatrial.trial.prepare import prepare_trial, require_cases, too_few_repeats
+    from seatrial.verify.reading import plain
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
@@ -47,5 +48,5 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     lines.append(
         f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
     )
-    click.echo("\n".join(lines))
+    click.echo(plain("\n".join(lines)))
     return 0

@@ -118,6 +118,20 @@ machine_option = click.option(
     help="Machine, by name or file; default: SEATRIAL_MACHINE, else this host.",
 )
 
+
+def _default_alert() -> str:
+    from seatrial.machine.choice import default_alert  # takes 20 ms
+
+    return default_alert()
+
+
+alert_option = click.option(
+    "--alert",
+    metavar="COMMAND",
+    default=_default_alert,
+    help="Bash command that is run for alerts and at the end, with $ALERT.",
+)
+
 # which runs, by the names of ``store.rows.Filters``
 test_filter = click.option(
     "-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*."

@@ -35,6 +35,12 @@ class NodeFacts(NamedTuple):
         return [name for kind in self.kinds for name in unfold(kind.names)]
 
 
+def groups_with(machine: Machine, features: Iterable[str]) -> list[NodeGroup]:
+    """Return the groups of nodes that have all of these features."""
+    needed = set(features)
+    return [kind for kind in machine.nodes if needed <= {*kind.features}]
+
+
 def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
     """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
     mixed nodes names a feature."""

@@ -25,6 +25,7 @@ from seatrial.machine.include import read_with_includes
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
+SITE_FOLDER = Path("/etc/seatrial/machines")
 LOCAL = "local"  # this host, whatever else is described
 
 
@@ -52,7 +53,7 @@ def machine_file(name: str | None) -> Path | None:
     if name is not None and is_path(name):
         return Path(name)
     wanted = this_host() if name is None else name
-    folders = (FOLDER, Path.home() / ".config/seatrial/machines")
+    folders = (FOLDER, Path.home() / ".config/seatrial/machines", SITE_FOLDER)
     for folder in folders:
         if _exists(folder / f"{wanted}.yaml"):
             return folder / f"{wanted}.yaml"

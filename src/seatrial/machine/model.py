@@ -159,3 +159,9 @@ class Machine(FileModel, frozen=True):
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()
     )
+
+    @property
+    def jobs_run_elsewhere(self) -> bool:
+        """Whether jobs run on other hosts than the driver: they outlive this one, so what they need
+        must be on the disk itself first, and their files are seen through a shared file system."""
+        return self.scheduler != "local"

@@ -27,6 +27,7 @@ from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
 from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -150,6 +151,7 @@ def _draft(
         if not _told(faults, i):
             at.fault(str(error))
         return None
+    check_bounds(suite, cases, machine, faults)
     if cases or i not in loaded.partly:
         sound = {name: test for name, test in tests.items() if name not in suite.faulty}
         check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)

@@ -126,7 +126,7 @@ class ScriptWriter:
         self.trial = trial
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
-        self._elsewhere = machine.scheduler != "local"
+        self._elsewhere = machine.jobs_run_elsewhere
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""

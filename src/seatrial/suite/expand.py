@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of
+from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
@@ -157,7 +157,7 @@ class _Binder:
             if shutil.which(command) is None:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        kinds = groups_with(self.machine, requires.features)
         kinds.sort(key=self._preference)  # node.* are those of the first
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:

@@ -60,14 +60,14 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         keys = [key for _, key in own.found.values()]
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Spot(node, own, keys), _names_known(node, keys))
+            check(suite.tests[name], Spot(node, own, keys), names_known(node, keys))
         if own.found:
             suite.faulty[name] = keys
         faults.add_all(own)
     return suite
 
 
-def _names_known(node: YamlNode, keys: list[str]) -> bool:
+def names_known(node: YamlNode, keys: list[str]) -> bool:
     """Return True if all parameters could be read: no faulty key is, or was meant as,
     ``parameters``."""
     for key in keys:
@@ -172,6 +172,9 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
 
+    def own(path: str) -> str:
+        return path.removeprefix(f"{test.folder}/")
+
     build = test.build
     if build is not None:
         sources = [absolute(s, "build", "sources", i) for i, s in enumerate(build.sources)]
@@ -183,6 +186,11 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        path = absolute(custom, "metrics", "python")
-        metrics["python"] = path.removeprefix(f"{test.folder}/")
-    return replace(test, build=build, inputs=inputs, metrics=metrics)
+        metrics["python"] = own(absolute(custom, "metrics", "python"))
+    verify = [
+        check
+        if check.python is None
+        else replace(check, python=own(absolute(check.python, "verify", i, "python")))
+        for i, check in enumerate(test.verify)
+    ]
+    return replace(test, build=build, inputs=inputs, metrics=metrics, verify=verify)

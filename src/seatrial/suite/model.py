@@ -15,6 +15,7 @@ from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.units import Better
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
+Bound = Annotated[float | str, doc("a number, or an expression as in run")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 KeepWord = Literal["all", "failed", "none"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
@@ -87,6 +88,7 @@ class RunSpec(FileModel, frozen=True):
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 
+    name: Annotated[str, doc("name of the check in verdicts")] = ""
     in_file: Annotated[str, doc("file to check")] = "stdout"
     exit_code: Annotated[
         int | Literal["any"] | None, doc("exit code of the script; any: not checked")
@@ -96,11 +98,14 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     matches: Annotated[str | None, doc("regular expression that must match")] = None
     file: Annotated[str | None, doc("file that must exist; it may be empty")] = None
     value: Annotated[str | None, doc("pattern with one group: a number")] = None
-    equals: Annotated[float | None, doc("expected value of that number")] = None
-    tolerance: Annotated[float, doc("absolute tolerance", ge=0)] = 0.0
-    relative: Annotated[float, doc("relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
+    equals: Annotated[Bound | None, doc("expected value of that number")] = None
+    tolerance: Annotated[Bound, doc("absolute tolerance of equals")] = 0.0
+    relative: Annotated[Bound, doc("relative tolerance of equals, 0.01 is 1 %")] = 0.0
+    at_least: Annotated[Bound | None, doc("minimum of that number")] = None
+    at_most: Annotated[Bound | None, doc("maximum of that number")] = None
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
+    python: Annotated[str | None, doc("function that judges: file.py:function")] = None
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 

@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
@@ -49,7 +50,7 @@ from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
+from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
 from seatrial.trial.requests import Request
 from seatrial.trial.run_collector import RunCollector
@@ -69,7 +70,10 @@ LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
 class Driver:
     """Drives one trial, from its folder, until nothing is left to do."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer | None = None) -> None:
+    def __init__(
+        self, folder: TrialFolder, observer: Observer | None = None, alert: str = ""
+    ) -> None:
+        """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
         self.record = record = folder.record()
         self.backend = choose_backend(record.machine, folder.submissions)
@@ -87,9 +91,10 @@ class Driver:
         )
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()
-        self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
+        tell = record.alerts or (Tell(command=alert) if alert else None)
+        self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments, self.backend.durable)
+        self._collector = RunCollector(record, folder.environments)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
@@ -138,10 +143,10 @@ class Driver:
             unresolved = self.ledger.replay()
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
-            self.was_complete = self.ledger.complete
+            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
-                return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
+                return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
             if self.conductor.state.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
             there, here = self.conductor.state.trial.host, gethostname()
@@ -200,7 +205,7 @@ class Driver:
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
-        if not self.backend.durable:
+        if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
         tests = self.record.tests
         self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
@@ -295,6 +300,20 @@ class Driver:
             alert = AlertRaised(
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
+            self.ledger.note(alert)
+        elif isinstance(update, Disturbed):
+            text = (
+                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
+                "was beside it on this host; let these trials run one after the other"
+            )
+            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
+        elif isinstance(update, Doubled):
+            jobs = " and ".join(map(str, update.jobs))
+            text = (
+                f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
+                "the job that is ahead is followed, and the other is cancelled or does nothing"
+            )
+            alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
             self.ledger.note(alert)
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))

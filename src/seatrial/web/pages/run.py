@@ -21,7 +21,15 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import RunPhase, expected, phases, removed_by_keep, told
+from seatrial.studies.one_run import (
+    FormerVerdict,
+    RunPhase,
+    expected,
+    former_verdict,
+    phases,
+    removed_by_keep,
+    told,
+)
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions
 from seatrial.trial.folder import Record, TrialFolder
@@ -77,6 +85,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     verdict: str
     meaning: str
     reason: str
+    former: FormerVerdict | None
     state: str
     trial: TrialRow
     case: CaseRow
@@ -132,6 +141,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
+        former=former_verdict(events),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
