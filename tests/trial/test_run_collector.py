@@ -261,6 +261,7 @@ class RemoteBackend:
     ``cut``, and nothing is shown if not."""
 
     room = 0
+    gpus = 0
     jobs = 2
 
     def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:
