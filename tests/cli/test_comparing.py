@@ -10,6 +10,7 @@ import pytest
 
 from seatrial.journal import codes
 
+from ..programs import Workplace
 from ..store.trials import NOON
 from ..studies.figures import TIME, TRIAD, Measuring, bound, steady
 from .test_query_common import ask, is_safe
@@ -73,15 +74,19 @@ def test_compare_as_json(trials: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["after", "before"], 0),
-        (["before", "after", "--threshold", "10%"], 0),
+        (["after", "before"], 3),
+        (["after", "before", "--test", "str"], 0),
+        (["before", "after", "--threshold", "10%"], 3),
+        (["before", "after", "--threshold", "10%", "--test", "str"], 0),
         (["before", "after", "--threshold", "0.05"], 1),
-        (["before", "after", "--metric", "elapsed"], 0),
+        (["before", "after", "--metric", "elapsed"], 3),
         (["before", "after", "--test", "str", "--metric", "tri*"], 1),
         (["before:threads=1", "after:threads=1"], 0),
     ],
 )
-def test_only_what_is_worse_ends_with_one(trials: Path, words: list[str], code: int) -> None:
+def test_the_exit_code_says_what_is_worse_and_what_is_undecided(
+    trials: Path, words: list[str], code: int
+) -> None:
     answer = ask(trials, "compare", *words)
     assert (answer.code, answer.err) == (code, "")
 
@@ -100,7 +105,7 @@ def test_only_what_is_worse_ends_with_one(trials: Path, words: list[str], code: 
             "no case of it fits; there are",
         ),
         (["compare", "before:test=hpl", "after:test=str"], "no case is on both"),
-        (["scaling", "before", "--x", "cores"], "--x cores: is none of nodes, tasks, threads"),
+        (["scaling", "before", "--x", "core"], "--x core: is none of nodes, tasks, threads"),
         (["scaling", "before"], "Missing option '--x'"),
         (["score", "nothing.yaml", "before"], "nothing.yaml: no such file"),
     ],
@@ -195,3 +200,25 @@ def test_figures_that_no_measurement_gives_are_told_everywhere(
     assert (told.code, told.out) == (2, "") and "no figure of triad can be judged" in told.err
     learned = ask(tmp_path, "reference", "accept", "one")
     assert learned.code == 2 and "as no measurement is" in learned.err
+
+
+def test_too_few_runs_pass_no_gate(tmp_path: Path) -> None:
+    """The same loss of two thirds: with three runs it is undecided, with five it is worse."""
+    place = Workplace(tmp_path)
+    place.local()
+    rate = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
+    for tag, figure in (("before", 3000), ("after", 1000)):
+        place.test("fast", f"echo rate $(({figure} + RANDOM % 30))", metrics={"rate": rate})
+        for repeat in ("3", "5"):
+            done = place.run("--name", tag + repeat, "--repeat", repeat)
+            assert done.code == 0, done.said
+            assert ("note: 3 runs of a case are too few" in done.err) is (repeat == "3")
+    few = place.seatrial("compare", "before3", "after3")
+    assert few.code == 3 and "--repeat 5" in few.out.splitlines()[-1]
+    enough = place.seatrial("compare", "before5", "after5")
+    assert enough.code == 1 and "undecided" not in enough.out
+    assert place.seatrial("compare", "before5", "before5").code == 0
+    listed = place.seatrial("list", "suite", "-m", str(place.machine), "--repeat", "2")
+    assert listed.code == 0 and "note: 2 runs of a case are too few" in listed.out
+    once = place.run("--name", "once", "--dry-run")
+    assert once.code == 0 and not once.err

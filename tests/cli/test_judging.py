@@ -148,6 +148,17 @@ def test_a_plot_is_never_wider_than_its_page(
     assert all(line.isascii() for line in lines)
 
 
+def test_a_note_long_before_the_figures_takes_no_room_from_them() -> None:
+    points = [(1000.0 + i, float(i)) for i in range(50)]
+    marks = [TextMark(1.0, "a"), TextMark(1025.0, "b"), TextMark(9e9, "c")]
+    lines = time_line(points, [marks])
+    assert {*lines[0], *lines[8]} & {".", ":"}
+    plotted = [line.index("|") + 1 for line in lines if "|" in line]
+    last = lines[-1]
+    assert last.index("a") < last.index("b") < last.index("c") == max(map(len, lines[:9])) - 1
+    assert last.index("a") == plotted[0]
+
+
 # ---- notes --------------------------------------------------------------------------------
 
 
@@ -456,6 +467,22 @@ def test_references_are_learned_from_a_history(stepped: Path) -> None:
     both = ask(stepped, "reference", "accept", "t030", "t029", "--two-sided")
     assert both.code == 0
     assert "upper: " in Path("references.yaml").read_text()
+
+
+def test_a_reference_that_allows_half_is_refused_unless_forced(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.trial([100.0, 110.0])  # range / 1.128 * 3.5 = 31 of 105
+    story.trial([100.0, 125.0])
+    wide = ask(tmp_path, "reference", "accept", "t001", "--dry-run")
+    assert (wide.code, "wide: " in wide.err) == (0, True)
+    assert "2 figures scatter so that it allows 29.6 %" in wide.err
+    refused = ask(tmp_path, "reference", "accept", "t002")
+    assert (refused.code, Path("references.yaml").exists()) == (2, False)
+    assert "2 figures scatter so that it allows 69.0 %, which tells nothing" in refused.err
+    assert "--force" in refused.err
+    forced = ask(tmp_path, "reference", "accept", "t002", "--force")
+    assert (forced.code, "left out" in forced.err, "wide: " in forced.err) == (0, False, True)
+    assert "lower: -0.6896" in Path("references.yaml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,10 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    OutputRemoved,
     RunCreated,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
@@ -117,6 +119,7 @@ EXPECTED: list[Event] = [
     TrialExtended(seconds=7200.0, request=REQUEST),
     TrialEnded(failed=1, reason="the build of a, b failed"),
     TrialAbandoned(reason="given up", request=REQUEST),
+    OutputRemoved(**RUN, files=2, size=4096, keep="failed", names=["out/big.dat", "stdout"]),
 ]
 
 
@@ -129,7 +132,10 @@ def line_of(**written: Any) -> bytes:
 
 def test_the_golden_lines_are_of_every_kind() -> None:
     """Of version 0.1; the others came later."""
-    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS) - {"clock_step"}
+    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS) - {
+        "check_again",
+        "clock_step",
+    }
 
 
 @pytest.mark.parametrize(
@@ -306,6 +312,7 @@ def _fits(value: Any, kind: Any) -> bool:
 def _required(kind: type[Event], name: str) -> int:
     failures = {
         (RunJudged, "code"): CHECK_ERROR.number,
+        (RunJudgedAgain, "code"): CHECK_ERROR.number,
         (BuildEnded, "code"): FAILED.number,
         (TrialEnded, "failed"): 1,
     }

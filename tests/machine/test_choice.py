@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.errors import InvalidFiles
-from seatrial.machine import choice
+from seatrial.errors import InvalidFiles, UsageError
+from seatrial.machine import choice, load
 from seatrial.machine.choice import default_machine
+from seatrial.machine.load import find_machine
 from tests.machine.fakes import program
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -103,3 +104,17 @@ def test_a_real_login_node(place: Workplace, cluster: SlurmCluster) -> None:
     done = place.seatrial("run", "suite")
     assert (done.code, place.ran()) == (2, [])
     assert f"cluster {cluster.options.name}" in done.err
+
+
+def test_a_machine_of_the_site_is_found_by_name(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "SITE_FOLDER", tmp_path / "etc")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/frost.yaml").write_text("machine: frost\nnodes: [{names: n1, cores: 4}]\n")
+    assert find_machine("frost").machine.nodes[0].cores == 4
+    (home / "machines").mkdir()
+    (home / "machines/frost.yaml").write_text("machine: frost\nnodes: [{names: n1, cores: 8}]\n")
+    assert find_machine("frost").machine.nodes[0].cores == 8
+    with pytest.raises(UsageError, match=r"described are .*frost"):
+        find_machine("thaw")

@@ -70,7 +70,8 @@ def test_the_direction_decides(
     assert one.low is not None and one.high is not None and one.ratio is not None
     assert one.low <= one.ratio <= one.high
     assert (one.first.n, one.second.n) == (6, 6)
-    elapsed = row(found, "elapsed")
+    assert found.without_elapsed == 1 and [r.metric for r in found.rows] == [kind[0]]
+    elapsed = row(compared(tmp_path, "a", "b", elapsed=True), "elapsed")
     assert elapsed.verdict == "same" and elapsed.unit == "s"
 
 
@@ -88,7 +89,8 @@ def test_the_largest_difference_comes_first(tmp_path: Path) -> None:
 
         return filled
 
-    found = two(tmp_path, fill([1, 1, 1]), fill([0.95, 1.3, 1]), cases=3)
+    fills = fill([1, 1, 1]), fill([0.95, 1.3, 1])
+    found = two(tmp_path, *fills, cases=3, elapsed=True)
     assert [(r.verdict, r.case) for r in found.rows if r.metric == "triad"] == [
         ("better", "stream{size=1}"),
         ("worse", "stream{size=0}"),

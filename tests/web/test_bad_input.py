@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,10 +15,12 @@ import pytest
 from seatrial.journal import codes
 from seatrial.store.ingest import synced
 from seatrial.store.tables import VERSION
+from tests.journals import without_checksums
 from tests.programs import Workplace, until
 
 from ..store.conftest import NEEDS_POSTGRES
 from ..store.postgres import PostgresServer
+from ..store.trials import a_trial
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
@@ -211,7 +214,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
 
 def test_a_journal_damaged_in_the_middle_shows_its_gap(tmp_path: Path) -> None:
     maker = weekly(tmp_path / "trials")
-    lines = maker.folder.journal.read_bytes().splitlines(keepends=True)
+    lines = without_checksums(maker.folder.journal).splitlines(keepends=True)
     lines[20:23] = [b"\0\xff garbage\n", b'{"time": "noon"}\n', b"<script>\n"]
     maker.folder.journal.write_bytes(b"".join(lines))
     with Served(tmp_path / "trials") as opened:
@@ -256,3 +259,17 @@ def test_a_record_that_cannot_be_read_leaves_the_rest(trials: Path) -> None:
             assert found["metrics"][0]["expected"] is None
             assert opened.get(f"/runs/weekly/slow1?find={number}")[0] == 200
         assert opened.get("/runs")[0] == 200
+
+
+def test_a_record_whose_groups_are_no_nodes_is_told_on_the_page(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    a_trial(trials, "odd")
+    path = trials / "odd" / "trial.json"
+    record = json.loads(path.read_text())
+    record["machine"]["groups"] = {"rack": "n["}
+    path.write_text(json.dumps(record))
+    with Served(trials) as served:
+        served.until_read()
+        status, text = served.get("/trials/odd")
+        assert status == 200
+        assert "is not a node set" in text

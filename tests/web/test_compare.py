@@ -47,6 +47,9 @@ def test_two_trials_are_named_and_compared(served: Served, browser: Browser) -> 
         page.fill("input[name=before]", "before")
         page.fill("input[name=after]", "after")
         page.keyboard.press("Enter")
+        page.wait_for_selector("h2:has-text('5 rows')")
+        assert page.get_by_text("1 row has too few runs to decide").count() == 1
+        page.get_by_role("link", name="show it").click()
         page.wait_for_selector("h2:has-text('10 rows')")
         assert page.locator("tbody tr").first.inner_text().startswith("worse")
         assert page.locator("figure svg[role=img]:visible").count() == 1
@@ -79,7 +82,7 @@ def test_it_fits_a_telephone_and_the_dark(served: Served, browser: Browser) -> N
 
 
 def test_the_judgement_is_that_of_the_command(served: Served) -> None:
-    found = judged(served)
+    found = judged(served, elapsed="1")
     assert found["counts"] == {"worse": 1, "better": 1, "unclear": 2, "same": 4, "missing": 2}
     worst = found["rows"][0]
     assert (worst["case"], worst["metric"], worst["verdict"]) == (

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
-from seatrial.studies.selection import gather, is_named, parse_side
+from seatrial.studies.selection import gather, is_named, parse_side, trials_of
+
+UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...")
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.trials)
 @click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
 @tests_filter
 @click.option(
@@ -32,6 +32,7 @@ from seatrial.studies.selection import gather, is_named, parse_side
     "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
 )
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
+@click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -41,13 +42,16 @@ def command(
     metrics: tuple[str, ...],
     tests: tuple[str, ...],
     threshold: float,
+    across: tuple[str, ...],
+    each_node: bool,
+    elapsed: bool,
     form: str,
-    **how: Any,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
     A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
-    scripts took is the metric `elapsed`. Exit code 1: something is worse, beyond noise.
+    scripts took is the metric `elapsed`; it is shown of cases without a figure of merit.
+    Exit code 1: something is worse, beyond noise; 3: too few runs to decide.
 
     \b
     seatrial compare before after
@@ -59,13 +63,16 @@ def command(
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests) for side in sides]
+        tell_damage(store, trials_of(found))
     compared = [
         compare_sides(
             found[0],
             other,
             threshold,
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            **how,
+            across=across,
+            each_node=each_node,
+            elapsed=elapsed,
         )
         for other in found[1:]
     ]
@@ -74,4 +81,6 @@ def command(
         click.echo(to_json(as_record(compared, origins)), nl=False)
     else:
         click.echo(page(compared, origins))
-    return 1 if any(comparison.count("worse") for comparison in compared) else 0
+    if any(comparison.count("worse") for comparison in compared):
+        return 1
+    return UNDECIDED if any(comparison.undecided for comparison in compared) else 0

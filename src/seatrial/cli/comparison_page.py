@@ -26,7 +26,17 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     parts = ["\n".join(lines)]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    if undecided := [row for one in compared for row in one.undecided]:
+        parts.append(_undecided(undecided))
     return "\n\n".join(parts)
+
+
+def _undecided(rows: Sequence[ComparisonRow]) -> str:
+    """Return how many rows have too few runs, and the remedy."""
+    repeat = max(row.needed for row in rows)
+    have = "has" if len(rows) == 1 else "have"
+    told = f"undecided: {count(len(rows), 'row')} {have} too few runs; run each side with "
+    return folded(f"{told}--repeat {repeat} (exit code 3, where nothing is worse)")
 
 
 def _letter(number: int) -> str:
@@ -105,6 +115,9 @@ def _summary(one: Comparison, letter: str) -> str:
     }
     said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
     lines = [f"{said}; at least {100 * one.least:g} % matters"]
+    if one.without_elapsed:
+        cases = count(one.without_elapsed, "case")
+        lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")
     if any(row.first.excluded or row.second.excluded for row in one.rows):
         lines.append("n: runs of A and of the other; in brackets those that are excluded")
     for mean in one.means:
@@ -138,6 +151,7 @@ def as_record(
                 "notices": one.notices,
                 "differences": msgspec.to_builtins(origin),
                 "rows": msgspec.to_builtins(one.rows),
+                "undecided": len(one.undecided),
                 "geometric_means": msgspec.to_builtins(one.means),
             }
             for one, origin in zip(compared, origins, strict=True)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
 
 
 @click.command("export")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
@@ -26,6 +26,7 @@ def command(folders: Folders, trial: str, form: str, output: Path | None) -> int
     """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
     with opened(folders) as store:
         found = queries.trial(store, trial)
+        tell_damage(store, [found])
         pieces: Iterable[str]
         if form == "junit":
             pieces = export.junit(store, found)

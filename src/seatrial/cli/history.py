@@ -14,14 +14,14 @@ from seatrial.cli import Folders
 from seatrial.cli.note import diary, show_minute
 from seatrial.cli.options import format_option, run_filters
 from seatrial.cli.plots import TextMark, time_line
-from seatrial.cli.query_common import opened, print_csv
+from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, show_figure, show_unit
+from seatrial.units import count, direction_text, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -48,6 +48,7 @@ def command(
     """
     notes = diary(folders).notes
     with opened(folders) as store:
+        tell_damage(store, Filters(**wanted))
         found = histories(store, metric, Filters(**wanted), case, notes)
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0
@@ -127,7 +128,7 @@ def _print_history(history: History) -> None:
     click.echo(click.style(plain_line(said), bold=True))
     unit = show_unit(plain_line(series.unit), "{}, ")
     noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
-    click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
+    click.echo(f"{unit}{direction_text(series.better)}, n {len(series.points)}{noise}")
     if series.excluded:
         reasons = ", ".join(f"{n} {plain_line(why)}" for why, n in series.excluded.items())
         click.echo(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
@@ -156,7 +157,7 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
         TextMark(note.time / 1e9, letter)
         for letter, note in zip(string.ascii_lowercase, notes, strict=False)
     ]
-    times = [time for time, _ in points] + [mark.at for mark in letters]
+    times = [time for time, _ in points]
     ends = (show_minute(int(min(times)) * 10**9), show_minute(int(max(times)) * 10**9))
     return time_line(points, [changes, letters], ends if ends[0] != ends[1] else (ends[0], ""))
 
@@ -166,10 +167,9 @@ def _changes_table(history: History) -> TextTable:
     for told in history.told:
         levels = (told.change.before, told.change.after)
         shown = (show_figure(level, history.series.unit) for level in levels)
-        word = "worse" if told.worse else "better"
         by = _percent(told) or "no ratio"
         near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
-        found.add(told.change.tier, show_minute(told.first), *shown, by, word, near)
+        found.add(told.change.tier, show_minute(told.first), *shown, by, told.word, near)
     return found
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders, as_typed
+from seatrial.cli import Folders, as_typed, complete
 from seatrial.cli.options import MOMENT, machine_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
@@ -35,7 +35,7 @@ def command() -> None:
 
 
 @command.command("accept", short_help="Write references from measured medians.")
-@click.argument("trials", nargs=-1, metavar="[TRIAL]...")
+@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=complete.trials)
 @click.option("--metric", default="", help="Only this metric.")
 @click.option(
     "--since",
@@ -46,7 +46,9 @@ def command() -> None:
 )
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
+@click.option("--force", is_flag=True, help="Even references that allow 50 % or more.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
+@click.option("--damaged", is_flag=True, help="Even of a trial whose journal is damaged.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
 def accept(
@@ -56,32 +58,50 @@ def accept(
     since: int,
     machine: str,
     two_sided: bool,
+    force: bool,
     rehearsed: bool,
+    damaged: bool,
     dry_run: bool,
 ) -> int:
     """Write references from the measured medians of TRIAL, of several, or of all --since a time.
 
     The tolerance of each is learned from the spread of its figures: more spread gives a wider
-    tolerance. Of several trials, only figures since the last confirmed change of level count. An
-    existing reference for the same case is replaced; others stay as they are.
+    tolerance. One that would allow 50 % or more is left out. Of several trials, only figures since
+    the last confirmed change of level count. An existing reference for the same case is replaced;
+    others stay as they are.
     """
     with opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
-        learning = learn_from(store, rows, metric, since, two_sided)
+        tell_damage(store, rows)
+        _require_whole(rows, damaged)
+        learning = learn_from(store, rows, metric, since, two_sided, force)
         no_figure = "" if learning.references else _no_figure(store, rows, metric)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
         click.echo(f"{plain_line(what)}: {why}", err=True)
+    for what, why in learning.wide:
+        click.echo(f"wide: {plain_line(what)}: {plain_line(why)}", err=True)
     if not learning.references:
         raise UsageError(no_figure)
     if not dry_run:
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
-    click.echo(f"{count(len(learning.references), 'reference')} {done} {as_typed(path)}")
+    where = plain_line(as_typed(path))
+    click.echo(f"{count(len(learning.references), 'reference')} {done} {where}")
     return 0
+
+
+def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
+    """Raise UsageError for trials with damaged journals: runs that failed may be missing."""
+    wrong = [row.tag for row in rows if row.damaged]
+    if wrong and not damaged:
+        raise UsageError(
+            f"{', '.join(wrong)}: nothing is learned from a damaged journal; name other trials, or "
+            "add --damaged to learn from what is left"
+        )
 
 
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:

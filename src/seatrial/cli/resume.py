@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.options import quiet_option
+from seatrial.cli import Folders, complete
+from seatrial.cli.options import alert_option, quiet_option
 
 
 @click.command("resume")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
+@alert_option
 @quiet_option
 @click.option(
     "--host-is-gone",
@@ -17,7 +18,7 @@ from seatrial.cli.options import quiet_option
     help="The host that ran it is down for good: call what ran there lost.",
 )
 @click.pass_obj
-def command(folders: Folders, trial: str, quiet: bool, host_is_gone: bool) -> int:
+def command(folders: Folders, trial: str, alert: str, quiet: bool, host_is_gone: bool) -> int:
     """Continue a trial after an interruption or a crash.
 
     TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
@@ -26,4 +27,4 @@ def command(folders: Folders, trial: str, quiet: bool, host_is_gone: bool) -> in
     from seatrial.cli.run_driver import drive_and_tell
     from seatrial.trial.folder import find
 
-    return drive_and_tell(find(folders.trials, trial), folders, quiet, host_is_gone)
+    return drive_and_tell(find(folders.trials, trial), folders, quiet, host_is_gone, alert)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import asked_of, quiet_option, selection_options
+from seatrial.cli.options import alert_option, asked_of, quiet_option, selection_options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     help="Only cases that did not pass in that trial.",
 )
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
+@alert_option
 @quiet_option
 @click.pass_obj
 def command(
@@ -35,6 +36,7 @@ def command(
     tag: str | None,
     failed_from: str,
     dry_run: bool,
+    alert: str,
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -52,7 +54,7 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.choice import require_chosen
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
+    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases, too_few_repeats
 
     if not dry_run:
         require_chosen(machine, "-m")
@@ -70,18 +72,22 @@ def command(
     )
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
+    if note := too_few_repeats(prepared.tests, prepared.cases):
+        click.echo(f"note: {note}", err=True)
     if dry_run:
         return write_scripts(folder, folders)
-    return drive_and_tell(folder, folders, quiet)
+    return drive_and_tell(folder, folders, quiet, alert=alert)
 
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
+    from seatrial.cli.query_common import opened, tell_damage
     from seatrial.store import queries
-    from seatrial.store.ingest import synced
 
-    with synced(folders.store, folders.trials) as store:
-        failed = set(queries.failed_cases(store, queries.trial(store, trial)))
+    with opened(folders) as store:
+        row = queries.trial(store, trial)
+        tell_damage(store, [row])
+        failed = set(queries.failed_cases(store, row))
     if not failed:
         raise UsageError(f"no case of {trial} failed")
     prepared = prepared.only(failed)

@@ -10,6 +10,7 @@ from contextlib import closing
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.end_alert import outcome_text, tell_end, told_if_it_stops
 from seatrial.cli.progress import Progress, fall_silent
 from seatrial.cli.summary import print_summary
 from seatrial.errors import Owned
@@ -19,30 +20,44 @@ from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
+from seatrial.trial.outcome import WAS_COMPLETE
 from seatrial.trial.requests import Request
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
 
 
 def drive_and_tell(
-    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
+    folder: TrialFolder,
+    folders: Folders,
+    quiet: bool = False,
+    host_is_gone: bool = False,
+    alert: str = "",
 ) -> int:
-    """Drive the trial to its end, show it live, print its summary; return the exit code."""
+    """Drive the trial to its end, show it live, print its summary; return the exit code. ``alert``
+    is a command that is run for alerts, and at the end."""
     folders = folders.around(folder.path)
-    outcome = drive(folder, folders, quiet, host_is_gone)
+    with told_if_it_stops(folder, alert):
+        outcome = drive(folder, folders, quiet, host_is_gone, alert)
     try:
         print_summary(folder, folders, outcome)
     except BrokenPipeError:
         fall_silent()
-    if outcome.failed:
-        return 1
-    return 0 if outcome.complete else 3
+    code = 1 if outcome.failed else 0 if outcome.complete else 3
+    if outcome.reason != WAS_COMPLETE:
+        tell_end(folder, alert, outcome_text(folder, outcome), code)
+    return code
 
 
 def drive(
-    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
+    folder: TrialFolder,
+    folders: Folders,
+    quiet: bool = False,
+    host_is_gone: bool = False,
+    alert: str = "",
 ) -> DriveOutcome:
     """Drive the trial to its end, and show it live."""
     progress = Progress(quiet)
-    driver = _driver(folder, folders, progress)
+    driver = _driver(folder, folders, progress, alert)
     progress.conductor = driver.conductor
     with closing(progress):
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
@@ -56,11 +71,13 @@ def drive(
     return outcome
 
 
-def _driver(folder: TrialFolder, folders: Folders, observer: Observer | None = None) -> Driver:
+def _driver(
+    folder: TrialFolder, folders: Folders, observer: Observer | None = None, alert: str = ""
+) -> Driver:
     """Return a trial's driver. If the trial's machine names sinks, it also starts their process."""
     if folder.record().machine.sinks:
         observer = Starting(folder, observer or Observer(), folders.log_level)
-    return Driver(folder, observer)
+    return Driver(folder, observer, alert)
 
 
 def _drive(
@@ -82,7 +99,7 @@ def _drive(
             return asyncio.run(work())
     except Stop as stop:
         resume = folders.command("resume", driver.folder.tag)
-        print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
+        print(f"seatrial: {plain_line(str(stop))}; continue with `{resume}`", file=sys.stderr)
         sys.exit(3)
 
 
@@ -90,8 +107,9 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
     """Write every script and submit nothing (a dry run); return 0. `seatrial resume` would run
     them."""
     driver = Driver(folder)
-    count = asyncio.run(driver.write_scripts())
-    click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
+    number = asyncio.run(driver.write_scripts())
+    where = plain_line(str(folder.path))
+    click.echo(f"{count(number, 'script')} written, nothing submitted: {where}")
     click.echo(f"To run them: {folders.command('resume', folder.tag)}")
     return 0
 

@@ -6,15 +6,23 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened, show_time
+from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
+from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies.one_run import expected, references_for, told
+from seatrial.studies.one_run import (
+    FormerVerdict,
+    expected,
+    former_verdict,
+    references_for,
+    removed_by_keep,
+    told,
+)
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
@@ -25,7 +33,7 @@ MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
-@click.argument("run", metavar="[TAG/]RUN")
+@click.argument("run", metavar="[TAG/]RUN", shell_complete=complete.runs)
 @click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
 @click.option(
     "-n",
@@ -45,11 +53,14 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     with opened(folders) as store:
         found = queries.run(store, run)
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+    former = former_verdict(events)
     if form == "json":
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
+            "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
             "files": {path.name: str(path) for path in _files(trial, found, case)},
@@ -57,16 +68,15 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         click.echo(export.to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case),
+        _head(trial, found, case, former),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _time_line(found, events),
         _figures(metrics, trial, case),
-        _section_of_files(trial, found, case),
     ]
+    if lines:
+        parts += [_tail(found, name, lines) for name in OUTPUTS]
+    parts += [_section_of_files(trial, found, case, events), _time_line(found, events)]
     if scripts:
         parts.append(_scripts(trial, found))
-    if lines:
-        parts += [_tail(found, name, lines) for name in ("stdout", "stderr")]
     click.echo("\n\n".join(part for part in parts if part))
     return 0
 
@@ -74,7 +84,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 # ---- the parts of the page ----------------------------------------------------------------
 
 
-def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None) -> str:
     brief = bool(run.why) and "\n" not in run.why
     sizes = ((case.nodes, "node"), (case.tasks, "task"))
     resources = [count(number, word) for number, word in sizes if number is not None]
@@ -87,6 +97,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
+        ("it was", _former(former) if former else ""),
         ("machine", trial.machine),
         ("asked", ", ".join(resources)),
         ("pinned to", case.node),
@@ -102,6 +113,11 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     )
 
 
+def _former(former: FormerVerdict) -> str:
+    was = ": ".join(filter(None, (former.verdict, former.reason)))
+    return f"{was}; judged again {show_time(former.time)} by {former.by_and_why}"
+
+
 def _word(value: object) -> str:
     return show(value) if isinstance(value, str | int | float | bool) else str(value)
 
@@ -110,7 +126,11 @@ def _when(run: RunRow) -> str:
     if run.script_started is None:
         return "not started"
     if run.elapsed is None:
-        return f"{show_time(run.script_started)}, its end is not known"
+        began = show_time(run.script_started)
+        if run.job_ended is None:
+            return f"{began}, its end is not known"
+        lasted = show_seconds(max(0, run.job_ended - run.script_started) / SECOND_NS)
+        return f"{began} to {show_time(run.job_ended)}, {lasted} until its job ended"
     start, end = show_time(run.script_started), show_time(run.script_ended)
     return f"{start} to {end}, {show_seconds(run.elapsed)}"
 
@@ -147,16 +167,22 @@ def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. A run whose build failed has only the log of the build."""
     if run.verdict == BUILD_FAILED.name and case.build:
         return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
-    return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
+    if not run.path:
+        return []
+    folder = Path(run.path)
+    tails = [folder / (name + TAIL) for name in OUTPUTS]
+    named = [folder / name for name in ("job.sh", *OUTPUTS)]
+    return named + [path for path in tails if path.is_file()]
 
 
-def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow, events: list[EventRow]) -> str:
     if run.rehearsed:
         return _section("files", ["none: a rehearsed run leaves no files"])
     lines = []
     for path in _files(trial, run, case):
         piece = tail(path, 0)
-        size = "is not there" if piece is None else show_bytes(piece.size)
+        missing = removed_by_keep(events) or "is not there"
+        size = missing if piece is None else show_bytes(piece.size)
         lines.append(f"{plain_line(str(path))}  ({size})")
     return _section("files", lines) if lines else ""
 
@@ -181,6 +207,9 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 
 def _tail(run: RunRow, name: str, lines: int) -> str:
     piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
+    if piece is None and run.path:
+        name += TAIL
+        piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
     if piece is None:
         return ""
     found = _safe_lines(piece.text)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Sequence
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened
+from seatrial.cli.end_alert import counts
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, MetricRow, SummaryRow, TrialRow
+from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
+from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
 MAX_ROWS = 100
@@ -34,18 +37,14 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     try:
         name = _print_figures(folder, folders)
     except SeatrialError as error:
-        click.echo(f"seatrial: no table of figures: {error}", err=True)
-    verdicts = dict(outcome.verdicts)
-    passed = verdicts.pop(PASS.name, 0)
-    counts = [f"{passed} passed", *(f"{count} {name}" for name, count in sorted(verdicts.items()))]
-    if outcome.left:
-        counts.append(f"{outcome.left} left to run")
-    click.echo(", ".join(counts))
-    click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
+        click.echo(f"seatrial: no table of figures: {plain_line(str(error))}", err=True)
+    click.echo(counts(outcome))
+    path = min(str(folder.path), os.path.relpath(folder.path), key=len)
+    click.echo(f"trial  {plain_line(path)}")
     if not outcome.complete:
         click.echo(f"ended before all cases ran: {outcome.reason}")
         click.echo(f"next   {folders.command('resume', folder.tag)}")
-    elif verdicts:
+    elif outcome.failed:
         click.echo(f"next   {folders.command('runs', '--trial', name, '--failed')}")
     else:
         click.echo(f"next   {folders.command('runs', '--trial', name)}")
@@ -57,23 +56,58 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     tag twice."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
-        rows = queries.summary(store, trial)
-        if not rows:
-            return name
-        cases = {case.id: case for case in queries.cases_of(store, trial)}
-        failed: dict[str, Counter[str]] = {}
-        for run in queries.runs(store, Filters(trial=name, failed=True)):
-            failed.setdefault(run.case, Counter())[run.verdict] += 1
+        tell_damage(store, [trial])
+        rows: dict[str, list[SummaryRow]] = {}
+        for row in queries.summary(store, trial):
+            rows.setdefault(row.case, []).append(row)
+        failed = queries.runs(store, Filters(trial=name, failed=True))
+        slow = [run.row for run in failed if run.code == PERFORMANCE.number]
+        figures = queries.figures(store, slow)
+        wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
+        for run in failed:
+            if run.code != PERFORMANCE.number:
+                wrong.setdefault(run.case, Counter())[run.verdict] += 1
+        cases = {
+            case.id: case
+            for case in queries.cases_of(store, trial)
+            if case.id in rows or case.id in wrong
+        }
+    if not cases:
+        return name
     references = references_of(folder.record())
-    shown = (
-        _row(row, cases[row.case], failed.get(row.case, Counter()), references)
-        for row in rows[:MAX_ROWS]
-    )
-    click.echo(TextTable(COLUMNS, shown))
-    if len(rows) > MAX_ROWS:
+    missed = _missed(failed, figures, cases, references)
+    shown: list[list[object]] = []
+    for case in cases.values():
+        shown += [_row(row, case, missed, references) for row in rows.get(case.id, ())]
+        if case.id in wrong:
+            found = wrong[case.id].items()
+            verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
+            shown.append([case.name, "", "", "", "", "", verdicts])
+    click.echo(TextTable(COLUMNS, shown[:MAX_ROWS]))
+    if len(shown) > MAX_ROWS:
         more = folders.command("export", name, "--format", "json")
-        click.echo(f"and {len(rows) - MAX_ROWS} more: {more}")
+        click.echo(f"and {len(shown) - MAX_ROWS} more: {more}")
     return name
+
+
+def _missed(
+    failed: Sequence[RunRow],
+    figures: dict[int, list[MetricRow]],
+    cases: dict[str, CaseRow],
+    references: References,
+) -> Counter[tuple[str, str]]:
+    """Return by case and metric how many runs have a figure that misses its reference."""
+    missed: Counter[tuple[str, str]] = Counter()
+    for run in failed:
+        for figure in figures.get(run.row, ()):
+            wanted = expected(figure, cases[run.case], references)
+            if wanted is not None and wanted.meets is False:
+                missed[run.case, figure.name] += 1
+    return missed
+
+
+def _of_runs(number: int, case: CaseRow, verdict: str) -> str:
+    return f"{number} of {case.repeat} {verdict}" if case.repeat > 1 else verdict
 
 
 def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
@@ -87,10 +121,13 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 
 
 def _row(
-    row: SummaryRow, case: CaseRow, failed: Counter[str], references: References
+    row: SummaryRow,
+    case: CaseRow,
+    missed: Counter[tuple[str, str]],
+    references: References,
 ) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
-    if there are two or more."""
+    if there are two or more. Verdict: of the metric by its reference, "" without one."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
     reference = verdict = ""
@@ -99,8 +136,6 @@ def _row(
         if (wanted := expected(figure, case, references)) is not None:
             code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
             reference, verdict = wanted.text, code.name
-    if failed:  # the verdicts of the runs take precedence over that of their median
-        of = f" of {case.repeat}"
-        several = case.repeat > 1
-        verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
+    if number := missed[case.id, row.metric]:  # of single runs: they take precedence
+        verdict = _of_runs(number, case, PERFORMANCE.name)
     return [row.case_name, row.metric, value, spread, row.n, reference, verdict]

@@ -6,7 +6,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import nothing, opened, show_time
+from seatrial.cli.query_common import nothing, opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import record, to_json
@@ -28,10 +28,11 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
     """
     with opened(folders) as store:
         known = queries.trials(store)
-    measured = [row for row in known if not row.rehearsed]
-    found = known if rehearsed or not measured else measured
-    most = (50 if form == "table" else 0) if limit is None else limit
-    shown = found[:most] if most else found
+        measured = [row for row in known if not row.rehearsed]
+        found = known if rehearsed or not measured else measured
+        most = (50 if form == "table" else 0) if limit is None else limit
+        shown = found[:most] if most else found
+        tell_damage(store, shown)
     if form == "json":
         click.echo(to_json([record(row) for row in shown]), nl=False)
         return 0
@@ -44,10 +45,6 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
         click.echo(f"{hidden} not shown; --rehearsed shows them, too")
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
-    for row in shown:
-        if row.damaged:
-            lines = count(row.damaged, "line")
-            click.echo(f"{row.tag}: {lines} of its journal could not be read and were passed over")
     return 0
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import FiniteRange, json_option, test_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -33,7 +33,7 @@ _CLASSES = {
 
 
 @click.command("variability")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(
@@ -50,6 +50,7 @@ def command(
     """Show how much the tests of TRIAL vary, its outliers, and what they share."""
     with opened(folders) as store:
         row = queries.trial(store, trial)
+        tell_damage(store, [row])
         found = variability(store, row, known_groups(row) or {}, test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:

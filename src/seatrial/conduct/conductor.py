@@ -138,7 +138,8 @@ class Conductor:
             entries = range(len(state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
         fewer = {n: len(each - state.nodes.excluded.keys()) for n, each in shut.items()}
-        supply = Supply(room, places, nodes, state.nodes.allowed, fewer)
+        gpus = state.gpus if state.limits.gpus else None
+        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         for choice in state.demand.choose(offer):

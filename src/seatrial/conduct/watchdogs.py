@@ -43,10 +43,10 @@ class Due(NamedTuple):
 
 def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room: int) -> list[Due]:
     """Return what each entry is due. Of an entry with copies all must be in flight; where runs wait
-    at the scheduler one may start early, and fewer follow for as long as it runs. Of one with a
-    part of the machine a single run is enough, as others may have their turn; where its part holds
-    less than two runs, gaps of two walltimes over that number are usual. ``room`` is the cores of a
-    shared node, 0 where there is none."""
+    at the scheduler one of them may start early, and fewer follow for as long as it runs. Of one
+    with a part of the machine a single run is enough, as others may have their turn; where its part
+    holds less than two runs, gaps of two walltimes over that number are usual. ``room`` is the
+    cores of a shared node, 0 where there is none."""
     entries = policy.entries
     widest, walltime = [1] * len(entries), [0.0] * len(entries)
     for case, shape in zip(cases, shapes, strict=True):

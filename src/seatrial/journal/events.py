@@ -158,7 +158,7 @@ class CheckStarted(RunEvent, frozen=True, kw_only=True, tag="check_start"):
 
 
 class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
-    """A figure of merit of the run; ``better`` is ``higher`` or ``lower``."""
+    """A figure of merit of the run; ``better`` is ``higher``, ``lower`` or ``none``."""
 
     number: ClassVar[int] = 195
     metric: str = field(default="", name="alias")
@@ -176,6 +176,39 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     verdict: str = field(default="", name="alias")
     reason: str = field(default="", name="text")
     will_rerun: bool = field(default=False, name="again")
+
+
+class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
+    """Outputs of the judged run are removed, as ``keep`` of its test or component says: so many
+    files of ``size`` bytes in all; the first 64 ``names``, with their folders."""
+
+    number: ClassVar[int] = 205
+    files: Whole = field(name="value")
+    size: Whole = 0
+    keep: str = field(default="", name="alias")
+    names: list[str] | None = None
+
+
+class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
+    """The run got another verdict in place of ``before`` (its code), as a check, a tolerance or a
+    reference was corrected after it was judged: ``by`` whom, ``why``, and by which definitions:
+    the SHA-256 of the test's checks and metrics, and of the references."""
+
+    number: ClassVar[int] = 210
+    code: Whole = field(name="value")
+    verdict: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
+    will_rerun: bool = field(default=False, name="again")
+    before: Whole = 0
+    by: str = ""
+    why: str = ""
+    checks: str = ""
+    references: str = ""
+
+    @property
+    def by_and_why(self) -> str:
+        """Who judged it again, and why."""
+        return ": ".join(filter(None, (self.by, self.why)))
 
 
 # ---- of a build -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import urlsplit
 
@@ -19,8 +20,8 @@ _KEYS: dict[str, tuple[set[str], set[str]]] = {
         {"url"},
         {"database", "retention", "org", "bucket", "user", "token", "oth_compatible"},
     ),
-    "webhook": ({"url"}, {"token", "body"}),
-    "file": ({"path"}, set()),
+    "webhook": ({"url"}, {"token", "body", "template", "events"}),
+    "file": ({"path"}, {"events"}),
 }
 _OF_KINDS = set().union(*(must | may for must, may in _KEYS.values()))
 
@@ -54,6 +55,8 @@ def _check_keys(sink: Sink, at: Spot) -> None:
             at.fault(f"is not a key of a sink of the kind {sink.kind}", key)
         elif key in must and not given:
             at.fault(f"is missing; a sink of the kind {sink.kind} must have it")
+    if sink.template:
+        _check_template(sink, at)
     if sink.kind != "influxdb":
         return
     if bool(sink.database) == bool(sink.bucket):
@@ -62,6 +65,18 @@ def _check_keys(sink: Sink, at: Spot) -> None:
         at.fault("org is missing; InfluxDB 2.x has buckets in organisations")
     elif sink.bucket and (sink.user or sink.retention):
         at.fault("user and retention are of InfluxDB 1.x; with a bucket leave them out")
+
+
+def _check_template(sink: Sink, at: Spot) -> None:
+    if sink.body != "text":
+        at.fault("is of body: text alone", "template")
+    try:
+        if not isinstance(json.loads(sink.template), dict):
+            at.fault("is not a JSON object", "template")
+        elif "$TEXT" not in sink.template:
+            at.fault("has no $TEXT, the place of the text", "template")
+    except ValueError as error:
+        at.fault(f"is not JSON: {error}", "template")
 
 
 def _check_places(sink: Sink, at: Spot) -> None:

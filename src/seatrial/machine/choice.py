@@ -1,4 +1,5 @@
-"""Which machine a command is about where its command line names none.
+"""The settings of users and sites: which machine a command is about where its command line names
+none, and who is told of alerts.
 
 ``--machine`` and SEATRIAL_MACHINE come first, then ``machine:`` in the user's settings
 (``~/.config/seatrial/config.yaml``) and in the site's (``/etc/seatrial/config.yaml``), then this
@@ -7,6 +8,7 @@ host. A login node is never chosen in silence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -19,23 +21,34 @@ from seatrial.machine.load import LOCAL, machine_file
 SITE_CONFIG = Path("/etc/seatrial/config.yaml")
 
 
-class MachineChoice(FileModel, frozen=True):
+class Settings(FileModel, frozen=True):
     """The settings of a user or a site."""
 
     machine: Annotated[str, doc("machine, by name or file, where none is named")] = ""
+    alert: Annotated[str, doc("bash; as --alert of run and resume")] = ""
 
 
 def default_machine() -> str | None:
     """Return the machine of the user's or the site's settings. Raises InvalidFiles."""
+    return next((found.machine for found in _settings() if found.machine), None)
+
+
+def default_alert() -> str:
+    """Return the command for alerts of the user's or the site's settings, or "". Raises
+    InvalidFiles."""
+    return next((found.alert for found in _settings() if found.alert), "")
+
+
+def _settings() -> Iterator[Settings]:
+    """Yield the user's settings, then the site's."""
     for path in (Path.home() / ".config/seatrial/config.yaml", SITE_CONFIG):
         if path.is_file():
             faults = Faults()
             node = read(path, faults)
-            config = decode_partly(node, MachineChoice, faults) if node is not None else None
+            found = decode_partly(node, Settings, faults) if node is not None else None
             faults.raise_any()
-            if config is not None and config.machine:
-                return config.machine
-    return None
+            if found is not None:
+                yield found
 
 
 def require_chosen(name: str | None, key: str) -> None:

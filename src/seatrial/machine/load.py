@@ -16,14 +16,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Spot, decode_partly, read
+from seatrial.documents import Faults, Spot, YamlNode, decode_partly
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
+from seatrial.machine.include import read_with_includes
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
+SITE_FOLDER = Path("/etc/seatrial/machines")
 LOCAL = "local"  # this host, whatever else is described
 
 
@@ -51,18 +53,26 @@ def machine_file(name: str | None) -> Path | None:
     if name is not None and is_path(name):
         return Path(name)
     wanted = this_host() if name is None else name
-    folders = (FOLDER, Path.home() / ".config/seatrial/machines")
-    for folder in folders:
+    for folder in _folders():
         if _exists(folder / f"{wanted}.yaml"):
             return folder / f"{wanted}.yaml"
     if name is not None and name not in (LOCAL, this_host()):
-        known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
-        described = f"described are {', '.join(known)}; " if known else ""
+        known = described()
+        listed = f"described are {', '.join(known)}; " if known else ""
         raise UsageError(
-            f"no machine {name!r}: there is no {FOLDER / name}.yaml; {described}"
+            f"no machine {name!r}: there is no {FOLDER / name}.yaml; {listed}"
             f"`seatrial machine {name} --detect > {FOLDER / name}.yaml` makes a first description"
         )
     return None
+
+
+def described() -> list[str]:
+    """Return the names of the machines that have a file."""
+    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return (FOLDER, Path.home() / ".config/seatrial/machines", SITE_FOLDER)
 
 
 def is_path(name: str) -> bool:
@@ -85,7 +95,7 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     if not _exists(path):
         raise UsageError(f"{path}: no such file; name a machine's description")
     own = Faults()
-    node = read(path, own)
+    node = read_with_includes(path, own)
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
         if own.found:  # suppress consequential faults; sinks are independent of each other
@@ -96,16 +106,18 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     faults.add_all(own)
     if machine is None or own.found:
         return None
-    machine = _with_paths(machine, path)
+    assert node is not None
+    machine = _with_paths(machine, node)
     return Site(machine, path.parent / machine.machine / "references.yaml")
 
 
-def _with_paths(machine: Machine, file: Path) -> Machine:
+def _with_paths(machine: Machine, node: YamlNode) -> Machine:
     """Return the description with an absolute path of its workload: trials keep the description,
     and the file may move."""
     background = machine.rehearsal.background
     if background is None or not background.swf:
         return machine
+    file = node.place_of("rehearsal", "background", "swf").path
     background = replace(background, swf=str(workload_of(background.swf, file)))
     return replace(machine, rehearsal=replace(machine.rehearsal, background=background))
 

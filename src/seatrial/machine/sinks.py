@@ -28,7 +28,16 @@ class Sink(FileModel, frozen=True):
     oth_compatible: Annotated[
         bool, doc("tags and fields exactly as the OLCF Test Harness writes them")
     ] = False
-    body: Annotated[Literal["lines", "array"], doc("JSON lines, or one JSON array")] = "lines"
+    body: Annotated[
+        Literal["lines", "array", "text"],
+        doc("JSON lines, one JSON array, or a JSON object with a text for people"),
+    ] = "lines"
+    template: Annotated[
+        str, doc('JSON of the text\'s request, with $TEXT; default: {"text": "$TEXT"}')
+    ] = ""
+    events: Annotated[
+        Literal["all", "alerts"], doc("all events; or alerts, failures and turns of the trial")
+    ] = "all"
     rehearsals: Annotated[bool, doc("also send rehearsals")] = False
     lines: Annotated[int, doc("maximum lines of a request", ge=1, le=100_000)] = 5000
     size: Annotated[Size, doc("maximum bytes of a request")] = "1MiB"

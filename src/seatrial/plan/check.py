@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
-from seatrial.machine.model import Gauge, Machine
+from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
@@ -33,6 +33,8 @@ from seatrial.plan.model import (
 )
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
+from seatrial.suite.check import check_keep
+from seatrial.suite.job_options import faults_of_override
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
@@ -61,6 +63,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
     tests = [name for suite in whole for name in suite.tests]
     for i, phase in enumerate(plan.phases):
         _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
+        _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
     for i, span in enumerate(plan.outages):
         _span(span, machine, tests, spot.inside("outages", i))
     if plan.alerts is not None:
@@ -80,6 +83,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
             _sums(component, at)
         if machine is not None:
             _on_machine(component, machine, at)
+        _slurm(component.slurm, at.inside("slurm"))
         _tests(component, suite, at, partly)
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
@@ -163,6 +167,7 @@ def _quantities(component: Component, at: Spot) -> None:
         spot.parsed(seconds, throttle.stale_after, "stale_after")
         if throttle.low >= throttle.high:
             spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+    check_keep(component.keep, at)
     exclude, watch, caps = component.exclude, component.watch, component.caps
     at.parsed(seconds, exclude.within, "exclude", "within")
     share = at.parsed(share_of, exclude.most, "exclude", "most")
@@ -238,6 +243,11 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
 
 
 # ---- what there is ------------------------------------------------------------------------
+
+
+def _slurm(slurm: SlurmOverride, at: Spot) -> None:
+    for key, fault in faults_of_override(slurm):
+        at.fault(fault, *key)
 
 
 def _nodes(names: str, machine: Machine | None, at: Spot) -> None:

@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.documents import Spot
+from seatrial.files import open_regular
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
+from seatrial.suite.model import Metric
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
@@ -90,6 +92,12 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
         listed = ", ".join(sorted(known)) or "none"
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
+    has_bounds = criterion.at_least is not None or criterion.at_most is not None
+    for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
+        metric = suite.tests[name].metrics.get(criterion.metric)
+        if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
+            text = f"{criterion.metric} of {name} has no direction (better: none)"
+            spot.fault(f"{text}; name another metric", "metric")
 
 
 def check_evidence(component: Component, folder: Path, at: Spot) -> None:
@@ -104,7 +112,7 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
             spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
         path = folder / evidence.document
         try:
-            with path.open("rb") as document:
+            with open_regular(path) as document:
                 found = hashlib.file_digest(document, "sha256").hexdigest()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error

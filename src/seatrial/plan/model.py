@@ -12,6 +12,8 @@ from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.machine.model import SlurmOverride
+from seatrial.suite.model import Keep, KeepWord
 
 Cause = Literal[
     "node failure",
@@ -46,6 +48,9 @@ class Phase(FileModel, frozen=True):
     phase: Annotated[str, doc("name of the phase")]
     nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
     about: str = ""
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's, in this phase")] = (
+        SlurmOverride()
+    )
 
 
 class Evidence(FileModel, frozen=True):
@@ -209,6 +214,9 @@ class Component(FileModel, frozen=True):
         list[str] | dict[str, ComponentTest],
         doc("names or patterns of tests, with how they take part"),
     ] = []
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's and the tests' own")] = (
+        SlurmOverride()
+    )
     select: Annotated[str, doc("only cases that match, as -k does")] = ""
     toolchains: Annotated[list[str], doc("only these; default: the first")] = []
     settings: Annotated[
@@ -229,6 +237,9 @@ class Component(FileModel, frozen=True):
     blackouts: Annotated[list[TimeSpan], doc("times without starts")] = []
     retry: Retry = Retry()
     exclude: Exclude = Exclude()
+    keep: Annotated[
+        KeepWord | Keep | None, doc("which outputs stay; default: each test's own `keep`")
+    ] = None
     watch: Watch = Watch()
     criteria: list[Criterion] = []
     evidence: list[Evidence] = []

@@ -24,6 +24,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.files import open_regular
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
 from seatrial.machine.sinks import Sink
@@ -33,6 +34,7 @@ from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.secrets import BadEnvironment
 from seatrial.sinks.targets import planned, target_of
+from seatrial.sinks.text import is_news
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
@@ -138,7 +140,7 @@ class Delivery:
         """Open the journal as soon as it is there; the context of None if there will be none."""
         while True:
             try:
-                return self._folder.journal.open("rb")
+                return open_regular(self._folder.journal)
             except FileNotFoundError:
                 if self._lifetime.is_over():
                     return contextlib.nullcontext()
@@ -176,6 +178,8 @@ class Delivery:
         pieces: list[bytes] = []
         size = 0
         for number, event in enumerate(block.events, cursor.read + 1):
+            if self.sink.events == "alerts" and not is_news(event):
+                continue
             made = target.pieces(event, number)  # for each event: some points depend on others
             for piece in made if number > self._done else ():
                 if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):

@@ -1,4 +1,5 @@
-"""Post events as JSON to a web server: the records of the journal, each with its number ``seq``.
+"""Post events as JSON to a web server: the records of the journal, each with its number ``seq``, or
+texts for people.
 
 The server can recognise a repeated event by ``seq``. After 5xx, 408, 425, 429 or no answer a
 request is sent again later; so it is after 401, 403 and 407, because the token must be corrected.
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.post import Server, Unreachable
-from seatrial.sinks.protocol import Reply, SinkTarget
+from seatrial.sinks.protocol import Reply, SinkTarget, record
+from seatrial.sinks.text import message, text_of
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
@@ -20,15 +23,18 @@ class Webhook(SinkTarget):
     """A URL to which events are posted."""
 
     def __init__(self, sink: Sink) -> None:
-        self._array = sink.body == "array"
-        kind = "application/json" if self._array else "application/x-ndjson"
+        self._body = sink.body
+        self._template = sink.template
+        kind = "application/x-ndjson" if sink.body == "lines" else "application/json"
         self._server = Server(sink, kind, "Bearer")
         self.shown = self._server.shown
 
+    def pieces(self, event: Event, number: int) -> list[bytes]:
+        return [text_of(event).encode()] if self._body == "text" else [record(event, number)]
+
     def send(self, pieces: Sequence[bytes]) -> Reply:
-        body = b"[" + b",".join(pieces) + b"]" if self._array else b"\n".join([*pieces, b""])
         try:
-            answer = self._server.post("", body)
+            answer = self._server.post("", self._request(pieces))
         except Unreachable as error:
             return Reply("again", str(error))
         if 200 <= answer.status < 300:
@@ -37,6 +43,13 @@ class Webhook(SinkTarget):
         if answer.status >= 500 or answer.status in _AGAIN:
             return Reply("again", reason, wait=answer.wait)
         return Reply("smaller", reason)
+
+    def _request(self, pieces: Sequence[bytes]) -> bytes:
+        if self._body == "text":
+            return message(self._template, [piece.decode() for piece in pieces])
+        return (
+            b"[" + b",".join(pieces) + b"]" if self._body == "array" else b"\n".join([*pieces, b""])
+        )
 
     def close(self) -> None:
         self._server.close()

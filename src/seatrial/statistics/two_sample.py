@@ -30,6 +30,7 @@ Verdict = Literal["better", "worse", "same", "unclear"]
 MIN_RELATIVE_CHANGE = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
+REPEATS = 5  # figures of each side that are recommended: four can show a difference, if none fails
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
 MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
@@ -42,7 +43,8 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
 
     ``ratio``: of the second median to the first. ``low`` and ``high``: its 95 % interval. ``p``: of
     Mann-Whitney's test. Each is None if not defined. ``why``: the reason of an unclear verdict, or
-    "".
+    "". ``needed``: how many figures of each side may decide an unclear verdict that is due to their
+    number; 0 where it is due to something else.
     """
 
     verdict: Verdict = "unclear"
@@ -51,6 +53,7 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     high: float | None = None
     p: float | None = None
     why: str = ""
+    needed: int = 0
 
     def gain(self, better: Better) -> float | None:
         """Return the logarithm of how many times better the second side is, a key to sort by.
@@ -86,12 +89,15 @@ def compare(
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
         return RatioEstimate(why=why, p=p)
     if min(len(one), len(other)) < 2:
-        return RatioEstimate(why="one figure has no spread: repeat the run", ratio=ratio)
+        why = "one figure has no spread: repeat the run"
+        return RatioEstimate(why=why, ratio=ratio, needed=REPEATS)
     low, high = interval(one, other)
-    verdict, why = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
+    verdict, why, needed = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
     if verdict in ("better", "worse") and (step := hides(one, other, abs(after - before))):
         verdict, why = "unclear", f"figures rounded to steps of {step:g} may differ so though equal"
-    return RatioEstimate(verdict=verdict, why=why, ratio=ratio, low=low, high=high, p=p)
+    return RatioEstimate(
+        verdict=verdict, why=why, ratio=ratio, low=low, high=high, p=p, needed=needed
+    )
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -106,15 +112,16 @@ def _verdict(
     better: Better,
     least: float,
     sizes: tuple[int, int],
-) -> tuple[Verdict, str]:
-    """Return the verdict, and the reason if it is unclear."""
+) -> tuple[Verdict, str, int]:
+    """Return the verdict, and if it is unclear the reason, and the number of figures needed."""
     both = f"{sizes[0]} and {sizes[1]} figures"
-    needed = ""
+    needed, more = "", 0
     if least_p(*sizes) >= 1 - CONFIDENCE:
+        more = REPEATS
         needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
     if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
         if not needed:
-            return "same", ""
+            return "same", "", 0
         reason = f"{both} that agree may do so by chance: {needed}"
     elif low <= 1 <= high:
         reason = "the interval takes in 0 %: no change"
@@ -123,10 +130,16 @@ def _verdict(
     elif needed:
         reason = f"{both} can show no difference, whatever they are: {needed}"
     elif p is None or p >= 1 - CONFIDENCE:
+        more = twice(min(sizes))
         reason = f"Mann-Whitney's test gives p = {p:.2g}"
     else:
-        return "better" if (ratio > 1) == (better == "higher") else "worse", ""
-    return "unclear", reason
+        return "better" if (ratio > 1) == (better == "higher") else "worse", "", 0
+    return "unclear", reason, more
+
+
+def twice(figures: int) -> int:
+    """Return how many figures of each side to try where so many did not decide."""
+    return max(REPEATS, 2 * figures)
 
 
 # ---- the bootstrap ------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from seatrial.store.by_case import (
 )
 from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
-from seatrial.units import better_of, unfit_of
+from seatrial.units import NO_DIRECTION, better_of, unfit_of
 
 MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
@@ -64,7 +64,8 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One metric of one case on both sides. ``ratio`` is the second median over the first, ``low``
     and ``high`` the ends of its interval; None where they cannot be had. ``gain`` is the logarithm
     of how many times better the second is. ``why`` explains what is not plain; ``differs`` tells
-    of numbers (nodes, tasks, threads) and builds that the sides do not share."""
+    of numbers (nodes, tasks, threads) and builds that the sides do not share. ``needed`` is how
+    many runs of each side may decide a row that is unclear for having too few, or 0."""
 
     case: str
     test: str
@@ -82,6 +83,7 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     gain: float | None = None
     why: str = ""
     differs: list[str] = []
+    needed: int = 0
 
 
 class Mean(Struct, frozen=True):
@@ -98,7 +100,8 @@ class Mean(Struct, frozen=True):
 
 class Comparison(Struct, frozen=True):
     """The rows of two sides, the largest difference first. ``across`` are the attributes that the
-    cases were compared across; ``notices`` are what else a person should know."""
+    cases were compared across; ``notices`` are what else a person should know;
+    ``without_elapsed`` counts the cases whose elapsed time is left out."""
 
     first: str
     second: str
@@ -107,9 +110,15 @@ class Comparison(Struct, frozen=True):
     rows: list[ComparisonRow]
     means: list[Mean]
     notices: list[str]
+    without_elapsed: int = 0
 
     def count(self, verdict: State) -> int:
         return sum(row.verdict == verdict for row in self.rows)
+
+    @property
+    def undecided(self) -> list[ComparisonRow]:
+        """The rows that are unclear for having too few runs."""
+        return [row for row in self.rows if row.needed]
 
 
 def compare_sides(
@@ -119,18 +128,23 @@ def compare_sides(
     metric: Callable[[str], bool] | None = None,
     across: Sequence[str] = (),
     each_node: bool = False,
+    elapsed: bool = False,
 ) -> Comparison:
     """Compare the second side with the first. ``least`` is the least effect that matters, as a
     share; ``metric`` chooses metrics by name; ``across`` names parameters that may differ between
-    cases that are compared; with ``each_node`` each node is a row of its own. Raises UsageError
-    where no case is on both sides, or no metric is left."""
+    cases that are compared; with ``each_node`` each node is a row of its own; with ``elapsed``, or
+    where ``metric`` chooses it, cases that have a figure of merit have their elapsed time, too.
+    Raises UsageError where no case is on both sides, or no metric is left."""
     paired = pair(first, second, across, each_node)
-    found = [
-        one
-        for each in paired.pairs
-        for one in _rows(each, paired.across, least)
-        if metric is None or metric(one[0].metric)
-    ]
+    elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
+    found: list[tuple[ComparisonRow, Figures]] = []
+    without_elapsed = 0
+    for each in paired.pairs:
+        kinds = _kinds(each)
+        if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
+            without_elapsed += 1
+        own = _rows(each, kinds, paired.across, least)
+        found += [one for one in own if metric is None or metric(one[0].metric)]
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
         known = {kind[0] for case in cases for kind in case.values}
@@ -141,24 +155,34 @@ def compare_sides(
     )
     return Comparison(
         *(first.text, second.text, least, paired.across),
-        *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)]),
+        *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)], without_elapsed),
     )
 
 
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def _rows(
-    pair: CasePair, crossed: Sequence[str], least: float
-) -> list[tuple[ComparisonRow, Figures]]:
-    """A row for each metric of a case, with its figures."""
+def _kinds(pair: CasePair) -> dict[str, list[Kind]]:
+    """The metrics of a case on either side, by name."""
     kinds: dict[str, dict[Kind, None]] = {}
     for case in (*pair.first, *pair.second):
         for kind in case.values:
             kinds.setdefault(kind[0], {})[kind] = None
+    return {name: list(found) for name, found in kinds.items()}
+
+
+def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
+    """Whether a metric besides the elapsed time has a direction."""
+    named = [kind for name, found in kinds.items() if name != ELAPSED[0] for kind in found]
+    return any(better in ("higher", "lower") for _, _, better in named)
+
+
+def _rows(
+    pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
+) -> list[tuple[ComparisonRow, Figures]]:
+    """A row for each metric of a case, with its figures."""
     differs = _differing(pair, crossed)
-    metrics = list(map(list, kinds.values())) or [[ELAPSED]]
-    return [_row(pair, found, least, differs) for found in metrics]
+    return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
 
 
 def _row(
@@ -178,6 +202,8 @@ def _row(
     elif len(kinds) > 1:
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
         why, unit, comparable = f"unit or direction differ: {said}", "", False
+    elif better == NO_DIRECTION:
+        why = "it has no direction (better: none)"
     elif better not in ("higher", "lower"):
         why = "it is not known whether higher or lower is better"
     else:
@@ -219,6 +245,7 @@ def _compared(
         p=min(ps, default=None),
         gain=found.gain(direction),
         why=found.why,
+        needed=found.needed,
     )
 
 
@@ -282,7 +309,10 @@ def _sifted(found: list[tuple[ComparisonRow, Figures]], least: float) -> list[Co
     fall = {*told} - stand
     why = f"among {len(tested)} rows chance may make such a difference: repeat"
     return [
-        replace(row, verdict="unclear", why=why) if i in fall else row for i, row in enumerate(rows)
+        replace(row, verdict="unclear", why=why, needed=two_sample.twice(_least_n(row)))
+        if i in fall
+        else row
+        for i, row in enumerate(rows)
     ]
 
 

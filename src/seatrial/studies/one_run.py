@@ -22,13 +22,15 @@ from seatrial.journal.events import (
     JobQueued,
     JobStarted,
     MetricRecorded,
+    OutputRemoved,
     RunJudged,
+    RunJudgedAgain,
     ScriptEnded,
     SubmitEnded,
 )
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.trial.folder import TrialFolder, references_of
-from seatrial.units import SECOND_NS, better_of, show_figure
+from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import References
@@ -41,17 +43,50 @@ def told(event: EventRow) -> str:
         if isinstance(value, int | float):
             return f"{event.detail} = {show_figure(value, event.text)}"
         return f"{event.detail} = {value}"
+    if event.event == EVENT_NAMES[RunJudgedAgain] and isinstance(value, int):
+        verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
+        return f"{verdict}; by {event.detail}"
     words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
     if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
     elif event.event == EVENT_NAMES[JobEnded] and isinstance(value, int):
         words.insert(0, code_of(value).name if value else "")
+    elif event.event == EVENT_NAMES[OutputRemoved] and isinstance(value, int):
+        return f"{count(value, 'file')} removed by keep: {event.detail}"
     elif event.event == EVENT_NAMES[ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
     text = event.text.partition("\n")[0]
     return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+
+def removed_by_keep(events: Sequence[EventRow]) -> str:
+    """Return, after the name of a file that is not there, that ``keep`` removed outputs of the run;
+    "" if it did not."""
+    removed = any(event.event == EVENT_NAMES[OutputRemoved] for event in events)
+    return "was removed by `keep`, after its verdict" if removed else ""
+
+
+class FormerVerdict(Struct, frozen=True):
+    """The first verdict of a run that was judged again, its reason, and when (ns), by whom and why
+    it was judged again, the latest time."""
+
+    verdict: str
+    reason: str
+    time: int
+    by_and_why: str
+
+
+def former_verdict(events: Sequence[EventRow]) -> FormerVerdict | None:
+    """Return the first verdict of a run that was judged again; None for any other."""
+    first = [event for event in events if event.event == EVENT_NAMES[RunJudged]]
+    again = [event for event in events if event.event == EVENT_NAMES[RunJudgedAgain]]
+    if not first or not again:
+        return None
+    code = first[0].value
+    verdict = code_of(code).name if isinstance(code, int) else str(code)
+    return FormerVerdict(verdict, first[0].text, again[-1].time, again[-1].detail)
 
 
 # ---- where its time went ------------------------------------------------------------------
@@ -123,6 +158,8 @@ def references_for(trial: TrialRow) -> References:
 
 def expected(metric: MetricRow, case: CaseRow, references: References) -> Expected | None:
     """What a figure's reference is, a value or bounds; None where it has none."""
+    if metric.better == NO_DIRECTION:
+        return None
     try:
         found = refs.matching(references, case.test, metric.name, case.parameters, case.toolchain)
     except refs.AmbiguousReference:

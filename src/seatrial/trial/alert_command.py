@@ -1,4 +1,4 @@
-"""Runs the command of a plan's ``alerts`` for each alert, at a bounded rate.
+"""Runs the command of a plan's ``alerts``, or of ``--alert``, for each alert, at a bounded rate.
 
 The command gets the alert in its environment: ALERT (the text), ALERT_KIND, ALERT_SUBJECT, TRIAL,
 MACHINE. Alerts above the rate are counted, and reported with the next one.
@@ -25,9 +25,10 @@ OWN_KIND = "alerts"  # kind of the alert that the command fails, for which it is
 class AlertCommand(Observer):
     """An observer that passes all events on to another one, and runs the command for alerts."""
 
-    def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:
+    def __init__(self, record: Record, tell: Tell | None, observer: Observer, tasks: Tasks) -> None:
         self.observer = observer
         self._record = record
+        self._tell = tell
         self._tasks = tasks
         self._waiting: list[AlertRaised] = []
         self._there = asyncio.Event()
@@ -38,7 +39,7 @@ class AlertCommand(Observer):
 
     def remember(self, alerts: Iterable[tuple[str, int]], now: int) -> None:
         """Count the alerts (kind, ns) of an earlier driver against the rate."""
-        tell = self._record.alerts
+        tell = self._tell
         if tell is None:
             return
         present = asyncio.get_running_loop().time()
@@ -50,7 +51,7 @@ class AlertCommand(Observer):
 
     def on_event(self, event: Event, case: Case | None) -> None:
         self.observer.on_event(event, case)
-        tell = self._record.alerts
+        tell = self._tell
         if tell is not None and isinstance(event, AlertRaised) and event.kind != OWN_KIND:
             self._waiting.append(event)
             self._there.set()
@@ -92,7 +93,7 @@ class AlertCommand(Observer):
 
     async def end(self) -> None:
         """Wait for the last alerts, as far as the rate allows, before the driver leaves."""
-        tell = self._record.alerts
+        tell = self._tell
         if tell is None or self._task is None:
             return
         loop, runs = asyncio.get_running_loop(), self._busy + min(len(self._waiting), tell.at_most)

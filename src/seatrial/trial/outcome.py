@@ -8,6 +8,7 @@ from typing import NamedTuple
 from seatrial.journal.codes import PASS
 
 INTERRUPTED = "interrupted by Ctrl-C"
+WAS_COMPLETE = "it was complete already"
 TWICE = "interrupted twice by Ctrl-C"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from seatrial import __version__
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
+from seatrial.statistics.two_sample import CONFIDENCE, REPEATS, least_p
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.inputs import digests
@@ -24,10 +25,11 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count
-from seatrial.verify.check_tests import check_judging
+from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
+MAX_LEFT_OUT = 1000  # in a record
 MAX_STEM = 90  # of a tag, to which a number may be added
 
 
@@ -60,6 +62,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
+            left_out=self.skipped[:MAX_LEFT_OUT],
         )
 
 
@@ -73,6 +76,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     check_judging(suite, faults)
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, asked, faults, keys)
+    check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
     return Prepared(asked, site, suite.tests, cases, skipped, expected)
 
@@ -91,6 +95,19 @@ def require_cases(prepared: Prepared) -> None:
     raise UsageError(
         f"no case is selected of {count(len(prepared.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
+    )
+
+
+def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a note if cases with metrics run more than once, and not as often as a comparison
+    takes; else "". Who runs a case once does not measure its spread, and is told by `compare`."""
+    counts = {case.repeat for case in cases if tests[case.test].metrics}
+    few = sorted(n for n in counts if n > 1 and least_p(n, n) >= 1 - CONFIDENCE)
+    if not few:
+        return ""
+    return (
+        f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
+        f"difference between two trials; run with --repeat {REPEATS}"
     )
 
 

@@ -17,21 +17,24 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store.rows import RunRow
 
-NAMES = ("job.sh", "stdout", "stderr", "pairs.matrix")
+NAMES = ("job.sh", "stdout", "stderr", "pairs.matrix", *(name + TAIL for name in OUTPUTS))
 
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class FilePiece(NamedTuple):
-    """A part of a file: its text, the size of the whole file and the start of the part, in
-    bytes."""
+    """A part of a file: its text, the size of the whole file and the start of the part, in bytes.
+    ``kept_tail``: ``keep`` of the test removed the file, and the text is of its end, which was
+    kept."""
 
     text: str
     size: int
     start: int
+    kept_tail: bool = False
 
 
 class FileMissing(NamedTuple):
@@ -41,8 +44,13 @@ class FileMissing(NamedTuple):
 
 
 def tail(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
-    """Return the last bytes of a file of a run, at most ``limit``, as text."""
-    return _read(run, name, limit, from_end=True)
+    """Return the last bytes of a file of a run, at most ``limit``, as text; of the end that was
+    kept of stdout or stderr, where the file itself was removed."""
+    found = _read(run, name, limit, from_end=True)
+    if isinstance(found, FileMissing) and name in OUTPUTS:
+        kept = _read(run, name + TAIL, limit, from_end=True)
+        return found if isinstance(kept, FileMissing) else kept._replace(kept_tail=True)
+    return found
 
 
 def head(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:

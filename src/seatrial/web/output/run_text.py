@@ -42,7 +42,8 @@ class OutputLine(Struct, frozen=True):
 class Output(Struct, frozen=True, kw_only=True):
     """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
     start were not read. ``blocks`` are runs of consecutive lines. ``found`` counts the lines of a
-    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing."""
+    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing.
+    ``kept_tail``: it is the end of a file that ``keep`` removed."""
 
     name: str
     size: int = 0
@@ -51,6 +52,7 @@ class Output(Struct, frozen=True, kw_only=True):
     found: int = 0
     cut: bool = False
     absent: str = ""
+    kept_tail: bool = False
 
 
 def search_of(query: PageQuery) -> re.Pattern[str] | None:
@@ -78,6 +80,7 @@ def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: boo
         blocks=_around(lines, hits) if search else all_lines,
         found=len(hits),
         cut=cut,
+        kept_tail=piece.kept_tail,
     )
 
 

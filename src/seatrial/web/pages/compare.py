@@ -45,6 +45,7 @@ class _Question(NamedTuple):
     test: str
     across: str
     each_node: bool
+    elapsed: bool
     rehearsed: bool
     least: float
 
@@ -52,7 +53,7 @@ class _Question(NamedTuple):
 class ComparePage(Struct, frozen=True, kw_only=True):
     """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
     (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
-    these."""
+    these. ``undecided`` rows have too few runs: it takes ``needed`` of each side."""
 
     state: str
     least: float
@@ -68,6 +69,9 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     matching: int = 0
     means: list[Mean] = []
     notices: list[str] = []
+    undecided: int = 0
+    needed: int = 0
+    without_elapsed: int = 0
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
@@ -109,6 +113,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         test=query.text("test"),
         across=query.text("across"),
         each_node=query.flag("each_node"),
+        elapsed=query.flag("elapsed"),
         rehearsed=query.flag("rehearsed"),
         least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
     )
@@ -147,6 +152,9 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         matching=len(rows),
         means=found.means,
         notices=found.notices,
+        undecided=len(found.undecided),
+        needed=max((row.needed for row in found.undecided), default=0),
+        without_elapsed=found.without_elapsed,
         differences=answer.differences,
     )
 
@@ -171,6 +179,7 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
         metric=(lambda name: is_named(name, [question.metric])) if question.metric else None,
         across=[name.strip() for name in question.across.split(",") if name.strip()],
         each_node=question.each_node,
+        elapsed=question.elapsed,
     )
     made_up = any(trial.rehearsed for side in (first, second) for trial in side.trials)
     return _Answer(found, differences(first, second), made_up)

@@ -1,0 +1,167 @@
+"""Which files of a judged run are removed, by ``keep:`` of its test, and how.
+
+    rule = removal_rule(test.keep, PASS)       # None: everything is kept
+    found = removed_by(path, rule)             # what would be removed: names, number, bytes
+    remove(path, rule)
+
+Folders are opened one by one, without following links, so nothing outside of the run's directory is
+ever touched. Links themselves stay: they take no space.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.journal.codes import LOST, PASS, Code
+from seatrial.suite.model import Keep, KeepWord
+from seatrial.units import bytes_of
+
+TAIL = ".tail"
+OUTPUTS = ("stdout", "stderr")
+ALWAYS_KEPT = frozenset({"job.sh", "events.jsonl", *(name + TAIL for name in OUTPUTS)})
+MAX_NAMES = 64
+MAX_DEPTH = 64  # folders below it stay
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class RemovalRule(NamedTuple):
+    """Files that match ``remove`` and not ``keep`` are removed; of stdout and stderr the last
+    ``tail`` bytes stay. ``word`` says which runs are kept."""
+
+    word: str
+    remove: Sequence[str]
+    keep: Sequence[str]
+    tail: int
+
+
+class RemovedFiles(NamedTuple):
+    """What a rule removes of a run: the number of files, their bytes, the first names."""
+
+    files: int
+    size: int
+    names: list[str]
+
+
+def removal_rule(keep: KeepWord | Keep, verdict: Code) -> RemovalRule | None:
+    """Return what is removed of a run with this verdict; None where everything is kept. Of a lost
+    run everything is, because nobody knows whether its job has ended."""
+    keep = Keep(runs=keep) if isinstance(keep, str) else keep
+    kept_too = {"all": True, "failed": verdict.number != PASS.number, "none": False}
+    if kept_too[keep.runs] or verdict.number == LOST.number:
+        return None
+    return RemovalRule(keep.runs, keep.remove or ["*"], keep.files, bytes_of(keep.tail))
+
+
+def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
+    """Return what a rule removes of the run in this directory. Raises OSError."""
+    files = size = 0
+    names: list[str] = []
+    with _opened(str(path), None) as folder:
+        for found in _matching(folder, rule):
+            files, size = files + 1, size + found.size
+            if len(names) < MAX_NAMES:
+                names.append(found.name)
+    return RemovedFiles(files, size, sorted(names))
+
+
+def remove(path: Path, rule: RemovalRule) -> None:
+    """Remove what a rule removes of the run in this directory, and folders that are empty then.
+    Raises OSError."""
+    with _opened(str(path), None) as folder:
+        for found in _matching(folder, rule):
+            if found.name in OUTPUTS and rule.tail:
+                _keep_tail(folder, found.name, rule.tail)
+            os.unlink(found.base, dir_fd=found.folder)
+        for parent, name in _folders(folder):
+            with contextlib.suppress(OSError):  # it is not empty
+                os.rmdir(name, dir_fd=parent)
+
+
+class _Found(NamedTuple):
+    """A file: its path in the run's directory, its folder and its name there, its bytes."""
+
+    name: str
+    folder: int
+    base: str
+    size: int
+
+
+def _matching(folder: int, rule: RemovalRule) -> Iterator[_Found]:
+    for found in _files(folder, "", MAX_DEPTH):
+        if found.name in ALWAYS_KEPT or _fits(found, rule.keep):
+            continue
+        if found.name in OUTPUTS and found.size <= rule.tail:
+            continue
+        if _fits(found, rule.remove):
+            yield found
+
+
+def _fits(found: _Found, patterns: Sequence[str]) -> bool:
+    """Whether a file is named by a pattern: by its path, or by its last part where the pattern has
+    no slash, as in .gitignore."""
+    return any(
+        fnmatchcase(found.name if "/" in pattern else found.base, pattern) for pattern in patterns
+    )
+
+
+def _files(folder: int, prefix: str, depth: int) -> Iterator[_Found]:
+    """Yield what is neither a folder nor a link, in and below an open folder."""
+    with os.scandir(folder) as entries:
+        listed = list(entries)
+    for entry in listed:
+        if entry.is_symlink():
+            continue
+        if not entry.is_dir(follow_symlinks=False):
+            with contextlib.suppress(FileNotFoundError):
+                size = os.stat(entry.name, dir_fd=folder, follow_symlinks=False).st_size
+                yield _Found(prefix + entry.name, folder, entry.name, size)
+        elif depth:
+            with _opened(entry.name, folder) as below:
+                yield from _files(below, f"{prefix}{entry.name}/", depth - 1)
+
+
+def _folders(folder: int, depth: int = MAX_DEPTH) -> Iterator[tuple[int, str]]:
+    """Yield the folders below an open folder, the deepest first, each with its open parent."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for name in names:
+        if depth:
+            with _opened(name, folder) as below:
+                yield from _folders(below, depth - 1)
+        yield folder, name
+
+
+@contextlib.contextmanager
+def _opened(name: str, folder: int | None) -> Iterator[int]:
+    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _keep_tail(folder: int, name: str, limit: int) -> None:
+    """Write the last bytes of a file to NAME.tail."""
+    source = os.open(name, _FILE, dir_fd=folder)
+    try:
+        found = os.fstat(source)
+        if not stat.S_ISREG(found.st_mode):
+            return
+        data = os.pread(source, limit, max(0, found.st_size - limit))
+        mode = stat.S_IMODE(found.st_mode)
+    finally:
+        os.close(source)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name + TAIL, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    target = os.open(name + TAIL, flags, mode, dir_fd=folder)
+    with os.fdopen(target, "wb") as file:
+        file.write(data)

@@ -1,0 +1,90 @@
+"""Events as texts for people: what a webhook of a chat takes, which refuses records of a journal.
+
+Only alerts, failures and the turns of a trial are worth a line to people: see ``is_news``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from seatrial.journal.codes import PASS, RECALLED
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    NodeExcluded,
+    RunJudged,
+    TestStopped,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialPaused,
+    UnknownEvent,
+)
+from seatrial.verify.reading import plain_line
+
+PLACE = "$TEXT"  # in a template
+TEMPLATE = '{"text": "$TEXT"}'
+MAX_LINES = 20
+MAX_LINE = 500
+
+_TURNS = (TrialPaused, TrialCancelled, TrialAbandoned, TestStopped, NodeExcluded)
+_WORDS = {
+    TrialPaused: "paused",
+    TrialCancelled: "cancelled",
+    TrialAbandoned: "abandoned",
+    TestStopped: "a test is stopped",
+    NodeExcluded: "nodes are excluded",
+}
+
+
+def is_news(event: Event) -> bool:
+    """Return whether an event is an alert, a verdict that is not pass and stands, or a turn of its
+    trial."""
+    if isinstance(event, RunJudged):
+        return not event.will_rerun and event.code not in (PASS.number, RECALLED.number)
+    return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
+
+
+def text_of(event: Event) -> str:
+    """Return an event in one line, without control characters, in which nothing is markup for the
+    chats that read &, < and > as such."""
+    line = plain_line(f"{event.trial} on {event.machine}: {_said(event)}")
+    if len(line) > MAX_LINE:
+        line = line[: MAX_LINE - 1] + "…"
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _said(event: Event) -> str:
+    if isinstance(event, AlertRaised):
+        return f"{'alert' if event.active else 'over'}: {event.text}"
+    if isinstance(event, RunJudged):
+        return f"{event.verdict}: {event.test} {event.run_id}: {event.reason}".rstrip(": ")
+    if isinstance(event, TrialEnded):
+        how = "ended, and not all passed" if event.failed else "ended, and all passed"
+        return f"{how}: {event.reason}" if event.reason else how
+    if isinstance(event, _TURNS):
+        about = getattr(event, "test", "") or getattr(event, "nodes", "")
+        return ": ".join(filter(None, (_WORDS[type(event)], about, event.reason)))
+    name = event.kind if isinstance(event, UnknownEvent) else event.name
+    return " ".join(filter(None, (name, getattr(event, "test", ""), event.run_id)))
+
+
+def message(template: str, lines: Sequence[str]) -> bytes:
+    """Return the body of a request: the template with the lines in place of $TEXT."""
+    shown = list(lines[:MAX_LINES])
+    if len(lines) > MAX_LINES:
+        shown.append(f"and {len(lines) - MAX_LINES} more")
+    filled = _filled(json.loads(template or TEMPLATE), "\n".join(shown))
+    return json.dumps(filled, ensure_ascii=False).encode()
+
+
+def _filled(value: Any, text: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(PLACE, text)
+    if isinstance(value, list):
+        return [_filled(one, text) for one in value]
+    if isinstance(value, dict):
+        return {key: _filled(one, text) for key, one in value.items()}
+    return value
