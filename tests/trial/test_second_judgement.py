@@ -230,7 +230,7 @@ def test_a_damaged_journal_is_refused(place: Workplace) -> None:
     journal.write_bytes(b"".join([*lines[:3], b"torn\n", *lines[3:]]))
     done = place.seatrial("judge", "t", "--again", *REASON)
     assert done.code == 3
-    assert "journal.jsonl: it has 1 damaged line" in done.err
+    assert "journal.jsonl: it has 2 damaged lines" in done.err
 
 
 def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:
