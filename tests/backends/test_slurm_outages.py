@@ -72,3 +72,15 @@ def test_an_answer_is_not_told_at_once() -> None:
         await turns()
 
     assert with_troubles(work) == ["Slurm: sinfo failed: x"]
+
+
+def test_at_the_end_of_a_trial_nobody_waits_for_calm() -> None:
+    async def work(troubles: SlurmOutages, told: list[str]) -> None:
+        troubles.failed("squeue", "squeue failed: x")
+        troubles.failed("sinfo", "sinfo failed: x")
+        troubles.answered("squeue")
+        (over,) = troubles.recovered()
+        assert over.over and over.text == "Slurm: squeue answers again; sinfo not yet"
+        assert troubles.recovered() == []
+
+    assert with_troubles(work) == ["Slurm: squeue failed: x", "Slurm: sinfo failed: x"]

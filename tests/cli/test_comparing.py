@@ -105,7 +105,7 @@ def test_the_exit_code_says_what_is_worse_and_what_is_undecided(
             "no case of it fits; there are",
         ),
         (["compare", "before:test=hpl", "after:test=str"], "no case is on both"),
-        (["scaling", "before", "--x", "cores"], "--x cores: is none of nodes, tasks, threads"),
+        (["scaling", "before", "--x", "core"], "--x core: is none of nodes, tasks, threads"),
         (["scaling", "before"], "Missing option '--x'"),
         (["score", "nothing.yaml", "before"], "nothing.yaml: no such file"),
     ],

@@ -148,6 +148,17 @@ def test_a_plot_is_never_wider_than_its_page(
     assert all(line.isascii() for line in lines)
 
 
+def test_a_note_long_before_the_figures_takes_no_room_from_them() -> None:
+    points = [(1000.0 + i, float(i)) for i in range(50)]
+    marks = [TextMark(1.0, "a"), TextMark(1025.0, "b"), TextMark(9e9, "c")]
+    lines = time_line(points, [marks])
+    assert {*lines[0], *lines[8]} & {".", ":"}
+    plotted = [line.index("|") + 1 for line in lines if "|" in line]
+    last = lines[-1]
+    assert last.index("a") < last.index("b") < last.index("c") == max(map(len, lines[:9])) - 1
+    assert last.index("a") == plotted[0]
+
+
 # ---- notes --------------------------------------------------------------------------------
 
 

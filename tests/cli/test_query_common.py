@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from seatrial import cli
 from seatrial.cli.tables import TextTable, fold
 from seatrial.journal import codes
+from seatrial.journal.codes import Code
 from seatrial.verify.reading import plain_line
 from tests.programs import LONG_S
 
@@ -425,6 +426,18 @@ def test_junit_counts_what_is_not_over_as_skipped(tmp_path: Path) -> None:
     names = [found.get("name") for found in root.iter("testcase")]
     assert len(set(names)) == 4
     assert names[1] == f"{cases[0].name} #2"
+
+
+@pytest.mark.parametrize("code", [codes.NODE_FAILURE, codes.LOST, codes.CANCELLED])
+def test_junit_calls_an_error_what_is_not_the_tests_fault(tmp_path: Path, code: Code) -> None:
+    trial = TrialMaker(tmp_path, "t", [a_case(1), a_case(2)])
+    trial.run(trial.cases[0], "r1", code)
+    trial.run(trial.cases[1], "r2", codes.FAILED)
+    trial.write()
+    root = ET.fromstring(ask(tmp_path, "export", "t").out)
+    assert (root.get("errors"), root.get("failures")) == ("1", "1")
+    assert [one.get("type") for one in root.iter("error")] == [code.name]
+    assert [one.get("type") for one in root.iter("failure")] == ["failed"]
 
 
 def test_junit_output_is_bounded(tmp_path: Path) -> None:

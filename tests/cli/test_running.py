@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -769,3 +770,28 @@ def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None
     assert f"{place.trials}/one/runs/waits/" in place.alerts("two")
     assert "one after the other" in place.alerts("two")
     assert not place.alerts("one")
+
+
+def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:
+    """-k looks at the application, too; a test of which a parameter is asked may be meant."""
+    place.test("lj", run={"nodes": "hosts"}, parameters={"hosts": [1, 2]})
+    place.test("water", requires={"nodes": 4}, parameters={"ranks": [1, 2]})
+    file = place.suite / "lj/test.yaml"
+    file.write_text(file.read_text().replace("app: test", "app: LAMMPS"))
+
+    def told(keyword: str) -> list[str]:
+        done = place.run("--name", f"t{len(place.ran())}", "--dry-run", "-k", keyword)
+        names = re.findall(r"left out: (\S+): needs", done.err)
+        if done.code == 2:
+            names = re.findall(r"^  (\S+): needs", done.err, re.MULTILINE)
+        for folder in place.trials.glob("t*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        return names
+
+    assert told("lj") == ["lj{hosts=2}@plain"]
+    assert told("lammps") == ["lj{hosts=2}@plain"]
+    assert told("lammps and hosts=1") == []
+    assert told("lj or water") == ["lj{hosts=2}@plain", "water"]
+    assert told("ranks=2") == ["water"], "its parameters are not bound"
+    assert told("not water and hosts=1") == []
+    assert told("hosts=1 or not ranks=2") == ["lj{hosts=2}@plain", "water"]

@@ -14,8 +14,9 @@ from seatrial.studies.scaling import ScalingQuery, ScalingTable, scaling
 from seatrial.studies.selection import gather, parse_side
 from seatrial.suite.model import Case
 
+from ..cli.test_query_common import ask
 from ..store.trials import a_case
-from .figures import TRIAD, Measuring, bound, steady
+from .figures import TIME, TRIAD, Measuring, bound, steady
 
 XS = (1, 2, 4, 8, 16)
 
@@ -142,7 +143,7 @@ def test_units_are_not_mixed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"x": "treads"}, r"--x treads: is none of nodes, tasks, threads, bind"),
+        ({"x": "treads"}, r"--x treads: is none of nodes, tasks, threads, cores, bind"),
         ({"x": "bind"}, "'close' of stream is not a number above 0"),
         ({"x": "nodes"}, "--x nodes: is 1 in every case"),
         ({"x": "threads", "by": ("compiler",)}, "--by compiler: is none of toolchain, machine"),
@@ -172,3 +173,47 @@ def test_cases_that_differ_in_more_are_told(tmp_path: Path) -> None:
     assert table.along == ["size"]
     (table,) = tables(tmp_path, "t", x="threads", by=("size",))
     assert [line.why for line in table.lines] == ["one value measured: nothing to compare"] * 3
+
+
+# ---- cores: tasks x threads ---------------------------------------------------------------
+
+
+def hybrid(folder: Path) -> None:
+    """1, 2 and 4 ranks with 1, 2 and 4 threads: 10 for each core, and 1 less for each thread more;
+    a second test has another metric."""
+    shapes = [(ranks, each) for ranks in (1, 2, 4) for each in (1, 2, 4)]
+    cases = [
+        replace(bound(i, ranks=ranks, omp=each), tasks=ranks, threads=each, id=f"r{ranks}t{each}")
+        for i, (ranks, each) in enumerate(shapes)
+    ]
+    other = [replace(bound(i + 20, "hpl", ranks=i), tasks=i, id=f"h{i}") for i in (1, 2)]
+    trial = Measuring(folder, "t", [*cases, *other])
+    for case, (ranks, each) in zip(trial.cases, shapes, strict=False):
+        trial.series(case, TRIAD, steady(10.0 * ranks * each - (each - 1), 4, 0.001))
+    for case in other:
+        trial.series(case, TIME, steady(50, 3))
+    trial.done()
+
+
+def test_over_cores_hybrid_settings_are_read_off_against_one_core(tmp_path: Path) -> None:
+    hybrid(tmp_path)
+    (table,) = tables(tmp_path, "t", x="cores", metric="triad")
+    assert [line.by for line in table.lines] == ["tasks=1", "tasks=2", "tasks=4"]
+    assert table.along == ["ranks", "omp"]
+    cells = {line.by: {cell.x: cell.speedup for cell in line.cells} for line in table.lines}
+    assert cells["tasks=4"].keys() == {4, 8, 16}
+    assert cells["tasks=1"][1] == 1 and cells["tasks=1"][4] == pytest.approx(3.7, rel=0.01)
+    assert cells["tasks=2"][4] == pytest.approx(3.9, rel=0.01)
+    assert cells["tasks=4"][4] == pytest.approx(4.0, rel=0.01), "not 1: the base is one core"
+    (named,) = tables(tmp_path, "t", x="cores", metric="triad", by=("ranks",))
+    assert [line.by for line in named.lines] == ["ranks=1", "ranks=2", "ranks=4"]
+    assert named.lines[2].cells[0].speedup == cells["tasks=4"][4]
+
+
+def test_tests_without_the_metric_are_left_out_and_named(tmp_path: Path) -> None:
+    hybrid(tmp_path)
+    answer = ask(tmp_path, "scaling", "t", "--x", "cores", "--metric", "triad")
+    assert answer.code == 0 and answer.out.count(" over cores") == 1
+    assert answer.out.splitlines()[-1] == "without triad: hpl"
+    assert "tasks=1: " in answer.out and "no such figure" not in answer.out
+    assert "best: tasks=4, cores 16" in answer.out

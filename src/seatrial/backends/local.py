@@ -38,6 +38,7 @@ from seatrial.backends.protocol import (
     Refused,
     Started,
     Submission,
+    Trouble,
     Update,
 )
 from seatrial.backends.update_queue import UpdateQueue
@@ -278,6 +279,9 @@ class LocalBackend:
 
     async def updates(self) -> list[Update]:
         return await self._updates.take()
+
+    def recovered(self) -> list[Trouble]:
+        return []
 
     async def close(self) -> None:
         for process in self._running.values():

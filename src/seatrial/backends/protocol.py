@@ -171,4 +171,7 @@ class Backend(Protocol):
 
     async def updates(self) -> list[Update]: ...
 
+    def recovered(self) -> list[Trouble]:
+        """Return, at the end of a trial, the ends of troubles that were not reported yet."""
+
     async def close(self) -> None: ...

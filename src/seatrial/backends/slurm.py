@@ -29,6 +29,7 @@ from seatrial.backends.protocol import (
     Refused,
     Started,
     Submission,
+    Trouble,
     Update,
 )
 from seatrial.backends.slurm_client import SlurmClient, SubmissionRefused, Unanswered
@@ -402,6 +403,9 @@ class SlurmBackend:
 
     async def updates(self) -> list[Update]:
         return await self._updates.take()
+
+    def recovered(self) -> list[Trouble]:
+        return self._outages.recovered()
 
     async def close(self) -> None:
         for work in list(self._work):

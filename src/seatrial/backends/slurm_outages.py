@@ -38,8 +38,18 @@ class SlurmOutages:
             loop = asyncio.get_running_loop()
             self._ending[command] = loop.call_later(CALM_SECONDS, self._end, command)
 
+    def recovered(self) -> list[Trouble]:
+        """Return the ends of outages whose commands answer and are not calm yet: at the end of a
+        trial nobody waits for that."""
+        for ending in self._ending.values():
+            ending.cancel()
+        return [self._over(command) for command in list(self._ending)]
+
     def _end(self, command: str) -> None:
+        self._report(self._over(command))
+
+    def _over(self, command: str) -> Trouble:
         del self._ending[command]
         self._reported.discard(command)
         but = f"; {', '.join(sorted(self._reported))} not yet" if self._reported else ""
-        self._report(Trouble(f"Slurm: {command} answers again{but}", command, over=True))
+        return Trouble(f"Slurm: {command} answers again{but}", command, over=True)

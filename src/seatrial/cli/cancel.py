@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 
 
 @click.command("cancel")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @click.pass_obj
 def command(folders: Folders, trial: str) -> int:
     """Cancel the jobs of a trial and the runs still to start.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
@@ -17,7 +17,7 @@ UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...")
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.trials)
 @click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
 @tests_filter
 @click.option(

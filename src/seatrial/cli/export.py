@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
@@ -16,7 +16,7 @@ from seatrial.store import export, queries
 
 
 @click.command("export")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."

@@ -157,7 +157,7 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
         TextMark(note.time / 1e9, letter)
         for letter, note in zip(string.ascii_lowercase, notes, strict=False)
     ]
-    times = [time for time, _ in points] + [mark.at for mark in letters]
+    times = [time for time, _ in points]
     ends = (show_minute(int(min(times)) * 10**9), show_minute(int(max(times)) * 10**9))
     return time_line(points, [changes, letters], ends if ends[0] != ends[1] else (ends[0], ""))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
+from seatrial.cli import complete
 from seatrial.errors import UsageError
 from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
@@ -17,7 +18,7 @@ from seatrial.units import count
 
 
 @click.command("machine")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.machines)
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @click.option(
     "--scheduler",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seatrial.cli import complete
 from seatrial.units import moment_of, share_of
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ machine_option = click.option(
     "-m",
     "--machine",
     envvar="SEATRIAL_MACHINE",
+    shell_complete=complete.machines,
     default=_default_machine,
     help="Machine, by name or file; default: SEATRIAL_MACHINE, else this host.",
 )
@@ -150,7 +152,13 @@ since_filter = click.option(
     help="Created since: 2h, 3d, 2026-11-20, ...T14:03.",
 )
 run_filters = together(
-    click.option("--trial", default="", metavar="TAG", help="Only of this trial."),
+    click.option(
+        "--trial",
+        default="",
+        metavar="TAG",
+        help="Only of this trial.",
+        shell_complete=complete.trials,
+    ),
     test_filter,
     machine_filter,
     click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain."),
@@ -160,7 +168,7 @@ run_filters = together(
 
 # which cases of a suite
 selection_options = together(
-    click.argument("suites", nargs=-1, metavar="[SUITE]..."),
+    click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete.folders),
     click.option(
         "-k",
         "keyword",

@@ -41,17 +41,18 @@ def time_line(
     width: int = WIDTH,
 ) -> list[str]:
     """Return the lines of a plot of (time, value). Below it is a line for each sequence of marks,
-    with ``ends`` the labels of the first and last time. Marks beyond the points widen the plot."""
+    with ``ends`` the labels of the first and last time. Marks before or after all points stand at
+    the ends, so that an old note takes no room from the points."""
     values = [value for _, value in points]
     low, high = min(values), max(values)
-    times = [time for time, _ in points] + [mark.at for line in marks for mark in line]
-    first, last = min(times), max(times)
+    first, last = min(time for time, _ in points), max(time for time, _ in points)
     labels = _labels(low, high)
     margin = max(map(len, labels.values())) + 1
     columns = width - margin - 2
 
     def column(time: float) -> int:
-        return round((time - first) / (last - first) * (columns - 1)) if last > first else 0
+        share = (time - first) / (last - first) if last > first else 0.0
+        return round(min(1.0, max(0.0, share)) * (columns - 1))
 
     counts = [[0] * columns for _ in range(ROWS)]
     for time, value in points:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders, as_typed
+from seatrial.cli import Folders, as_typed, complete
 from seatrial.cli.options import MOMENT, machine_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
@@ -35,7 +35,7 @@ def command() -> None:
 
 
 @command.command("accept", short_help="Write references from measured medians.")
-@click.argument("trials", nargs=-1, metavar="[TRIAL]...")
+@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=complete.trials)
 @click.option("--metric", default="", help="Only this metric.")
 @click.option(
     "--since",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import alert_option, quiet_option
 
 
 @click.command("resume")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @alert_option
 @quiet_option
 @click.option(

@@ -7,21 +7,31 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
-from seatrial.studies.scaling import ScalingLine, ScalingQuery, ScalingTable, scaling
+from seatrial.studies.scaling import (
+    ScalingLine,
+    ScalingQuery,
+    ScalingTable,
+    scaling,
+    without_metric,
+)
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")
-@click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
-@click.option("--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, a parameter.")
+@click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
+@click.option(
+    "--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, cores, or other."
+)
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
 @click.option("--by", multiple=True, metavar="NAME", help="A line for each toolchain, or trial.")
 @tests_filter
@@ -66,7 +76,10 @@ def command(
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)
         return 0
-    click.echo("\n\n".join(_page(each, query) for each in found))
+    parts = [_page(each, query) for each in found]
+    if left_out := without_metric(sides, query):
+        parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
+    click.echo("\n\n".join(parts))
     return 0
 
 
@@ -87,19 +100,19 @@ def _page(one: ScalingTable, query: ScalingQuery) -> str:
         lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
     if one.why:
         return "\n".join([*lines, plain_line(one.why)])
-    lines += ["", _table(one, ", ".join(query.by)), ""]
+    lines += ["", _table(one), ""]
     lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
     if one.best is not None:
         lines.append(plain_line(_best(one)))
     return "\n".join(lines)
 
 
-def _table(one: ScalingTable, by: str) -> str:
+def _table(one: ScalingTable) -> str:
     def share(value: float | None) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
     found = TextTable(
-        f"{by}~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
+        f"line~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
         " | excluded~"
     )
     for line in one.lines:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
@@ -26,7 +26,9 @@ from seatrial.verify.reading import plain_line
 
 @click.command("score")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
+@click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
 @format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
@@ -33,7 +33,7 @@ MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
-@click.argument("run", metavar="[TAG/]RUN")
+@click.argument("run", metavar="[TAG/]RUN", shell_complete=complete.runs)
 @click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
 @click.option(
     "-n",
@@ -126,7 +126,11 @@ def _when(run: RunRow) -> str:
     if run.script_started is None:
         return "not started"
     if run.elapsed is None:
-        return f"{show_time(run.script_started)}, its end is not known"
+        began = show_time(run.script_started)
+        if run.job_ended is None:
+            return f"{began}, its end is not known"
+        lasted = show_seconds(max(0, run.job_ended - run.script_started) / SECOND_NS)
+        return f"{began} to {show_time(run.job_ended)}, {lasted} until its job ended"
     start, end = show_time(run.script_started), show_time(run.script_ended)
     return f"{start} to {end}, {show_seconds(run.elapsed)}"
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import FiniteRange, json_option, test_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
@@ -33,7 +33,7 @@ _CLASSES = {
 
 
 @click.command("variability")
-@click.argument("trial")
+@click.argument("trial", shell_complete=complete.trials)
 @test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(

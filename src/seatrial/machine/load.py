@@ -53,18 +53,26 @@ def machine_file(name: str | None) -> Path | None:
     if name is not None and is_path(name):
         return Path(name)
     wanted = this_host() if name is None else name
-    folders = (FOLDER, Path.home() / ".config/seatrial/machines", SITE_FOLDER)
-    for folder in folders:
+    for folder in _folders():
         if _exists(folder / f"{wanted}.yaml"):
             return folder / f"{wanted}.yaml"
     if name is not None and name not in (LOCAL, this_host()):
-        known = sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})
-        described = f"described are {', '.join(known)}; " if known else ""
+        known = described()
+        listed = f"described are {', '.join(known)}; " if known else ""
         raise UsageError(
-            f"no machine {name!r}: there is no {FOLDER / name}.yaml; {described}"
+            f"no machine {name!r}: there is no {FOLDER / name}.yaml; {listed}"
             f"`seatrial machine {name} --detect > {FOLDER / name}.yaml` makes a first description"
         )
     return None
+
+
+def described() -> list[str]:
+    """Return the names of the machines that have a file."""
+    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return (FOLDER, Path.home() / ".config/seatrial/machines", SITE_FOLDER)
 
 
 def is_path(name: str) -> bool:

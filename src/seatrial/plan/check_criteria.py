@@ -19,7 +19,7 @@ from seatrial.suite.model import Metric
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
-_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained"}
+_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
 
 _OF_A_METRIC = ("figure_of_merit", "slowdown")
 
@@ -64,6 +64,8 @@ def _bounds(criterion: Criterion, spot: Spot) -> None:
             found[key] = spot.parsed(partial(bound_of, criterion.criterion), written, key)
     if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
         spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
+    if criterion.criterion == "mix" and criterion.at_least is not None:
+        spot.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
     least, most = found.get("at_least"), found.get("at_most")
     if least is not None and most is not None and _comparable(criterion) and least > most:
         spot.fault(f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least")

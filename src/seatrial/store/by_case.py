@@ -22,6 +22,7 @@ from seatrial.suite.model import show
 
 ELAPSED = ("elapsed", "s", "lower")
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
+CORES = "cores"  # tasks x threads, likewise
 _ATTRIBUTES = (*NUMBERS, "machine", "toolchain", "stage", "node", "trial", "test")
 
 Kind = tuple[str, str, str]  # a metric's name, unit and direction
@@ -53,6 +54,8 @@ class CaseRuns(Struct, frozen=True):
         """Return a parameter's value, or the attribute of that name; "" where it has none."""
         if name in self.parameters:
             return self.parameters[name]
+        if name == CORES and self.tasks is not None and self.threads is not None:
+            return str(self.tasks * self.threads)
         value = getattr(self, name) if name in _ATTRIBUTES else None
         return "" if value is None else str(value)
 

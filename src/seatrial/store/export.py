@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
+from seatrial.errors import TrialError
 from seatrial.journal import codes
 from seatrial.store import queries
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, show_number, show_unit
 from seatrial.verify.reading import tail
 
@@ -93,12 +96,13 @@ def no_formula(text: str) -> str:
 
 
 def junit(store: Store, trial: TrialRow) -> Iterator[str]:
-    """Yield JUnit XML: a suite for each test, a test case for each run and for each case without a
-    run."""
+    """Yield JUnit XML: a suite for each test, a test case for each run, each case without a run,
+    and for what was left out. What is not the test's fault is an error, not a failure."""
     found = queries.runs(store, Filters(trial=trial.path))[::-1]
     figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
-    total = _counts([run for _, run in entries])
+    left_out = _left_out(trial)
+    total = _counts([run for _, run in entries], len(left_out))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
     yield f"<testsuites name={_quoted(name)} {total}>\n"
@@ -113,7 +117,37 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
             name = case.name if number == 1 else f"{case.name} #{number}"
             yield from _test_case(case, run, name, figures)
         yield "  </testsuite>\n"
+    if left_out:
+        yield f'  <testsuite name="left out" {_counts([], len(left_out))}>\n'
+        for name, why in left_out:
+            yield f'    <testcase classname="left out" name={_quoted(name)} time="0">'
+            yield f"<skipped message={_quoted(why)}/></testcase>\n"
+        yield "  </testsuite>\n"
     yield "</testsuites>\n"
+
+
+# What is the fault of the machine, the scheduler or a person.
+_ERRORS = frozenset(
+    code.number
+    for code in (
+        codes.NODE_FAILURE,
+        codes.BOOT_FAILURE,
+        codes.LAUNCH_FAILED,
+        codes.LOST,
+        codes.CANCELLED,
+        codes.PREEMPTED,
+        codes.REQUEUED,
+        codes.REVOKED,
+        codes.DEADLINE,
+        codes.CHECK_ERROR,
+    )
+)
+
+
+class _LeftOut(Struct):
+    """The member of a trial's record that JUnit shows."""
+
+    left_out: list[tuple[str, str]] = []
 
 
 Entry = tuple[CaseRow, RunRow | None]
@@ -129,15 +163,23 @@ def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
     return [(case, run) for case in ordered for run in runs_of.get(case.id, [None])]
 
 
-def _counts(found: Sequence[RunRow | None]) -> str:
-    skipped = sum(_is_skipped(run) for run in found)
-    failures = sum(
-        not _is_skipped(run) and run is not None and run.code != codes.PASS.number for run in found
-    )
+def _left_out(trial: TrialRow) -> list[tuple[str, str]]:
+    """Return what was left out of a trial, with the reasons; nothing where its folder is gone."""
+    try:
+        return TrialFolder(Path(trial.path)).record_as(_LeftOut).left_out
+    except TrialError:
+        return []
+
+
+def _counts(found: Sequence[RunRow | None], left_out: int = 0) -> str:
+    skipped = sum(_is_skipped(run) for run in found) + left_out
+    over = [run for run in found if run is not None and not _is_skipped(run)]
+    errors = sum(run.code in _ERRORS for run in over)
+    failures = sum(run.code != codes.PASS.number for run in over) - errors
     seconds = sum(run.elapsed or 0.0 for run in found if run is not None)
     return (
-        f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
-        f' time="{seconds:.3f}"'
+        f'tests="{len(found) + left_out}" failures="{failures}" errors="{errors}"'
+        f' skipped="{skipped}" time="{seconds:.3f}"'
     )
 
 
@@ -177,8 +219,9 @@ def _test_case(
     if _is_skipped(run):
         yield f"      <skipped message={_quoted(message)}/>\n"
     elif run.code != codes.PASS.number:
-        yield f"      <failure type={_quoted(run.verdict)} message={_quoted(message)}>"
-        yield f"{_escaped(message)}</failure>\n"
+        element = "error" if run.code in _ERRORS else "failure"
+        yield f"      <{element} type={_quoted(run.verdict)} message={_quoted(message)}>"
+        yield f"{_escaped(message)}</{element}>\n"
     yield from _output(run)
     yield "    </testcase>\n"
 

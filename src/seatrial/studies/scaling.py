@@ -5,7 +5,9 @@
 
 Speed is the metric where higher is better, else 1 over it; in a weak series, where the work grows
 with the resources, x over it. The speed-up of a cell is its speed over that of the least x that
-was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal.
+was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal. Over cores
+(tasks x threads) lines that differ in tasks or threads alone share the least x of all of them, so
+that hybrid settings are read off against one task with one thread.
 
 The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
 ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
@@ -24,13 +26,22 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import NUMBERS, CaseRuns, differing, excluded_of, figures_of
+from seatrial.store.by_case import (
+    CORES,
+    NUMBERS,
+    CaseRuns,
+    differing,
+    excluded_of,
+    figures_of,
+)
 from seatrial.studies.compare import causes
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 
 PAYS = 0.5
+AXES = (*NUMBERS, CORES)
+_PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
 
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
@@ -108,8 +119,11 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     members = [member for side in sides for member in side.cases]
     _require_names(members, asked)
     members = [one for one in members if one.attribute(asked.x)]
+    asked = with_lines(members, asked)
+    tests = list(dict.fromkeys(one.test for one in members))
+    measured = [test for test in tests if test not in without_metric(sides, asked)]
     tables = []
-    for test in dict.fromkeys(one.test for one in members):
+    for test in measured or tests:
         cases = [one for one in members if one.test == test]
         along = _along(cases, asked)
         panels: dict[tuple[str, ...], list[CaseRuns]] = {}
@@ -129,11 +143,29 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     return tables
 
 
+def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:
+    """Return the tests that do not have the metric, though runs of them gave right answers."""
+    found: dict[str, set[str]] = {}
+    members = (member for side in sides for member in side.cases)
+    for one in (member for member in members if member.attribute(asked.x)):
+        found.setdefault(one.test, set()).update(kind[0] for kind in one.values)
+    return [test for test, metrics in found.items() if metrics and asked.metric not in metrics]
+
+
+def with_lines(members: Sequence[CaseRuns], asked: ScalingQuery) -> ScalingQuery:
+    """Return the query; over cores with a line for each number of tasks, where it names no lines,
+    because the same cores may be shared out in several ways."""
+    several = len({one.attribute("tasks") for one in members}) > 1
+    if asked.x != CORES or asked.by or not several:
+        return asked
+    return replace(asked, by=("tasks",))
+
+
 def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
     parameters = sorted({name for one in members for name in one.parameters})
     for option, name, others in (
-        ("--x", asked.x, NUMBERS),
-        *(("--by", by, ("toolchain", "machine", "trial", "stage", *NUMBERS)) for by in asked.by),
+        ("--x", asked.x, AXES),
+        *(("--by", by, (*_PLAIN, *AXES)) for by in asked.by),
     ):
         if name not in (*parameters, *others):
             listed = ", ".join([*others, *(n for n in parameters if n not in others)])
@@ -155,16 +187,23 @@ def _number(text: str) -> float:
 
 
 def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
-    """Parameters that are one to one with x in a test: zipped with it, or what x follows from."""
-    found = []
-    for name in dict.fromkeys(name for one in cases for name in one.parameters):
-        if name == asked.x or name in asked.by:
-            continue
-        pairs = {(one.parameters.get(name, ""), one.attribute(asked.x)) for one in cases}
-        values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
-        if len(pairs) == len(values) == len(xs) > 1:
-            found.append(name)
-    return found
+    """Parameters that are one to one with x in a test: zipped with it, or what x follows from. With
+    cores, those that are one to one with tasks or threads."""
+    axes = ("tasks", "threads", CORES) if asked.x == CORES else (asked.x,)
+    names = dict.fromkeys(name for one in cases for name in one.parameters)
+    return [
+        name
+        for name in names
+        if name != asked.x
+        and name not in asked.by
+        and any(_one_to_one(cases, name, axis) for axis in axes)
+    ]
+
+
+def _one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
+    pairs = {(one.parameters.get(name, ""), one.attribute(axis)) for one in cases}
+    values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
+    return len(pairs) == len(values) == len(xs) > 1
 
 
 def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
@@ -225,23 +264,70 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
         return replace(table, why=why)
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
-        by = ", ".join(member.attribute(name) or "none" for name in asked.by)
-        groups.setdefault(by, []).append(member)
-    lines = [_line(by, members, better, asked) for by, members in groups.items()]
+        groups.setdefault(_label(member, asked.by), []).append(member)
+    bases = _bases(panel, asked) if asked.x == CORES else {}
+    lines = [
+        _line(by, members, better, asked, bases.get(by, members)) for by, members in groups.items()
+    ]
     return replace(table, lines=lines, best=_best(lines, better))
 
 
-def _line(by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQuery) -> ScalingLine:
+def _label(member: CaseRuns, by: Sequence[str]) -> str:
+    """Return the name of a case's line: ``gcc, ranks=2``."""
+    values = ((name, member.attribute(name) or "none") for name in by)
+    return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in values)
+
+
+def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[CaseRuns]]:
+    """Return by line the cases with whose least x it is compared: those of all lines that differ in
+    tasks and threads alone, of the fewest tasks where several have that x."""
+    shape = ("tasks", "threads")
+    split = [
+        name
+        for name in asked.by
+        if name in shape or any(_one_to_one(panel, name, axis) for axis in shape)
+    ]
+    shared: dict[str, list[CaseRuns]] = {}
+    of_line: dict[str, str] = {}
+    for one in panel:
+        rest = _label(one, [name for name in asked.by if name not in split])
+        of_line[_label(one, asked.by)] = rest
+        shared.setdefault(rest, []).append(one)
+    fewest: dict[str, list[CaseRuns]] = {}
+    for rest, members in shared.items():
+        tasks: dict[float, int] = {}
+        for one in members:
+            x = float(one.attribute(asked.x))
+            tasks[x] = min(tasks.get(x, one.tasks or 0), one.tasks or 0)
+        fewest[rest] = [m for m in members if m.tasks == tasks[float(m.attribute(asked.x))]]
+    return {line: fewest[rest] for line, rest in of_line.items()}
+
+
+def _cells(members: Sequence[CaseRuns], asked: ScalingQuery) -> list[Cell]:
     groups: dict[float, list[CaseRuns]] = {}
     for member in members:
         groups.setdefault(float(member.attribute(asked.x)), []).append(member)
-    cells = [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
-    usable = [cell for cell in cells if cell.median is not None and cell.median > 0]
-    if not usable:
+    return [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
+
+
+def _usable(cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.median is not None and cell.median > 0]
+
+
+def _line(
+    by: str,
+    members: Sequence[CaseRuns],
+    better: Better,
+    asked: ScalingQuery,
+    bases: Sequence[CaseRuns],
+) -> ScalingLine:
+    """Return the line of some cases, compared with the least x of ``bases``."""
+    cells = _cells(members, asked)
+    if not _usable(cells):
         return ScalingLine(
             by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
         )
-    base = usable[0]
+    base = next(iter(_usable(cells if bases is members else _cells(bases, asked))))
     related: list[Cell] = []
     before: Cell | None = None
     for each in cells:
@@ -293,7 +379,7 @@ def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
     if cell.median is None or cell.median <= 0:
         return replace(cell, ideal=ideal if cell.x >= base.x else None)
     speedup, low, high = _speeds(base, cell, better, weak)
-    if cell is base:
+    if cell.x == base.x and cell.values == base.values:
         low = high = None
     return replace(
         cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal

@@ -66,13 +66,16 @@ def expand(
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
             continue
-        expansion.skipped.extend(binder.skipped)
+        expansion.skipped.extend(
+            (case.name, reason)
+            for case, reason in binder.skipped
+            if keep is None or keep(case, test) is not False
+        )
         if not found and not binder.skipped:
             message = "no case is left: the parameters are empty or all excluded"
             suite.fault(faults, name, ["parameters"], message)
-        tags = frozenset(test.tags)
         for case in found:
-            if keep is None or keep(case, tags):
+            if keep is None or keep(case, test):
                 if override:
                     case = replace(case, job=overridden(case.job, override))
                 if build_keys and test.build:  # only selected cases need its key
@@ -128,7 +131,7 @@ class _Binder:
         self.test = test
         self.machine = machine
         self.repeat = repeat
-        self.skipped: list[tuple[str, str]] = []  # cases, with the reasons
+        self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
         self.nodes = quantity(run.nodes, "nodes", whole)
@@ -146,8 +149,9 @@ class _Binder:
                 for binding in self.space.bindings(names):
                     yield from self._bind(binding, names, chain, facts)
 
-    def _skip(self, reason: str, case: str = "") -> None:
-        self.skipped.append((case or self.test.name, reason))
+    def _skip(self, reason: str, case: Case | None = None) -> None:
+        """Leave a case out, or without one the whole test."""
+        self.skipped.append((case or _whole_test(self.test), reason))
 
     def _usable_nodes(self) -> list[NodeFacts]:
         """Return the facts of the usable nodes: of all together, or kind by kind for each_node,
@@ -230,9 +234,24 @@ class _Binder:
             )
             if nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
-                self._skip(f"needs {wanted}{such}; there are {available}", case.name)
+                self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
+
+
+def _whole_test(test: Test) -> Case:
+    """Return a case that stands for all of a test, and is none itself."""
+    return Case(
+        id="",
+        test=test.name,
+        parameters={},
+        toolchain="",
+        nodes=0,
+        tasks=0,
+        tasks_per_node=0,
+        threads=0,
+        walltime=0,
+    )
 
 
 def case_id(

@@ -2,23 +2,25 @@
 
 A word selects a case if it is, ignoring case, a part of the display name (which holds the
 parameters), the beginning of a word of the toolchain's name (``openmpi`` and ``gcc`` select
-``@gcc-openmpi``, ``pi`` does not), or one of the test's tags. ``name=value`` selects by the exact
-value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses. Quotes keep
-spaces and parentheses in a word: ``flags="-O3 -g"``.
+``@gcc-openmpi``, ``pi`` does not), a part of the test's application, or one of its tags.
+``name=value`` selects by the exact value of a parameter. Words are joined by ``and``, ``or``,
+``not`` and parentheses. Quotes keep spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case, Test, show
 
-Predicate = Callable[[Case, frozenset[str]], bool]
+Predicate = Callable[[Case, Test], bool | None]
+"""Whether a case of a test is selected; None if that depends on parameters that are not bound, as
+the case stands for a whole test (its ``id`` is "")."""
 
 _TOKEN = re.compile(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -37,8 +39,7 @@ def is_like(name: str, pattern: str) -> bool:
 
 
 def compile_keyword(text: str) -> Predicate:
-    """Return a predicate over a case and the tags of its test. Raises UsageError that names the
-    mistake."""
+    """Return a predicate over a case and its test. Raises UsageError that names the mistake."""
     parser = _Parser(text)
     predicate = parser.either(0)
     if parser.position < len(parser.tokens):
@@ -69,7 +70,7 @@ class _Parser:
             parts.append(self.all_of(depth))
         if len(parts) == 1:
             return parts[0]
-        return lambda case, tags: any(part(case, tags) for part in parts)
+        return lambda case, test: _known([part(case, test) for part in parts], True)
 
     def all_of(self, depth: int) -> Predicate:
         parts = [self.one(depth)]
@@ -77,14 +78,14 @@ class _Parser:
             parts.append(self.one(depth))
         if len(parts) == 1:
             return parts[0]
-        return lambda case, tags: all(part(case, tags) for part in parts)
+        return lambda case, test: _known([part(case, test) for part in parts], False)
 
     def one(self, depth: int) -> Predicate:
         if depth > _DEEPEST:
             self.fail("it is nested too deeply")
         if self.take("not"):
             inner = self.one(depth + 1)
-            return lambda case, tags: not inner(case, tags)
+            return lambda case, test: None if (found := inner(case, test)) is None else not found
         if self.take("("):
             inner = self.either(depth + 1)
             if not self.take(")"):
@@ -97,15 +98,27 @@ class _Parser:
         return _word(word)
 
 
+def _known(parts: Sequence[bool | None], decisive: bool) -> bool | None:
+    """Return ``decisive`` if a part is that, None if a part is not known, else its opposite."""
+    return decisive if decisive in parts else None if None in parts else not decisive
+
+
 def _word(token: str) -> Predicate:
     word = _QUOTED.sub(lambda found: found[1] or found[2] or "", token)
     name, equals, value = word.partition("=")
     if equals:
-        return lambda case, tags: name in case.parameters and show(case.parameters[name]) == value
+
+        def bound(case: Case, test: Test) -> bool | None:
+            if not case.id and name in test.parameters:
+                return None
+            return name in case.parameters and show(case.parameters[name]) == value
+
+        return bound
     lower = word.lower()
     toolchain = re.compile(rf"(?<![^\W_]){re.escape(lower)}")
-    return lambda case, tags: (
-        word in tags
+    return lambda case, test: (
+        word in test.tags
+        or lower in test.app.lower()
         or lower in replace(case, toolchain="").name.lower()
         or ("@" in lower and lower in case.name.lower())
         or toolchain.search(case.toolchain.lower()) is not None

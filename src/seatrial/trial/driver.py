@@ -242,6 +242,8 @@ class Driver:
 
     def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
+        for trouble in self.backend.recovered():
+            self._receive(trouble)
         outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
             reason = finish.reason if self.conductor.unbuildable else ""

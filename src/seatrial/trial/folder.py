@@ -68,7 +68,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
     machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
     words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of ``cases.jsonl``: a
-    file that was cut is noticed (version 0.1 wrote neither)."""
+    file that was cut is noticed (version 0.1 wrote neither). ``left_out`` are the first cases and
+    tests that could not run on the machine, with the reasons."""
 
     tag: str
     created: int
@@ -92,6 +93,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     assumed: list[str] = []
     cases_bytes: int = -1
     cases_sha256: str = ""
+    left_out: list[tuple[str, str]] = []
 
     @cached_property
     def _decoded(self) -> References:

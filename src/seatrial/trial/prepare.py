@@ -29,6 +29,7 @@ from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
+MAX_LEFT_OUT = 1000  # in a record
 MAX_STEM = 90  # of a tag, to which a number may be added
 
 
@@ -61,6 +62,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
+            left_out=self.skipped[:MAX_LEFT_OUT],
         )
 
 

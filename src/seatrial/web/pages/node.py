@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from seatrial import draw
 from seatrial.errors import UsageError, suggest
-from seatrial.journal.codes import code_of
+from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics.arrays import Bools
 from seatrial.store import node_runs
@@ -79,6 +79,9 @@ class Over(Struct, frozen=True, kw_only=True):
     high: list[float]
 
 
+NODE_FAILURES = (NODE_FAILURE.number, BOOT_FAILURE.number)
+
+
 class NodePage(Struct, frozen=True, kw_only=True):
     """A node. ``figures`` is None while they are being judged."""
 
@@ -90,6 +93,7 @@ class NodePage(Struct, frozen=True, kw_only=True):
     suspect: bool
     runs: int
     failed: int
+    node_failures: int
     turns: list[NodeEvent]
     ends: dict[str, float]
     causes: list[NodeFailureCause]
@@ -175,6 +179,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
     turns = turns_of(state.store(), view.trials)
     blocks = blocks_of(view.machine, view.names, view.described)
+    causes = _causes(view, here)
     return NodePage(
         machine=view.name,
         name=name,
@@ -184,9 +189,10 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
+        node_failures=sum(c.runs for c in causes if c.code in NODE_FAILURES),
         turns=[one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
-        causes=_causes(view, here),
+        causes=causes,
         figures=_figures_beside(alike, name, here),
         test=view.test,
         metric=metric,

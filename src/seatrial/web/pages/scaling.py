@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.errors import UsageError
 from seatrial.store import queries
-from seatrial.store.by_case import NUMBERS
+from seatrial.store.by_case import CORES
 from seatrial.store.series import metric_names
 from seatrial.studies.history import ELAPSED
-from seatrial.studies.scaling import PAYS, ScalingQuery, ScalingTable, scaling
+from seatrial.studies.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.studies.selection import Side, gather
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
@@ -49,7 +49,7 @@ class Panel(Struct, frozen=True, kw_only=True):
         """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
         table = self.table
         slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
-        named = [(line.by or table.case, line.cells) for line in table.lines]
+        named = [(line.by or "measured", line.cells) for line in table.lines]
         medians = [
             draw.Curve(name, [(c.x, c.median, None, None) for c in cells if c.median])
             for name, cells in named
@@ -103,7 +103,8 @@ class Panel(Struct, frozen=True, kw_only=True):
 
 class ScalingPage(Struct, frozen=True, kw_only=True):
     """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``xs`` are the parameters that can grow, ``x`` is the chosen one."""
+    ``xs`` are the parameters that can grow, ``x`` is the chosen one; the tests ``without`` the
+    metric are left out."""
 
     state: str
     x: str
@@ -113,6 +114,7 @@ class ScalingPage(Struct, frozen=True, kw_only=True):
     reason: str = ""
     panels: list[Panel] = []
     found: int = 0
+    without: list[str] = []
     first: int = 0
     rehearsed: bool = False
 
@@ -121,6 +123,7 @@ class _Answer(NamedTuple):
     x: str
     xs: list[str]
     tables: list[ScalingTable]
+    without: list[str]
     rehearsed: bool
 
 
@@ -160,6 +163,7 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         xs=answer.xs,
         panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
         found=len(answer.tables),
+        without=answer.without,
         first=first,
         rehearsed=answer.rehearsed,
     )
@@ -176,7 +180,9 @@ def _judged(
     tests = [test] if test else []
     sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
-    xs = [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
+    xs = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
+    if not {"tasks", "threads"} <= {*xs}:
+        xs = [name for name in xs if name != CORES or name in names]  # no more than one of these
     x = asked.x or (xs[0] if xs else "")
     if not x:
         raise UsageError(
@@ -185,7 +191,10 @@ def _judged(
         )
     lines = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
     made_up = any(trial.rehearsed for side in sides for trial in side.trials)
-    return _Answer(x, xs, scaling(sides, replace(asked, x=x, by=asked.by or lines)), made_up)
+    if x == CORES:
+        lines = (*lines, "tasks") if len(_values(sides, "tasks")) > 1 else lines
+    asked = replace(asked, x=x, by=asked.by or lines)
+    return _Answer(x, xs, scaling(sides, asked), without_metric(sides, asked), made_up)
 
 
 def _values(sides: list[Side], name: str) -> set[str]:

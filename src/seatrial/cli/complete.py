@@ -1,0 +1,57 @@
+"""Shell completion of what people name: trials, runs, machines. It reads names alone, so that the
+shell does not wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import click
+
+MAX_SHOWN = 200
+
+
+def trials(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the tags that begin so."""
+    return _beginning(_tags(_folder(context)), begun)
+
+
+def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the runs that begin so: TAG/ first, then the runs of that trial."""
+    folder = _folder(context)
+    tag, slash, run = begun.partition("/")
+    if not slash:
+        return _beginning((f"{name}/" for name in _tags(folder)), begun)
+    names = (path.parent.name for path in folder.glob(f"{tag}/runs/**/job.sh"))
+    return [f"{tag}/{name}" for name in _beginning(names, run)]
+
+
+def machines(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the machines that begin so, by name, and `local`."""
+    from seatrial.machine.load import LOCAL, described
+
+    return _beginning([LOCAL, *described()], begun)
+
+
+def folders(
+    context: click.Context, param: click.Parameter, begun: str
+) -> list[click.shell_completion.CompletionItem]:
+    """Have the shell complete a folder."""
+    return [click.shell_completion.CompletionItem(begun, type="dir")]
+
+
+def _folder(context: click.Context) -> Path:
+    given = context.find_root().params.get("trials")
+    return Path(given or os.environ.get("SEATRIAL_TRIALS") or "trials")
+
+
+def _tags(folder: Path) -> list[str]:
+    from seatrial.trial.folder import tags
+
+    return tags(folder)
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[str]:
+    return sorted(islice((name for name in names if name.startswith(begun)), MAX_SHOWN))
