@@ -217,10 +217,11 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
             f"{told(folder.tag, folder.journal, damage)}; a damaged trial is not judged again by "
             "other checks, as its verdicts are not surely known"
         )
-    return [run for run in runs.values() if _is_of_checks(run)]
+    return [run for run in runs.values() if is_of_checks(run)]
 
 
-def _is_of_checks(run: JudgedRun) -> bool:
+def is_of_checks(run: JudgedRun) -> bool:
+    """Return whether a run's own output gave its verdict."""
     known = run.life.judged is not None and run.life.code in OF_CHECKS
     return known and run.ended_itself and run.end is not None
 
