@@ -23,7 +23,7 @@ help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
 	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
 	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
-	@echo "make torture attack trials: power cuts, kills, stops, full disks (root; 1 hour)"
+	@echo "make torture attack trials: power cuts, kills, clocks, full disks (root; hours)"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
 	@echo "make clean   remove the environment"
@@ -41,7 +41,7 @@ mutants: setup-dev
 	$(BIN)/python tools/mutants.py $(MUTANTS) --seed $(SEED) --jobs $(JOBS)
 
 torture: setup-dev
-	@for what in slurm xfs; do sh tests/install-packages.sh $$what; done
+	@for what in slurm torture; do sh tests/install-packages.sh $$what; done
 	$(BIN)/python -m torture $(ATTACKS) --times $(TIMES) --seed $(SEED)
 
 bench: setup-dev

@@ -3,7 +3,7 @@
 # PostgreSQL, InfluxDB and a browser. No service is started.
 #
 #   sh tests/install-packages.sh                all
-#   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `xfs`, ...
+#   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `torture`, ...
 #
 # Exits 0 at once when everything is there, 3 when something is missing and we are not root.
 set -eu
@@ -41,8 +41,10 @@ missing_influxdb() {
     command -v influxd >/dev/null || printf ' influxdb'
 }
 
-missing_xfs() {
+missing_torture() {
     command -v mkfs.xfs >/dev/null || printf ' xfsprogs'
+    command -v bindfs >/dev/null || printf ' bindfs'
+    command -v faketime >/dev/null || printf ' faketime'
 }
 
 missing_chromium() {
@@ -54,7 +56,7 @@ missing_openssh() {
     command -v openssl >/dev/null || printf ' openssl'
 }
 
-groups="slurm recipes postgresql influxdb chromium openssh xfs"
+groups="slurm recipes postgresql influxdb chromium openssh torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -76,6 +76,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Plan, PLANS, "Keys of a plan"),
     (plan.Phase, PLANS, "phases"),
     (plan.Component, PLANS, "components"),
+    (machine.SlurmOverride, PLANS, "slurm"),
     (plan.ComponentTest, PLANS, "tests"),
     (plan.Deck, PLANS, "decks"),
     (plan.Retry, PLANS, "What follows a failure"),
@@ -298,7 +299,7 @@ def test_every_time_of_a_run_is_told_with_its_event() -> None:
     table = rows(section("events.md", "Times of a run"), "time")
     told = [words(row[0])[0] for row in table]
     times = [about.name for about in msgspec.structs.fields(RunLife) if about.type == int | None]
-    assert [*told, "exit_code"] == times
+    assert [*told, "exit_code", "first_code"] == times
     for time, (_, _, event) in zip(told, table, strict=True):
         run = RunLife()
         run.apply(decode(b'{"time":9,"event":"%s"}' % words(event)[0].encode()))
@@ -484,6 +485,7 @@ def put(file: Path, text: str, page: Path) -> None:
     for name in [*build.get("sources", []), *inputs, *filter(None, [build.get("prebuilt")])]:
         (file.parent / name).parent.mkdir(exist_ok=True)
         (file.parent / name).touch()
-    if custom := test.get("metrics", {}).get("python"):
+    named = [each.get("python") for each in (test.get("metrics", {}), *test.get("verify", []))]
+    for custom in filter(None, named):
         name = custom.partition(":")[0]
         (file.parent / name).write_text(dict(examples(page))[name])

@@ -24,12 +24,17 @@ ACROSS_MODULES = {
         "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
-    "backends": {"slurm_polls": "the Slurm backend on commands that say what a file says"},
+    "backends": {
+        "slurm_gpus": "GPUs, partitions and features on a real Slurm",
+        "slurm_polls": "the Slurm backend on commands that say what a file says",
+    },
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
         "comparing": "compare, scaling and score",
+        "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
+        "odd_files": "FIFOs, devices and full disks where files are",
         "rehearsed": "what commands show of rehearsals",
         "running": "seatrial run as a process",
     },
@@ -44,6 +49,7 @@ ACROSS_MODULES = {
     },
     "plan": {"mutations": "plans that are spoilt in every way"},
     "rehearse": {
+        "mix": "a mix of tests, whose parts are conduct's, on the simulated cluster",
         "against_slurm": "a rehearsal beside the emulated Slurm",
         "c5": "a rehearsal beside ten days of another machine",
     },

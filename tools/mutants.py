@@ -33,7 +33,8 @@ STATS = COPY / "mutmut-stats.json"
 SURVIVED, NO_TEST = 0, 33  # exit codes that mutmut records; the others are a mutant's end
 # Functions of files that are run as a program.
 PROGRAMS = tuple(
-    f"verify.metric_function.x__{name}" for name in ("answer", "call", "figures", "last_line")
+    f"verify.python_function.x__{name}"
+    for name in ("answer", "call", "figures", "fault", "last_line")
 )
 SENTENCE = re.compile(r"""[rf]*("|')(?:(?!\1|\\).|\\.)* (?:(?!\1|\\).|\\.)*\1""")
 

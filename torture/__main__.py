@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from torture import power, process
+from torture import hosts, mutated, power, process
 from torture.attack import Outcome
 
 Attack = Callable[[Path, int, Random, str], Outcome]
@@ -26,6 +26,11 @@ ATTACKS: dict[str, tuple[str, Attack, str]] = {
     "kill": ("kill -9 of the driver, three times a trial", process.kill, ""),
     "stop": ("driver stopped for 3 s, beyond the walltime of its runs", process.stop, ""),
     "full": ("full file system, bytes or inodes", process.full, ""),
+    "clock": ("clock set four times, by up to 5 years", hosts.clock, ""),
+    "store": ("store changed: bits, blocks, cuts", mutated.store, ""),
+    "journal": ("journal of an ended trial changed", mutated.journal, ""),
+    "inputs": ("record, cases, suite or machine changed", mutated.inputs, ""),
+    "late": ("files seen up to 20 s late, Slurm", hosts.late, ""),
 }
 
 

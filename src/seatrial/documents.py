@@ -20,10 +20,18 @@ from msgspec.inspect import Field, Type
 
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
-from seatrial.yaml_positions import Faults, SourceLocation, YamlNode, parse, plain_scalar, read
+from seatrial.yaml_positions import (
+    Faults,
+    SourceLocation,
+    YamlNode,
+    lay_over,
+    parse,
+    plain_scalar,
+    read,
+)
 
 __all__ = ["Faults", "SourceLocation", "Spot", "YamlNode", "decode", "decode_partly", "json_schema"]
-__all__ += ["key_text", "parse", "plain_scalar", "read"]
+__all__ += ["key_text", "lay_over", "parse", "plain_scalar", "read"]
 
 T = TypeVar("T")
 Step = str | int
@@ -248,14 +256,16 @@ def _related(key: str, other: str) -> bool:
 
 
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a file's shape, as editors use it. Where a file may inherit, one
-    that does need not have what it takes over: no key of it is required but ``inherits`` itself."""
+    """Return the JSON Schema of a file's shape, as editors use it. Where a file may inherit, or
+    include others, one that does need not have what it takes over: no key of it is required but
+    ``inherits`` (``include``) itself."""
     schema = msgspec.json.schema(shape)
-    if "inherits" in _fields(shape):
+    takes_over = [key for key in ("inherits", "include") if key in _fields(shape)]
+    if takes_over:
         template = "#/$defs/Inheriting{name}"
         (heir,), parts = msgspec.json.schema_components((shape,), ref_template=template)
         for name, part in parts.items():
-            required = ["inherits"] if name == shape.__name__ else []
+            required = takes_over if name == shape.__name__ else []
             schema["$defs"][f"Inheriting{name}"] = {**part, "required": required}
         schema = {"anyOf": [{"$ref": schema.pop("$ref")}, heir], **schema}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}

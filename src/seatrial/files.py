@@ -15,22 +15,28 @@ import errno
 import os
 import shutil
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 
 
-def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
+def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
     """Open a regular file for reading. ``follow``: the name itself may be a link."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
+    flags = os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW
+    return os.fdopen(open_descriptor(path, flags), "rb")
+
+
+def open_descriptor(path: Path, flags: int, mode: int = 0o644) -> int:
+    """Open a regular file and return its descriptor. ``flags`` and ``mode`` are those of
+    ``os.open``."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             kind = "a folder" if stat.S_ISDIR(mode) else "a FIFO, socket or device"
             raise OSError(errno.EINVAL, f"it is {kind}, no regular file", str(path))
-        return os.fdopen(descriptor, "rb")
+        return descriptor
     except BaseException:
         os.close(descriptor)
         raise

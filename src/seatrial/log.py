@@ -27,6 +27,8 @@ MAX_MESSAGE = 4000  # characters
 _ROOT = "seatrial"
 # Without a handler Python prints warnings on stderr, where they are no part of a command's output.
 logging.getLogger(_ROOT).addHandler(logging.NullHandler())
+# asyncio warns of child processes that end after its event loop, as where a driver stops at once.
+logging.getLogger("asyncio").addHandler(logging.NullHandler())
 
 
 def logger(name: str) -> logging.Logger:

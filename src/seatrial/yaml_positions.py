@@ -94,6 +94,20 @@ class YamlNode:
         return place
 
 
+def lay_over(under: YamlNode, over: YamlNode) -> YamlNode:
+    """Return one node merged over another: mappings key by key, an empty value removes a key, any
+    other value replaces."""
+    if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
+        return over
+    values = dict(under.value)
+    for key, inner in over.value.items():
+        if key in values and inner.value is None:
+            del values[key]
+        else:
+            values[key] = lay_over(values[key], inner) if key in values else inner
+    return YamlNode(values, over.place, under.keys | over.keys)
+
+
 # ---- reading ------------------------------------------------------------------------------
 
 

@@ -12,10 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import local
+from seatrial.backends import job_processes, local
 from seatrial.backends.local import LocalBackend
-from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.backends.protocol import (
+    Disturbed,
+    Ended,
+    Job,
+    NeverStarted,
+    Queued,
+    Refused,
+    Submission,
+    Update,
+)
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
+from seatrial.suite.model import JobOptions
 from tests.waiting import LONG_S, until_true
 
 CLAIM = ": > events.jsonl\n"
@@ -135,7 +145,7 @@ def test_what_a_job_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
 def test_what_it_leaves_in_a_group_of_its_own_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: float
 ) -> None:
-    monkeypatch.setattr(local, "QUICK_SECONDS", quick)
+    monkeypatch.setattr(job_processes, "QUICK_SECONDS", quick)
     assert run_one(tmp_path, "set -m; sleep 300 & echo $! > pid").exit_code == 0
     asyncio.run(asyncio.wait_for(dies(int((tmp_path / "runs/r1/pid").read_text())), LONG_S))
 
@@ -260,6 +270,49 @@ def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> 
     with_backend(work)
 
 
+def test_each_job_is_shown_gpus_that_no_other_has(tmp_path: Path) -> None:
+    """Also the jobs of a new driver, beside those that the last one left."""
+    gate = tmp_path / "gate"
+    script = f'{CLAIM}echo "$CUDA_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES"\n'
+    script += f"until [ -e {gate} ]; do sleep 0.02; done\n" + END % 0
+    asked = {"one": 1, "two": 2, "none": 0, "left": 1, "more": 1}
+    jobs = {
+        name: a_job(tmp_path, script, name=name)._replace(options=JobOptions(gpus_per_task=gpus))
+        for name, gpus in asked.items()
+    }
+
+    def seen(*names: str) -> list[set[str]]:
+        return [set((jobs[name].path / "stdout").read_text().split()) for name in names]
+
+    async def course() -> None:
+        given = {**os.environ, "CUDA_VISIBLE_DEVICES": "4,5,7,9"}
+        first = LocalBackend(4, given, gpus=4)
+        await first.open()
+        for name in ("one", "two", "none"):
+            await first.submit(submission(jobs[name]))
+        await until_true(lambda: all(map(len, seen("one", "two", "none"))), "the jobs")
+        await first.close()
+        second = LocalBackend(4, given, gpus=4)
+        await second.open()
+        await second.find([submission(jobs[name]) for name in ("one", "two", "none")], {})
+        await second.submit(submission(jobs["left"]))
+        await second.submit(submission(jobs["more"]))
+        await until_true(lambda: all(map(len, seen("left"))), "a job")
+        refused = [u for u in await second.updates() if isinstance(u, Refused)]
+        assert [each.run_id for each in refused] == ["more"]
+        assert "needs 1 GPU, 0 are free" in refused[0].reason
+        gate.touch()
+        ends = 0
+        while ends < 4:
+            ends += sum(isinstance(update, Ended) for update in await second.updates())
+        assert second._gpus.free == ["4", "5", "7", "9"]
+        await second.close()
+
+    asyncio.run(asyncio.wait_for(course(), LONG_S))
+    assert seen("one", "two", "left") == [{"4"}, {"5,7"}, {"9"}]
+    assert seen("none") == [{"4,5,7,9"}]
+
+
 def test_a_backend_that_never_opened_can_be_closed() -> None:
     asyncio.run(LocalBackend(1).close())
 
@@ -318,7 +371,7 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
             await appears(job.path / "ready")
         scripts = {str(job.path / "job.sh") for job in (done, vanished)}
         await until_true(
-            lambda: not scripts & {path for path, _ in local._job_processes()}, "their end"
+            lambda: not scripts & {path for path, _ in job_processes.job_processes()}, "their end"
         )
         updates = await found(backend, alive_job, doomed, done, vanished, never)
         assert isinstance(updates["alive"], Queued)
@@ -361,10 +414,10 @@ def test_the_walltime_of_a_found_job_is_what_is_left_whatever_the_clock_says(
 
     async def work(backend: LocalBackend) -> None:
         await appears(job.path / "ready")
-        ((_, pid),) = [each for each in local._job_processes() if str(job.path) in each[0]]
+        ((_, pid),) = [each for each in job_processes.job_processes() if str(job.path) in each[0]]
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while (age := local._age(pid)) < 0.4:
+        while (age := job_processes.age_of(pid)) < 0.4:
             await asyncio.sleep(0.01)
             began = loop.time()
         await backend.find([submission(job._replace(walltime=age + 100))], {})
@@ -431,3 +484,73 @@ def test_many_processes(tmp_path: Path) -> None:
     with_backend(work)
     took, cpu = time.monotonic() - began, time.process_time() - cpu
     print(f"\n{count} processes, {width} at a time: {took:.2f} s, {cpu / count * 1e6:.0f} us each")
+
+
+# ---- processes that leave the session ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["walltime", "cancelled", "ended", "ended at once"])
+def test_a_process_that_left_the_session_is_ended_with_its_job(tmp_path: Path, way: str) -> None:
+    leave = "export SEATRIAL_RUN=r1\nsetsid bash -c 'echo $$ > left; exec sleep 300' &\n"
+    seen = "until [ -s left ]; do sleep 0.01; done\n"
+    stay = {"ended": "sleep 1.2", "ended at once": ""}.get(way, "sleep 300")
+    walltime = 1.0 if way == "walltime" else 60.0
+    job = a_job(tmp_path, CLAIM + leave + seen + "echo > ready\n" + stay, walltime=walltime)
+
+    async def work(backend: LocalBackend) -> None:
+        await backend.submit(submission(job))
+        await appears(job.path / "ready")
+        pid = int((job.path / "left").read_text())
+        assert os.getsid(pid) == pid
+        if way == "cancelled":
+            await backend.cancel(["r1"])
+        await ended(backend)
+        await until_true(lambda: not alive(pid), "its end")
+
+    with_backend(work)
+
+
+def test_the_processes_of_other_runs_are_left_alone(tmp_path: Path) -> None:
+    """Of a run whose id begins alike, and of none."""
+    environment = {**os.environ, "SEATRIAL_RUN": "r12"}
+    with subprocess.Popen(["sleep", "300"], env=environment, start_new_session=True) as other:
+        job = a_job(tmp_path, CLAIM + "sleep 300", walltime=0.5)
+
+        async def work(backend: LocalBackend) -> None:
+            await backend.submit(submission(job))
+            await ended(backend)
+
+        with_backend(work)
+        assert other.poll() is None
+        other.kill()
+
+
+# ---- runs of other trials ----------------------------------------------------------------------
+
+
+def test_an_exclusive_run_tells_of_another_trial_s_run_beside_it(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = CLAIM + f"echo > ready\nuntil [ -e {gate} ]; do sleep 0.02; done\n" + END % 0
+    one, two = (a_job(tmp_path / name, CLAIM + script, name=name) for name in ("one", "two"))
+    two = two._replace(exclusive=True)
+
+    async def work(backend: LocalBackend) -> None:
+        other = LocalBackend(4)
+        await other.open()
+        await other.submit(submission(one))
+        await appears(one.path / "ready")
+        await backend.submit(submission(two))
+        await appears(two.path / "ready")
+        gate.touch()
+        await ended(other)
+        await other.close()
+        disturbed: list[Disturbed] = []
+        while True:
+            updates = await backend.updates()
+            disturbed += [each for each in updates if isinstance(each, Disturbed)]
+            if any(isinstance(each, Ended) for each in updates):
+                break
+        here = [each for each in disturbed if str(tmp_path) in each.other]
+        assert here == [Disturbed("two", os.path.realpath(one.path))], "once, and not of itself"
+
+    with_backend(work)

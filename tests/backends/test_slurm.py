@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -59,6 +60,8 @@ case $lie in
   mute) "$real" "$@" > /dev/null; exit 0 ;;
   late) "$real" "$@" > /dev/null
     echo 'Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1 ;;
+  twice) "$real" "$@" > /dev/null; exec "$real" "$@" ;;
+  twice_slowly) "$real" "$@" > /dev/null; sleep 3; exec "$real" "$@" ;;
   unknown) case "$*" in *'show job'*)
       echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;;
     esac
@@ -388,6 +391,38 @@ def test_an_sbatch_that_timed_out_but_was_heard_doubles_nothing(
     (ids,) = arrays(quick, cluster).values()
     assert len(ids) == 1
     assert "timed out" in quick.alerts()
+
+
+def test_where_a_run_was_is_the_schedulers_word(quick: Workplace, cluster: SlurmCluster) -> None:
+    forged = '{"event":"binary_execute_start","time":%s999999999,"nodes":"n003","job_id":"1"}\\n'
+    quick.test("a", f"printf '{forged}' $EPOCHSECONDS >> events.jsonl; hostname -s; echo ok")
+    with quick.start_run("--name", "t") as driving:
+        all_passed(quick, driving, 1)
+    placed = {event.nodes for event in quick.events("t", JobEnded)}
+    assert "n003" in {event.nodes for event in quick.events("t", ScriptStarted)}
+    (run,) = json.loads(quick.seatrial("runs", "--format", "json").out)
+    assert {run["nodes"]} == placed != {"n003"}
+
+
+@pytest.mark.parametrize(("lie", "cases"), [("twice", 4), ("twice_slowly", 2), ("twice", 40)])
+def test_what_was_submitted_twice_runs_once_and_people_are_told(
+    quick: Workplace, cluster: SlurmCluster, lie: str, cases: int
+) -> None:
+    liar = Liar(quick, "sbatch")
+    gate = gated(quick, cases)
+    liar.tell(lie)
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: bool(quick.ran()), "the first run")
+        driving.until(lambda: "was submitted twice" in quick.alerts(), "people to be told")
+        gate.touch()
+        all_passed(quick, driving, cases)
+    assert len(quick.ran()) == len(set(quick.ran())) == cases
+    (ids,) = arrays(quick, cluster).values()
+    assert len(ids) == 2
+    told = [e.subject for e in quick.events("t", AlertRaised) if e.kind == "doubled"]
+    assert told == list(arrays(quick, cluster))
+    (name,) = arrays(quick, cluster)
+    until(lambda: not cluster.run("squeue", "-h", "-n", name).strip(), "the others to be gone")
 
 
 # ---- outages -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
 from seatrial.backends.slurm_parse import PREFIX
 from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.suite.model import JobOptions
 from tests.programs import LONG_S
 
 
@@ -137,6 +138,50 @@ def test_a_constraint_and_features_are_asked_for_together(
     machine = a_machine(Slurm(constraint=constraint))
     line = sbatch_line(Path("/t"), Submission("s", (a_job(features=features),)), machine)
     assert f"--constraint={asked}" in line
+
+
+def test_what_a_test_asks_for_is_on_the_line_and_wins_over_the_machine() -> None:
+    asked = JobOptions(
+        gpus_per_node=4, memory=(3 << 29) + 1, partition="gpu", qos="", options=("--own",)
+    )
+    slurm = Slurm(partition="batch", qos="low", account="a", options=["--site"])
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(options=asked),)), a_machine(slurm))
+    assert line[-8:] == [
+        *("--time=2", "--partition=gpu", "--account=a", "--gpus-per-node=4", "--mem=1537M"),
+        *("--site", "--own", "/t/job.sh"),
+    ]
+    per_task = a_job(options=JobOptions(gpus_per_task=1))
+    assert "--gpus-per-task=1" in sbatch_line(Path("/t"), Submission("s", (per_task,)), a_machine())
+
+
+def test_jobs_that_ask_for_other_things_are_in_arrays_of_their_own() -> None:
+    asked = [JobOptions(), JobOptions(partition="x"), JobOptions(), JobOptions(options=("-x",))]
+    jobs = [a_job(f"r{n}", options=options) for n, options in enumerate(asked)]
+    assert [len(each.jobs) for each in arrange(jobs, 10)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "slurm", "words"),
+    [
+        ((), Slurm(), ["--constraint=a&b"]),
+        (("b",), Slurm(), ["--exclude=g1,n[1-9]", "--constraint=a"]),
+        (("a", "b", "z"), Slurm(), ["--exclude=g1,n[1-9]"]),
+        (("a",), Slurm(), ["--exclude=n[1-9]", "--constraint=b"]),
+        (("a",), Slurm(nodelist="g1"), ["--exclude=f[1-2],n[1-9]", "--constraint=b"]),
+    ],
+)
+def test_features_that_slurm_does_not_know_exclude_the_nodes_without(
+    unknown: tuple[str, ...], slurm: Slurm, words: list[str]
+) -> None:
+    nodes = [
+        NodeGroup(names="n[1-9]", cores=4),
+        NodeGroup(names="g1", cores=4, features=["a"]),
+        NodeGroup(names="f[1-2]", cores=4, features=["a", "b"]),
+    ]
+    machine = Machine(machine="m", nodes=nodes, slurm=slurm)
+    job = a_job(features=("a", "b"))
+    line = sbatch_line(Path("/t"), Submission("s", (job,)), machine, unknown)
+    assert [w for w in line if w.startswith(("--exclude", "--constraint"))] == words
 
 
 @pytest.mark.parametrize(

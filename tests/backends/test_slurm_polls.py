@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from seatrial.backends import slurm, slurm_outages
-from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
+from seatrial.backends import job_readings, slurm, slurm_outages
+from seatrial.backends.protocol import (
+    Ended,
+    Job,
+    NeverStarted,
+    Queued,
+    Started,
+    Submission,
+    Trouble,
+    Update,
+)
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.runs import directory
+from seatrial.runs.directory import JobEvents
 from tests.waiting import LONG_S, until_true
 
 COMMAND = """\
@@ -395,3 +408,69 @@ def test_what_sbatch_answered_is_told(
         assert told in troubles(backend)[0]
 
     with_backend(tmp_path, work)
+
+
+def hanging(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
+    """Reading in directories with this name waits until the returned event is set."""
+    answers = threading.Event()
+    read = directory.job_events
+
+    def slow(path: Path) -> JobEvents:
+        if path.name == name:
+            answers.wait(LONG_S)
+        return read(path)
+
+    monkeypatch.setattr(job_readings, "job_events", slow)
+    monkeypatch.setattr(slurm, "job_events", slow)
+    return answers
+
+
+def test_a_file_system_that_hangs_holds_up_no_other_job(
+    tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm knows none of three jobs any more: their events decide, as soon as they can be read."""
+    monkeypatch.setattr(job_readings, "ANSWER_SECONDS", 0.2)
+    answers = hanging(monkeypatch, "stuck")
+    commands.say("sbatch", "echo 7")
+    whole = a_submission(tmp_path, "own", "stuck", "well")
+    jobs = [
+        job._replace(file_system=fs) for job, fs in zip(whole.jobs, ("", "a", "b"), strict=True)
+    ]
+    for job in jobs:
+        (job.path / "events.jsonl").write_text(
+            f'{{"time":{time.time_ns()},"event":"binary_execute_end","value":0}}\n'
+        )
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(whole._replace(jobs=tuple(jobs)))
+        ends: list[str] = []
+        while len(ends) < 2:
+            ends += [each.run_id for each in await backend.updates() if isinstance(each, Ended)]
+        assert sorted(ends) == ["own", "well"]
+        polls = len(commands.told("squeue"))
+        await until_true(lambda: len(commands.told("squeue")) > polls + 3, "more polls")
+        answers.set()
+        assert await first(backend, Ended) == Ended("stuck", None, "gone", 0)
+
+    try:
+        with_backend(tmp_path, work)
+    finally:
+        answers.set()
+
+
+def test_a_file_system_that_hangs_holds_up_no_finding(
+    tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = hanging(monkeypatch, "stuck")
+
+    async def work(backend: SlurmBackend) -> None:
+        stuck, well = a_submission(tmp_path, "stuck"), a_submission(tmp_path, "well")
+        await backend.find([stuck, well], {})
+        assert await first(backend, NeverStarted) == NeverStarted("well")
+        answers.set()
+        assert await first(backend, NeverStarted) == NeverStarted("stuck")
+
+    try:
+        with_backend(tmp_path, work)
+    finally:
+        answers.set()

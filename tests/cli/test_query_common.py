@@ -193,6 +193,60 @@ def test_what_is_not_there_ends_with_2_and_a_hint(
     assert hint in answer.err
 
 
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\uff1d1", "=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_text_of_a_job_is_a_formula_in_csv(tmp_path: Path, formula: str) -> None:
+    trial = TrialMaker(tmp_path, "hostile", [a_case(1)])
+    trial.run(trial.cases[0], "aaaa1", codes.FAILED, why=formula)
+    trial.write()
+    (row,) = csv.DictReader(io.StringIO(ask(tmp_path, "runs", "--format", "csv").out))
+    assert row["why"] == f"'{formula}"
+
+
+ESC = "\x1b]0;pwn\x07\u202e"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('app: a\nrun: {walltime: 1m, script: "true"}\n"\\e]0;pwn\\a\\u202e": 1\n', 2),
+        ("app: a\nrun: {walltime: 1m, script: 'true'}\n", 0),
+    ],
+)
+def test_a_message_controls_no_terminal(tmp_path: Path, text: str, code: int) -> None:
+    """By a key of a file or a path."""
+    folder = tmp_path / f"suite{ESC}" / "test"
+    folder.mkdir(parents=True)
+    (folder / "test.yaml").write_text(text)
+    (tmp_path / "m.yaml").write_text("machine: m\nnodes: [{names: a, cores: 2}]\n")
+    answer = ask(tmp_path, "list", str(folder.parent), "-m", str(tmp_path / "m.yaml"))
+    assert answer.code == code
+    assert is_safe(answer.out + answer.err)
+    assert r"\x1b]0;pwn\x07" in answer.err or not code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", f"/nowhere/{ESC}"],
+        [f"a{ESC}"],
+        ["runs", f"--{ESC}"],
+        ["runs", "--limit", ESC],
+        ["list", "-m", f"./{ESC}.yaml"],
+        ["report", f"{ESC}.yaml"],
+        ["note", "x", "--at", ESC],
+        ["--store", f"/nowhere/{ESC}", "runs"],
+    ],
+    ids=lambda words: words[0][:6],
+)
+def test_words_of_the_command_line_control_no_terminal(tmp_path: Path, words: list[str]) -> None:
+    answer = ask(tmp_path / f"trials{ESC}", *words)
+    assert "pwn" in answer.out + answer.err
+    assert is_safe(answer.out + answer.err), answer.err
+
+
 def test_runs_as_csv_with_figures(trials: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(ask(trials, "runs", "--format", "csv").out)))
     assert [row["triad [MB/s]"] for row in rows] == ["", "17.0", "5694.0"]
@@ -521,3 +575,16 @@ def test_the_console_script_on_ten_thousand_runs(tmp_path: Path) -> None:
         times.append(processor_time() - began)
     assert "9950 older runs are not shown" in done.stdout
     assert min(times) < 2  # 0.13 s on a quiet machine; the aim is 0.5 s
+
+
+def test_a_store_that_was_copied_with_its_trials_is_told(tmp_path: Path) -> None:
+    a_trial(tmp_path / "one")
+    assert ask(tmp_path / "one", "runs").code == 0
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    ask(tmp_path / "two", "trials")
+    asked = ask(tmp_path / "two", "show", "nightly/aaaa1111")
+    assert asked.code == 2
+    assert "could be several trials" in asked.err
+    assert "`seatrial store rebuild`" in asked.err
+    assert ask(tmp_path / "two", "store", "rebuild").code == 0
+    assert ask(tmp_path / "two", "show", "nightly/aaaa1111").code == 0

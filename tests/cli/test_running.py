@@ -748,3 +748,26 @@ def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:
     assert told("ranks=2") == ["water"], "its parameters are not bound"
     assert told("not water and hosts=1") == []
     assert told("hosts=1 or not ranks=2") == ["lj{hosts=2}@plain", "water"]
+
+
+def test_a_process_that_left_its_session_ends_with_its_run(place: Workplace) -> None:
+    leave = f"setsid bash -c 'echo $$ > {place.folder}/left; exec sleep 300' &\nwait"
+    place.test("leaves", leave, run={"walltime": "1s"})
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"leaves": "timeout"}
+    pid = (place.folder / "left").read_text().strip()
+    until(lambda: not Path(f"/proc/{pid}/fd/0").exists(), "its end")
+
+
+def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None:
+    gate, ready = place.folder / "gate", place.folder / "ready"
+    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.02; done")
+    with place.start_run("--name", "one") as other:
+        other.until(ready.exists, "a run")
+        place.test("waits", "true", run={"exclusive": True})
+        assert place.run("--name", "two").code == 0
+        gate.touch()
+        assert other.end().code == 0
+    assert f"{place.trials}/one/runs/waits/" in place.alerts("two")
+    assert "one after the other" in place.alerts("two")
+    assert not place.alerts("one")

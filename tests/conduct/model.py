@@ -23,7 +23,7 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
 )
-from seatrial.suite.model import Case
+from seatrial.suite.model import Case, JobOptions
 
 
 def a_case(
@@ -33,6 +33,7 @@ def a_case(
     repeat: int = 1,
     build: str = "",
     exclusive: bool = False,
+    gpus: int = 0,
 ) -> Case:
     return Case(
         id=f"case{number}",
@@ -47,6 +48,7 @@ def a_case(
         repeat=repeat,
         build=build,
         exclusive=exclusive,
+        job=JobOptions(gpus_per_node=gpus),
     )
 
 
@@ -171,6 +173,8 @@ class Model:
         if self.limits.room:
             used = sum(self.conductor.state.shapes[number].size for number in self.running.values())
             assert used <= self.limits.room
+        if self.limits.gpus:
+            assert sum(self.cases[n].gpus for n in self.running.values()) <= self.limits.gpus
         if self.limits.jobs:
             assert len(self.running) <= self.limits.jobs
         assert len(self.building) <= self.limits.builds

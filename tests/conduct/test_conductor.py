@@ -45,11 +45,12 @@ CODES = [code.number for code in (PASS, FAILED, TIMEOUT, NODE_FAILURE, LOST, CAN
 
 cases_strategy = st.lists(
     st.builds(
-        lambda cores, repeat, build, exclusive: (cores, repeat, build, exclusive),
+        lambda *drawn: drawn,
         st.integers(1, 6),
         st.integers(1, 3),
         st.sampled_from(["", "", "b1", "b2", "b3"]),
         st.booleans(),
+        st.sampled_from([0, 0, 1, 2]),
     ),
     min_size=1,
     max_size=8,
@@ -61,6 +62,7 @@ limits_strategy = st.builds(
     builds=st.integers(1, 2),
     refill=st.integers(1, 4),
     max_failures=st.integers(0, 4),
+    gpus=st.sampled_from([0, 2, 3]),
 )
 
 
@@ -68,10 +70,10 @@ class AnyTrial(RuleBasedStateMachine):
     """Every order of facts that a driver, builds, jobs and people can give."""
 
     @initialize(cases=cases_strategy, limits=limits_strategy)
-    def begin(self, cases: list[tuple[int, int, str, bool]], limits: Limits) -> None:
+    def begin(self, cases: list[tuple[int, int, str, bool, int]], limits: Limits) -> None:
         written = [
-            a_case(n, cores, repeat=repeat, build=build, exclusive=exclusive)
-            for n, (cores, repeat, build, exclusive) in enumerate(cases)
+            a_case(n, cores, repeat=repeat, build=build, exclusive=exclusive, gpus=gpus)
+            for n, (cores, repeat, build, exclusive, gpus) in enumerate(cases)
         ]
         self.model = Model(written, limits)
 
@@ -211,6 +213,25 @@ def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     assert drive(model) == Finish(True, "")
     assert model.done == {0: 2, 1: 1, 2: 1}
     assert model.built == {"bad": 1, "good": 1}
+
+
+def test_gpus_of_a_shared_node_are_given_once_and_cpu_runs_pass_by() -> None:
+    cases = [a_case(n, gpus=1 + n % 2) for n in range(6)] + [a_case(n) for n in range(6, 8)]
+    model = Model(cases, Limits(room=8, gpus=3))
+    assert launches(model.step()) == [0, 1, 6, 7]
+    assert drive(model) == Finish(True, "")
+    assert set(model.done.values()) == {1}
+
+
+def test_gpus_of_a_queue_are_the_schedulers() -> None:
+    cases = [a_case(n, gpus=4) for n in range(3)]
+    assert launches(Model(cases, Limits(jobs=10)).step()) == [0, 1, 2]
+
+
+def test_waves_at_full_machine_have_as_many_copies_as_there_are_gpus() -> None:
+    policy = Policy(kind="isolated_then_full", entries=[Entry(name="t")], entry_of=[0], nodes=1)
+    conductor = Conductor("tag", [a_case(0, gpus=2)], Limits(room=16, gpus=4), policy)
+    assert conductor.state.wanted == 1 + 2
 
 
 def test_builds_are_made_once_and_a_few_at_a_time() -> None:

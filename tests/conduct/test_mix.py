@@ -93,6 +93,35 @@ def test_copies_are_kept_in_flight_and_the_rest_fills_up() -> None:
     assert node_seconds(world).total() > 0.8 * 32 * 1800 * NS
 
 
+def test_copies_that_leave_nodes_idle_are_never_more_than_asked() -> None:
+    world = mixed([2], 6, 1, copies=[2], weight=[2 / 3]).go()
+    flying, most = 0, 0
+    for event in world.events:
+        flying += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
+        most = max(most, flying)
+    assert most == 2
+
+
+def test_a_wide_test_is_not_crowded_out_by_narrow_ones() -> None:
+    """Narrow runs always fit into gaps; they must not use these for much more than their share."""
+    world = mixed([7, 1], 24, 2, copies=[3, 0], weight=[21 / 24, 0]).go()
+    had = node_seconds(world)
+    assert had[0] / had.total() > 0.8
+
+
+def test_time_that_was_lost_is_made_up_for_by_one_run() -> None:
+    """Of a test that was stopped for half of the time no burst of runs follows."""
+    world = mixed([1], 8, 1, weight=[1 / 4])
+    world.at(10, lambda: world.note(TestStopped, test="t0", reason="broken"))
+    world.at(1800, lambda: world.note(TestAdmitted, test="t0"))
+    world.go()
+    flying, most = 0, 0
+    for event in world.events:
+        flying += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
+        most = max(most, flying)
+    assert most == 3  # two are its share
+
+
 def test_a_test_without_a_claim_gets_what_the_others_leave() -> None:
     had = node_seconds(mixed([3, 1], 8, 0.5, weight=[1, 0]).go())
     assert had[0] == pytest.approx(6 * 1800 * NS, rel=0.1)

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from seatrial.errors import JournalError, Owned
 from seatrial.journal import journal as module
+from seatrial.journal.checksum import seal
 from seatrial.journal.encoding import decode, decode_block, encode
 from seatrial.journal.events import AlertRaised, CheckStarted, Event, ScriptEnded
 from seatrial.journal.journal import Journal, fingerprint, read, read_blocks
+from seatrial.journal.mark import path_of
 from seatrial.units import SECOND_NS
 
 from .strategies import EVENTS
@@ -38,6 +40,8 @@ def an_event(time: int = 1, **more: Any) -> Event:
 
 
 def write(path: Path, *pieces: bytes) -> None:
+    """Write a journal that nobody owned before."""
+    path_of(path).unlink(missing_ok=True)
     path.write_bytes(b"".join(pieces))
 
 
@@ -73,6 +77,7 @@ def everything(path: Path, offset: int = 0) -> Everything:
 def test_what_is_written_is_read(tmp_path: Path, events: list[Event]) -> None:
     path = tmp_path / "journal"
     path.unlink(missing_ok=True)
+    path_of(path).unlink(missing_ok=True)
     with Journal.own(path) as journal:
         for event in events:
             journal.append(event)
@@ -486,7 +491,7 @@ def test_lines_that_a_failed_flush_wrote_whole_stay_and_none_is_written_twice(
 ) -> None:
     path = tmp_path / "journal.jsonl"
     events = [CheckStarted(time=number, run_id="r" * number) for number in (1, 2, 3)]
-    lines = [encode(event) + b"\n" for event in events]
+    lines = seal(b"".join(encode(event) + b"\n" for event in events), 0)[0].splitlines(True)
     whole, room = os.pwrite, [len(lines[0]) + 5]
 
     def write(descriptor: int, data: bytes, offset: int) -> int:

@@ -17,6 +17,7 @@ from seatrial.journal.codes import (
     PENDING,
     RECALLED,
     TIMEOUT,
+    WRONG_ANSWER,
 )
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
@@ -27,6 +28,7 @@ from seatrial.journal.events import (
     JobStarted,
     RunCreated,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
@@ -66,6 +68,7 @@ ScriptStarted   running    running    running    running    -          -        
 ScriptEnded     running    running    running    running    -          -          -
 JobEnded        ended      ended      ended      ended      ended      -          -
 RunJudged       judged     judged     judged     judged     judged     judged     -
+RunJudgedAgain  -          -          -          -          -          -          -
 """
 TRIAL_TABLE = """
                 new        running    paused     cancelled  ended      abandoned
@@ -84,6 +87,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "OutputRemoved": {"files": 1},
     "JobEnded": {"code": 0},
     "RunJudged": {"code": 0},
+    "RunJudgedAgain": {"code": 0},
     "BuildEnded": {"code": 0},
     "TrialEnded": {"failed": 0},
     "TrialExtended": {"seconds": 60},
@@ -134,6 +138,24 @@ def test_every_event_in_every_state_of_a_run(before: str, kind: type[Event], aft
     run = run_in(RunState[before.upper()])
     assert run.apply(an_event(kind)) is (before != after)
     assert run.state is RunState[after.upper()]
+
+
+def test_a_run_that_is_judged_again_has_its_last_verdict_and_keeps_its_first() -> None:
+    run = run_after(
+        RunJudged(time=1, code=WRONG_ANSWER.number, reason="3, not 4"),
+        RunJudgedAgain(time=5, code=CHECK_ERROR.number, reason="no"),
+        RunJudgedAgain(time=9, code=PASS.number, by="me", why="4 was wrong"),
+        RunJudged(time=1, code=WRONG_ANSWER.number, reason="3, not 4"),  # as a journal has it twice
+    )
+    assert (run.code, run.reason, run.judged) == (PASS.number, "", 1)
+    assert run.first_code == WRONG_ANSWER.number
+    assert run.judged_again is not None
+    assert (run.judged_again.time, run.judged_again.by_and_why) == (9, "me: 4 was wrong")
+
+
+def test_a_second_judgement_without_a_first_says_nothing() -> None:
+    run = run_after(RunJudgedAgain(time=5, code=PASS.number))
+    assert (run.code, run.judged, run.first_code) == (PENDING.number, None, None)
 
 
 def test_every_state_has_a_line_of_help_and_its_transitions() -> None:
@@ -259,6 +281,17 @@ def test_a_job_starts_once_and_ends_last() -> None:
     assert (run.job_ended, run.nodes) == (9, "n[1-2]")
     run.apply(JobStarted(time=7, nodes="n3"))
     assert (run.job_started, run.nodes) == (5, "n3")
+
+
+def test_the_schedulers_word_about_nodes_stands() -> None:
+    forged = ScriptStarted(time=6, nodes="n9")
+    run = run_after(JobStarted(time=5, nodes="n1"), forged)
+    assert run.nodes == "n1"
+    run = run_after(JobStarted(time=5), forged)  # a job on this host
+    assert run.nodes == "n9"
+    run.apply(JobEnded(time=8, code=0, nodes="n1"))
+    run.apply(forged)
+    assert run.nodes == "n1"
 
 
 def test_of_a_script_that_starts_or_ends_twice_the_last_time_counts() -> None:

@@ -19,6 +19,17 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         f"- {{component: {'c' * 99}, tests: [small], phases: [two]}}\n",
         ["8: components[0].component: makes a run tag of 105 letters; the maximum is 100"],
     ),
+    "what sbatch does not take": (
+        "- component: c\n  tests: [small]\n  slurm: {partition: a b, options: [--array=2, x]}\n",
+        [
+            "10: components[0].slurm.partition: 'a b' is not a name of Slurm's; "
+            "write one word, e.g. gpu",
+            "10: components[0].slurm.options[0]: '--array=2' is given by Seatrial itself; "
+            "remove it",
+            "10: components[0].slurm.options[1]: 'x' is no option; it must begin with -, "
+            "e.g. --constraint=a100",
+        ],
+    ),
     "an unknown phase": (
         "- {component: c, phases: [three], tests: [small]}\n",
         ["8: components[0].phases[0]: no phase 'three'; there are one, two"],
@@ -170,7 +181,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "13: components[0].caps.machine: 4 is less than all copies together, 5",
             "13: components[0].caps.per_target: "
             "2 on each of 2 targets is less than the 5 copies on scratch",
-            "15: components[0].tests.small.copies: 5 are kept in flight, but most is 4",
+            "15: components[0].tests.small.copies: 5 are kept on nodes, but most is 4",
         ],
     ),
     "claims of what only fills in": (

@@ -45,7 +45,7 @@ def test_shares_copies_and_weights_are_parts_of_the_machine(place: PlanPlace) ->
     }
     assert {name: (entry.copies, entry.most) for name, entry in found.items()} == {
         "small": (0, 0),
-        "wide": (1, 1),
+        "wide": (1, 0),
         "big/huge": (0, 0),
         "big/swept": (0, 0),
     }
@@ -54,7 +54,7 @@ def test_shares_copies_and_weights_are_parts_of_the_machine(place: PlanPlace) ->
 @pytest.mark.parametrize(
     ("part", "most"),
     [
-        ("copies: 2", 2),
+        ("copies: 2", 0),
         ("copies: 2, most: 5", 5),
         ("copies: 2, share: 50%", 0),
         ("copies: 2, weight: 1", 0),
@@ -62,7 +62,7 @@ def test_shares_copies_and_weights_are_parts_of_the_machine(place: PlanPlace) ->
         ("", 0),
     ],
 )
-def test_copies_alone_are_the_cap_too(place: PlanPlace, part: str, most: int) -> None:
+def test_copies_are_no_cap_on_what_waits(place: PlanPlace, part: str, most: int) -> None:
     assert place.entries(SUSTAINED + f"  tests: {{small: {{{part}}}}}\n")["small"].most == most
 
 

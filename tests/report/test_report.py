@@ -23,6 +23,7 @@ from seatrial.report.checksums import block, files_in
 from seatrial.report.content import Report, Table, as_json, bounded, shown
 from seatrial.studies import note_file
 from seatrial.trial.folder import TrialFolder
+from tests.journals import without_checksums
 from tests.programs import Workplace
 from tests.report.acceptance import UGLY, WORDS, acceptance
 from tests.report.conftest import Command
@@ -363,7 +364,7 @@ def test_long_tables_are_bounded_and_their_length_is_told(rehearsed: Report) -> 
 
 def test_a_damaged_journal_and_one_that_goes_on(seatrial: Command, copied: Path) -> None:
     journal = copied / "trials" / "t" / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
+    lines = without_checksums(journal).splitlines(keepends=True)
     end = next(i for i, line in enumerate(lines) if EVENT_NAMES[TrialEnded].encode() in line)
     lines[end // 2] = b'{"time": "nonsense"\n'
     journal.write_bytes(b"".join(lines[:end]) + b'{"torn')
@@ -379,7 +380,7 @@ def test_a_damaged_journal_and_one_that_goes_on(seatrial: Command, copied: Path)
 
 def test_damage_alone_makes_a_report_incomplete(seatrial: Command, copied: Path) -> None:
     journal = copied / "trials" / "t" / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
+    lines = without_checksums(journal).splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:3], b"{nonsense\n", b"{nonsense\n", *lines[3:]]))
     assert seatrial(copied, "report", "t", "-o", "r.json").code == 0
     record = json.loads((copied / "r.json").read_text())

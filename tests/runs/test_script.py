@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from seatrial.machine.model import Toolchain
 from seatrial.runs.environment_capture import ENVIRONMENT, capture
 from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.units import SECOND_NS
 
 from .helpers import RunFolder, a_case, a_machine, a_test
 
@@ -186,6 +187,18 @@ def test_the_time_is_read_in_every_notation(tmp_path: Path, mark: str) -> None:
     assert run.run() == 0
     assert run.events.start is not None
     assert run.events.start.time == now * 10**9 + 123456000
+
+
+def test_a_clock_that_is_set_while_the_test_runs_does_not_change_how_long_it_ran(
+    tmp_path: Path,
+) -> None:
+    setup = f"unset EPOCHREALTIME; EPOCHREALTIME='{int(time.time())}.000000'"  # it stands still
+    run = RunFolder(tmp_path, a_test("sleep 0.3"), machine=a_machine(setup=setup))
+    assert run.run() == 0
+    assert run.events.start is not None
+    assert run.events.end is not None
+    took_s = (run.events.end.time - run.events.start.time) / SECOND_NS
+    assert 0.28 <= took_s < 10
 
 
 def test_the_time_is_known_to_bash_4_too(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from seatrial.runs.shell import MAX_OUTPUT_BYTES, CommandResult, Shell
 from tests.programs import LONG_S
 from tests.waiting import until_true
+
+LONG = f"98{os.getpid()}.25"  # seconds; the process id keeps these tests apart from others here
 
 
 def said(command: str, timeout: float = LONG_S, **variables: str) -> CommandResult:
@@ -53,7 +56,7 @@ def test_output_is_bounded_and_need_be_no_text() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["sleep 981.25 & sleep 981.25", "trap '' TERM INT; sleep 981.25", "yes 981.25 & wait"],
+    [f"sleep {LONG} & sleep {LONG}", f"trap '' TERM INT; sleep {LONG}", f"yes {LONG} & wait"],
     ids=["two sleeps", "a trap", "yes"],  # a worker's title may hold the name of its test
 )
 def test_one_that_hangs_is_killed_with_all_that_it_started(
@@ -63,12 +66,12 @@ def test_one_that_hangs_is_killed_with_all_that_it_started(
     began = time.monotonic()
     assert said(command, 0.2).failure == "it did not end in 200 ms"
     assert time.monotonic() - began < LONG_S, "nothing is left to be waited for"
-    assert not alive("981.25")
+    assert not alive(LONG)
 
 
 def test_what_it_leaves_in_the_background_is_ended_too() -> None:
-    assert said("sleep 982.25 & echo done") == CommandResult("done\n", "")
-    assert not alive("982.25")
+    assert said(f"sleep {LONG} & echo done") == CommandResult("done\n", "")
+    assert not alive(LONG)
 
 
 def test_one_that_cannot_be_killed_is_not_started_again(
@@ -102,22 +105,22 @@ def test_one_that_cannot_be_killed_is_not_started_again(
 
 def test_a_cancelled_wait_kills_the_command() -> None:
     async def use() -> None:
-        task = asyncio.create_task(Shell("sleep 980.25", LONG_S).run())
-        await until_true(lambda: alive("sleep\x00980.25"), "the command")
+        task = asyncio.create_task(Shell(f"sleep {LONG}", LONG_S).run())
+        await until_true(lambda: alive(f"sleep\x00{LONG}"), "the command")
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     asyncio.run(use())
-    assert not alive("sleep\x00980.25")
+    assert not alive(f"sleep\x00{LONG}")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize("steps", range(12))
 def test_cancelled_at_any_step_it_leaves_no_file_open(steps: int) -> None:
     async def use() -> None:
-        task = asyncio.create_task(Shell("sleep 979.25", LONG_S).run())
+        task = asyncio.create_task(Shell(f"sleep {LONG}", LONG_S).run())
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()

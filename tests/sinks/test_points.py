@@ -19,8 +19,11 @@ from seatrial.journal.events import (
     GaugeRead,
     NodeDown,
     NodeUp,
+    RunCreated,
     RunJudged,
+    RunJudgedAgain,
     ScriptEnded,
+    ScriptStarted,
 )
 from seatrial.journal.journal import read
 from seatrial.sinks.point_times import Moments
@@ -146,6 +149,26 @@ def test_a_recalled_run_neither_passed_nor_failed(tmp_path: Path) -> None:
         (RECALLED.number, "45", "recalled")
     ] * 2
     assert not [point for point in points if point.measurement == "node_health"]
+
+
+def test_a_run_that_was_judged_again_counts_once_by_its_last_verdict() -> None:
+    run: dict[str, Any] = {"run_id": "r1", "test": "hpl", "app": "hpl", "case": "c1"}
+    found = of(
+        RunCreated(time=NOON, **run),
+        ScriptStarted(time=NOON + SECOND, **run),
+        RunJudged(time=NOON + 2 * SECOND, code=2, verdict="wrong answer", reason="no", **run),
+        RunJudgedAgain(time=NOON + 9 * SECOND, code=0, verdict="pass", before=2, **run),
+        RunJudgedAgain(time=NOON + 10 * SECOND, code=0, verdict="pass", before=0, **run),
+    )
+    kept = {(p.time, p.tags): p.fields for p in found if p.measurement == "runs"}
+    counted = {
+        dict(tags)["verdict"]: (fields["passed"], fields["failed"], fields.get("again"))
+        for (_, tags), fields in kept.items()
+    }
+    assert counted == {"wrong answer": (0, 0, True), "pass": (1, 0, None)}
+    assert len({time for time, _ in kept}) == 1
+    again = [p.fields for p in found if p.fields.get("event_name") == "check_again"]
+    assert [(fields["value"], fields["check_alias"]) for fields in again] == [(0, "pass")] * 2
 
 
 # ---- nodes and gauges ---------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import subprocess
@@ -181,6 +182,7 @@ def test_tokens_come_from_where_they_are_kept_and_are_shown_nowhere(
     folder: TrialFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("s3cret-token\n")
+    (tmp_path / "token").chmod(0o600)
     monkeypatch.setenv("HOOK", "http://me:s3cret-word@127.0.0.1:1/s3cret-path?s3cret=1")
     told = Told()
     sink = Sink(name="hook", kind="webhook", url="env:HOOK", token=f"file:{tmp_path}/token")
@@ -242,8 +244,41 @@ def test_a_secret_in_a_file_that_is_not_there_yet_is_waited_for(
         sink = hook(receiver, token=f"file:{tmp_path}/token")
         assert not deliver(folder, sink, patience=0.05)
         assert sink_lags(folder)[0].tries > 1
+        (tmp_path / "token").touch(0o600)
         (tmp_path / "token").write_text("x")
         assert deliver(folder, sink)
+
+
+@pytest.mark.parametrize(("mode", "who"), [(0o644, "everybody"), (0o640, "its group")])
+def test_a_secret_that_others_can_read_is_refused(
+    folder: TrialFolder, tmp_path: Path, mode: int, who: str
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    token.chmod(mode)
+    with Receiver() as receiver:
+        sink = hook(receiver, token=f"file:{token}")
+        assert not deliver(folder, sink, patience=0.05)
+        assert f"{who} may read {token}; chmod 600" in sink_lags(folder)[0].error
+        assert not receiver.taken
+        token.chmod(0o400)
+        assert deliver(folder, sink)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "NUL"])
+def test_a_secret_in_no_regular_file_is_told(
+    folder: TrialFolder, tmp_path: Path, kind: str
+) -> None:
+    token = tmp_path / "token"
+    if kind == "fifo":
+        os.mkfifo(token, 0o600)
+    elif kind == "folder":
+        token.mkdir()
+    place = {"device": "/dev/zero", "NUL": "a\0b"}.get(kind, str(token))
+    with Receiver() as receiver:
+        sink = hook(receiver, token=f"file:{place}")
+        assert not deliver(folder, sink, patience=0.05)
+    assert "cannot be read" in sink_lags(folder)[0].error
 
 
 # ---- TLS and proxies ----------------------------------------------------------------------

@@ -34,6 +34,7 @@ from typing import Self
 
 from tests.waiting import LONG_S, until
 
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 LOOPBACK = "127.0.0.1"
 POLL_S = 0.02
 
@@ -98,7 +99,8 @@ DEFAULT_PARTITIONS = (
 class ClusterOptions:
     """What a cluster looks like.
 
-    `features` maps a node's name to its comma-separated features. `extra_conf` goes to the end of
+    `features` maps a node's name to its comma-separated features, `gpus` to the number of its
+    GPUs, at most four. `extra_conf` goes to the end of
     slurm.conf; a key that is there already counts, but makes every client complain on stderr.
     """
 
@@ -111,6 +113,7 @@ class ClusterOptions:
     message_timeout_s: int = 10
     node_timeout_s: int = 30
     features: Mapping[str, str] = field(default_factory=dict)
+    gpus: Mapping[str, int] = field(default_factory=dict)
     partitions: tuple[Partition, ...] = DEFAULT_PARTITIONS
     scheduling: str = ""  # further SchedulerParameters
     extra_conf: str = ""
@@ -334,6 +337,16 @@ class SlurmCluster:
             self.options.extra_conf,
         ]
         self.conf.write_text("\n".join(lines) + "\n")
+        if self.options.gpus:
+            self._write_gres_conf()
+
+    def _write_gres_conf(self) -> None:
+        """GPUs of nodes: harmless devices in place of /dev/nvidia0 and so on. Of files that are no
+        devices Slurm tells jobs nothing (CUDA_VISIBLE_DEVICES)."""
+        lines = ["AutoDetect=off"]
+        for name, number in self.options.gpus.items():
+            lines += [f"NodeName={name} Name=gpu File={file}" for file in _DEVICES[:number]]
+        (self.folder / "gres.conf").write_text("\n".join(lines) + "\n")
 
     def _controller_lines(self, port: int) -> list[str]:
         user = getpass.getuser()
@@ -386,8 +399,11 @@ class SlurmCluster:
     def _node_lines(self, ports: Sequence[int]) -> list[str]:
         options = self.options
         lines = ["SlurmdParameters=config_overrides"]
+        if options.gpus:
+            lines.append("GresTypes=gpu")
         for name, port in zip(options.node_names, ports, strict=True):
             feature = f" Feature={options.features[name]}" if name in options.features else ""
+            feature += f" Gres=gpu:{options.gpus[name]}" if name in options.gpus else ""
             lines.append(
                 f"NodeName={name} NodeHostname={_hostname()} NodeAddr={LOOPBACK} Port={port}"
                 f" CPUs={options.cores} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cores}"

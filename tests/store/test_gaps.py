@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.journal import damage as damage_module
 from seatrial.journal.events import AlertRaised
 from seatrial.store import gaps as gaps_module
 from seatrial.store import ingest, queries
@@ -15,6 +16,7 @@ from seatrial.store.location import Location
 from seatrial.store.opening import reopen_empty
 from seatrial.store.rows import Filters, GapRow
 
+from ..journals import without_checksums
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
 
@@ -25,7 +27,7 @@ def found(location: Location, trials: Path, tag: str = "nightly") -> list[GapRow
 
 def test_a_gap_is_known_by_its_lines_bytes_and_times(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
-    lines = trial.folder.journal.read_bytes().split(b"\n")
+    lines = without_checksums(trial.folder.journal).split(b"\n")
     kept = [b"", *lines[:4], b"\0\0\0\0{half", b"{}", *lines[7:20], b"[]", *lines[20:]]
     trial.folder.journal.write_bytes(b"\n".join(kept))
     start = len(b"\n".join(kept[:5])) + 1
@@ -50,7 +52,7 @@ def test_a_gap_at_the_end_gets_its_later_time_when_there_is_more(
     trial = TrialMaker(tmp_path, "live", [a_case(1)])
     trial.event(AlertRaised, text="one")
     trial.write()
-    one = trial.folder.journal.read_bytes()
+    one = without_checksums(trial.folder.journal)
     trial.folder.journal.write_bytes(one + b"broken\n")
     begin = len(one)
     with reopen_empty(location) as store:
@@ -73,11 +75,11 @@ def test_a_line_longer_than_any_event_is_a_gap(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
-    monkeypatch.setattr(gaps_module, "LONGEST_LINE", 4000)
-    monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 900)
+    monkeypatch.setattr(damage_module, "LONGEST_LINE", 4000)
+    monkeypatch.setattr(damage_module, "READ_AT_ONCE", 900)
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     trial = a_trial(tmp_path)
-    whole = trial.folder.journal.read_bytes()
+    whole = without_checksums(trial.folder.journal)
     cut = whole.index(b"\n") + 1
     trial.folder.journal.write_bytes(whole[:cut] + b"x" * 9000 + b"\n" + whole[cut:])
     (gap,) = found(location, tmp_path)
@@ -90,8 +92,48 @@ def test_of_very_many_gaps_some_are_kept_and_all_are_counted(
     monkeypatch.setattr(gaps_module, "MAX_GAPS", 5)
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 300)
     trial = a_trial(tmp_path)
-    lines = trial.folder.journal.read_bytes().split(b"\n")
+    lines = without_checksums(trial.folder.journal).split(b"\n")
     trial.folder.journal.write_bytes(b"\nbad\n".join(lines))
     assert len(found(location, tmp_path)) == 5
     with synced(location, tmp_path) as store:
         assert queries.trials(store)[0].damaged == len(lines) - 1
+
+
+@pytest.mark.parametrize("kept", [0, 12])
+def test_a_journal_that_lost_its_end_has_a_gap_there(
+    tmp_path: Path, location: Location, kept: int
+) -> None:
+    trial = a_trial(tmp_path)
+    journal = trial.folder.journal
+    whole = journal.read_bytes()
+    assert found(location, tmp_path) == []
+    end = len(b"".join(whole.splitlines(keepends=True)[:kept]))
+    journal.write_bytes(whole[:end])
+    last = NOON + kept * SECOND if kept else None
+    assert found(location, tmp_path) == [GapRow(kept + 1, 1, end, len(whole), last, None)]
+    assert found(location, tmp_path) == [GapRow(kept + 1, 1, end, len(whole), last, None)]
+    trial.event(AlertRaised, text="resumed")
+    trial.write()  # with a line about it
+    (gap,) = found(location, tmp_path)
+    assert (gap.line, gap.lines, gap.first, gap.after) == (kept + 1, 1, end, trial.now)
+    with synced(location, tmp_path) as store:
+        assert queries.trials(store)[0].damaged == 1
+
+
+def test_a_journal_that_is_missing_is_named(tmp_path: Path, location: Location) -> None:
+    trial = a_trial(tmp_path)
+    assert found(location, tmp_path) == []
+    trial.folder.journal.unlink()
+    for _ in range(2):
+        with synced(location, tmp_path) as store:
+            assert store.notices == [f"{trial.folder.journal}: is missing; put it back"]
+
+
+def test_one_flipped_bit_is_a_gap(tmp_path: Path, location: Location) -> None:
+    trial = a_trial(tmp_path)
+    lines = trial.folder.journal.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if b'"metric"' in line)
+    lines[number] = lines[number].replace(b'"unit":"M', b'"unit":"O')
+    trial.folder.journal.write_bytes(b"".join(lines))
+    (gap,) = found(location, tmp_path)
+    assert (gap.line, gap.lines) == (number + 1, 1)

@@ -40,6 +40,7 @@ from seatrial.store.opening import open_memory, open_store, reopen_empty
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.store.tables import VERSION
+from tests.journals import without_checksums
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
@@ -283,7 +284,7 @@ def test_nul_in_names_stops_no_collection(tmp_path: Path, location: Location) ->
 
 def test_damaged_lines_are_counted(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
-    good = trial.folder.journal.read_bytes()
+    good = without_checksums(trial.folder.journal)
     bad = [b"{", b"[]", b'{"time":-1,"event":"x"}', b'{"time":1e30,"event":"x"}', b"\xff\xfe"]
     bad += [b'{"time":99999999999999999999,"event":"x"}', b'{"time":1,"event":"\\ud800"}']
     trial.folder.journal.write_bytes(b"\n".join([*bad, b"", good]))
@@ -312,7 +313,7 @@ def _stream() -> bytes:
     """A journal of two runs interleaved, with damage, a repetition, and a torn end."""
     with tempfile.TemporaryDirectory() as folder:
         trial = a_trial(Path(folder))
-        lines = trial.folder.journal.read_bytes().split(b"\n")
+        lines = without_checksums(trial.folder.journal).split(b"\n")
     lines[5:9] = [lines[7], lines[5], b"garbage \xff", lines[8], lines[6], b"", lines[5]]
     return b"\n".join(lines) + b'{"time": 12, "eve'
 
@@ -437,7 +438,8 @@ def test_a_journal_that_is_another_is_read_from_its_beginning(
 ) -> None:
     trial = a_trial(tmp_path)
     journal = trial.folder.journal
-    data = journal.read_bytes()
+    data = without_checksums(journal)
+    journal.write_bytes(data)
     with open_store(location) as store:
         sync(store, tmp_path)
         if how == "shrunk":
@@ -461,10 +463,12 @@ def test_a_copy_with_another_middle_is_read_from_its_beginning(
         trial.event(AlertRaised, text=f"number {number:03}")
     trial.write()
     journal = trial.folder.journal
+    data = without_checksums(journal)
+    journal.write_bytes(data)
     with open_store(location) as store:
         sync(store, tmp_path)
         other = journal.with_name("other")
-        other.write_bytes(journal.read_bytes().replace(b"number 100", b"NUMBER 100"))
+        other.write_bytes(data.replace(b"number 100", b"NUMBER 100"))
         other.replace(journal)
         assert sync(store, tmp_path) == Synced(1, 200)
         assert store.rows("SELECT count(*) FROM trial_events WHERE text = 'NUMBER 100'") == [(1,)]

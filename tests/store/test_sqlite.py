@@ -225,3 +225,37 @@ def test_a_store_that_one_may_not_read_is_replaced_in_memory(open_folder: Path) 
     with colleague(path, 0o000), open_store(path) as store:
         assert store.place == ":memory:"
         assert store.notices
+
+
+def test_a_bad_byte_in_the_schema_is_damage_that_a_rebuild_mends(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    whole = path.read_bytes()
+    for place in range(whole.index(b"CREATE TABLE"), whole.rindex(b"CREATE ") + 200, 37):
+        path.write_bytes(whole[:place] + b"\xfe" + whole[place + 1 :])
+        try:
+            synced(path, tmp_path).close()
+        except StoreError as error:
+            assert f"{path}: " in str(error)
+            assert "store rebuild" in str(error)
+        with reopen_empty(path) as store:
+            assert sync(store, tmp_path).trials == 1
+        for aside in tmp_path.glob("store.sqlite*"):
+            aside.unlink()
+
+
+def test_an_error_of_sqlite_that_is_no_text_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.sqlite"
+    open_store(path).close()
+
+    def broken(*_: object, **more: object) -> None:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", broken)
+        with pytest.raises(StoreError, match=r"is damaged; run `seatrial store rebuild`"):
+            open_store(path)
+        assert sqlite._is_damaged(path, 0)

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.machine.model import Toolchain
+from seatrial.machine.model import Slurm, SlurmOverride, Toolchain
+from seatrial.plan.model import Component
 from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, parse_side
@@ -79,6 +80,24 @@ def test_what_a_test_is(tmp_path: Path) -> None:
     make(tmp_path, "c", build="b2")
     ((subject, what, *_),) = told(tmp_path, "a", "c")
     assert subject == "test stream" and what.startswith("sources")
+
+
+def test_what_was_asked_of_the_scheduler(tmp_path: Path) -> None:
+    """By what it came to, where a test or a plan says something; else the machine tells it."""
+    batch = {"slurm": Slurm(partition="batch", options=["--x"])}
+    make(tmp_path, "a", machine=batch, test={"run": RunSpec(script="./s")})
+    gpu = RunSpec(script="./s", partition="gpu", gpus_per_node="node.gpus", options=["--y"])
+    make(tmp_path, "b", machine=batch, test={"run": gpu})
+    assert told(tmp_path) == {
+        ("test stream", "gpus_per_node", "none", "node.gpus"),
+        ("test stream", "partition", "batch", "gpu"),
+        ("test stream", "options", "--x", "--x --y"),
+    }
+    plan = Component(component="c", slurm=SlurmOverride(qos="high"))
+    make(tmp_path, "c", machine=batch, test={"run": RunSpec(script="./s")}, component=plan)
+    assert told(tmp_path, "a", "c") == {("test stream", "qos", "none", "high")}
+    make(tmp_path, "d", machine={"slurm": Slurm(partition="p")}, test={"run": gpu})
+    assert {what for _, what, *_ in told(tmp_path, "b", "d")} == {"slurm"}
 
 
 def test_inputs_by_their_content(tmp_path: Path) -> None:

@@ -148,6 +148,14 @@ def test_an_heir_need_not_have_what_it_takes_over(document: Any, valid: bool) ->
     assert jsonschema.Draft202012Validator(SCHEMAS["test"]).is_valid(document) == valid
 
 
+def test_a_machine_that_includes_need_not_have_what_it_takes_over() -> None:
+    schema = jsonschema.Draft202012Validator(SCHEMAS["machine"])
+    assert schema.is_valid({"machine": "m", "include": "parts/nodes.yaml"})
+    assert schema.is_valid({"include": ["a.yaml", "b.yaml"], "launcher": {"flavour": "openmpi"}})
+    assert not schema.is_valid({"machine": "m"})
+    assert not schema.is_valid({"machine": "m", "include": {}})
+
+
 def test_the_tests_that_ship_fit_the_schema() -> None:
     files = sorted((Path(__file__).parents[2] / "suites").rglob("test.yaml"))
     assert files

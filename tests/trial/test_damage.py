@@ -20,10 +20,12 @@ import pytest
 
 from seatrial.errors import TrialError
 from seatrial.journal.events import (
+    JobQueued,
     RunJudged,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
+    SubmitEnded,
     TrialResumed,
 )
 from seatrial.trial.driver import Driver
@@ -70,6 +72,22 @@ def test_a_torn_last_line_of_the_journal_is_cut_off(place: Workplace, torn: byte
     place.audit()
 
 
+def test_a_running_job_that_is_taken_up_was_submitted_when_it_was(place: Workplace) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    before = place.events("t", SubmitEnded, JobQueued)
+    assert len(before) == 4
+    with place.start("resume", "t") as driving:
+        driving.until(lambda: place.count(TrialResumed) > 0, "the resumption")
+        gate.touch()
+        assert driving.end().code == 0
+    taken_up = {event.run_id for event in before}
+    after = [e for e in place.events("t", SubmitEnded, JobQueued) if e.run_id in taken_up]
+    assert after == before
+    place.audit()
+
+
 @pytest.mark.parametrize("line", [b"\0\xff garbage\n", b'{"time":"x"}\n', b"[" * 100_000 + b"\n"])
 def test_a_damaged_line_of_the_journal_is_told_and_costs_nothing(
     place: Workplace, line: bytes
@@ -84,6 +102,82 @@ def test_a_damaged_line_of_the_journal_is_told_and_costs_nothing(
     assert "1 damaged line" in place.alerts()
     assert place.seatrial("runs", "--trial", "t").code == 0
     assert place.seatrial("export", "t", "--format", "json").code == 0
+
+
+def damage(journal: Path, event: str, number: int = 0) -> str:
+    """Change one bit of the n-th event of a name; return the run that it is about."""
+    lines = journal.read_bytes().splitlines(keepends=True)
+    chosen = [place for place, line in enumerate(lines) if f'"{event}"'.encode() in line][number]
+    line = lines[chosen]
+    lines[chosen] = line.replace(b'"time":1', b'"time":3')
+    journal.write_bytes(b"".join(lines))
+    return str(json.loads(line).get("run_id", ""))
+
+
+@pytest.fixture
+def ended(place: Workplace) -> Workplace:
+    """Four runs, all of which passed."""
+    well = [{"contains": "all well"}]
+    place.test("t", 'echo "rate $p.5"; echo all well', parameters={"p": [1, 2, 3, 4]}, verify=well)
+    assert place.run("--name", "t").code == 0
+    assert place.resume().out.startswith("t is complete")
+    return place
+
+
+def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: Workplace) -> None:
+    journal = ended.trial().journal
+    runs = [damage(journal, "check_end", number) for number in (0, 2)]
+    assert len(ended.verdicts()) == 2
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert "is complete" not in done.out
+    assert "4 passed" in done.out
+    assert "2 damaged lines" in ended.alerts()
+    assert all(run in ended.alerts() for run in runs)
+    assert len(ended.verdicts()) == 4
+    assert len(ended.ran()) == 4, "none was run again"
+    assert ended.resume().out.startswith("t is complete")
+
+
+@pytest.mark.parametrize("event", ["submit_start", "job_end", "binary_execute_end", "trial_end"])
+def test_whatever_line_is_damaged_all_runs_have_their_verdicts(
+    ended: Workplace, event: str
+) -> None:
+    damage(ended.trial().journal, event)
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert "4 passed" in done.out
+    assert "1 damaged line" in done.err
+    assert set(ended.verdicts().values()) == {"pass"}
+    assert len(ended.verdicts()) == 4
+
+
+def test_a_run_of_which_nothing_is_left_is_named_and_runs_again(ended: Workplace) -> None:
+    run = damage(ended.trial().journal, "check_end")
+    damage(ended.trial().journal, "job_end")
+    (path,) = ended.trial().path.glob(f"runs/t/{run}")
+    (path / "events.jsonl").unlink()
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert f"judged: {run}" in ended.alerts()
+    assert ended.ran().count(run) == 2
+    assert path.with_name(f"{run}.before-1").is_dir()
+    assert set(ended.verdicts().values()) == {"pass"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_journal_of_an_ended_trial_that_was_cut_is_told(ended: Workplace, share: float) -> None:
+    journal = ended.trial().journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[: round(share * len(lines))]))
+    told = f"t/journal.jsonl:{round(share * len(lines)) + 1}: 1 damaged line"
+    for words in (["trials"], ["runs"], ["export", "t", "--format", "json"]):
+        assert told in ended.seatrial(*words).err
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert "4 passed" in done.out
+    assert told in done.err, "the damage stays in the journal"
+    assert told in ended.seatrial("runs").err
 
 
 def test_a_journal_that_lost_its_last_events_doubles_no_run(place: Workplace) -> None:

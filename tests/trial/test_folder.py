@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
+import subprocess
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from seatrial.errors import InvalidFiles
+from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.trial import folder
-from seatrial.trial.folder import Record, TrialFolder, create, references_of
+from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create, references_of
+from seatrial.trial.prepare import prepare_trial
 from seatrial.verify.references import Reference
 from tests.programs import Workplace
 
@@ -141,3 +147,60 @@ def test_a_trial_of_0_1_is_judged_by_its_references(place: Workplace) -> None:
     path.write_bytes(msgspec.json.encode(about))
     assert place.resume().code == 1
     assert place.verdicts() == {"hello": "performance"}
+
+
+# ---- making a trial -----------------------------------------------------------------------------
+
+
+def test_what_a_killed_making_left_is_removed(place: Workplace) -> None:
+    """The folders of dead processes of this host, and of others when they are a day old."""
+    place.test("hello", "true")
+    host = socket.gethostname()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    names = {
+        f".making-a-{host}-{dead.pid}": False,
+        f".making-b-{host}-{os.getpid()}": True,
+        ".making-c-elsewhere-4711": True,
+        ".making-d-4711": False,
+        ".making-e-elsewhere-4711": False,
+    }
+    for name in names:
+        (place.trials / name / "runs").mkdir(parents=True)
+        if name[8] in "de":  # as version 0.1 named it, and one of another host
+            os.utime(place.trials / name, (1, time.time() - 90_000))
+    assert place.run("--name", "t").code == 0
+    left = {path.name for path in place.trials.glob(".making-*")}
+    assert left == {name for name, stays in names.items() if stays}
+
+
+def test_a_driver_that_is_killed_while_it_makes_a_trial_leaves_nothing_for_long(
+    place: Workplace,
+) -> None:
+    place.test("hello", "true", parameters={"n": "range(0, 3000)"})
+    with place.start_run("--name", "t") as making:
+        making.until(lambda: any(place.trials.glob(".making-*")), "a folder")
+        making.kill()
+    if place.trial().path.exists():
+        pytest.skip("it was quicker")
+    place.test("hello", "true", parameters={"n": [1]})
+    assert place.run("--name", "u").code == 0
+    assert not list(place.trials.glob(".making-*"))
+
+
+def test_a_trial_that_may_not_be_on_the_disk_itself_is_not_said_to_exist(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.test("hello", "true")
+    prepared = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
+
+    def fail(path: Path) -> None:
+        if path == place.trials:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(folder, "sync_folder", fail)
+    with pytest.raises(TrialError, match=r"the trial is there.*Input/output error.*resume"):
+        create(place.trials, prepared.record("t"), prepared.cases)
+    assert place.resume().code == 0
+    with pytest.raises(UsageError, match="a trial of this tag exists"):
+        create(place.trials, prepared.record("t"), prepared.cases)

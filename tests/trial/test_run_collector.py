@@ -261,7 +261,6 @@ class RemoteBackend:
     ``cut``, and nothing is shown if not."""
 
     room = 0
-    durable = True
     jobs = 2
 
     def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.verify.checks import faults_of_check, find_fault, find_faults
 
-from .helpers import a_check, sparse
+from .helpers import a_check, a_test, sparse
 
 SUM = hashlib.sha256(b"4.99\n").hexdigest()
 
@@ -36,6 +36,8 @@ HOLD: list[dict[str, Any]] = [
     {"value": r"residual = (\S+)", "equals": 0.5, "tolerance": 0.001},
     {"value": r"residual = (\S+)", "equals": 0.5, "relative": 0.002},
     {"value": r"(\S+)", "equals": 5.0, "tolerance": 0.0, "relative": 0.002, "in": "result"},
+    {"value": r"residual = (\S+)", "at_least": 0.499, "at_most": 0.499},
+    {"value": r"residual = (\S+)", "at_most": 0.5},
     {"identical": "result", "sha256": SUM.upper()},
     {"file": "stderr"},  # which is empty
 ]
@@ -52,13 +54,24 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
     (
         {"value": r"residual = (\S+)", "equals": 0.5, "tolerance": 0.0005},
         WRONG_ANSWER,
-        "stdout: the value is 4.99D-01, not 0.5 within 5.000e-04",
+        "stdout:2: the value is 4.99D-01, not 0.5 within 5.000e-04",
     ),
+    (
+        {"value": r"residual = (\S+)", "at_least": 0.5, "name": "residual"},
+        WRONG_ANSWER,
+        "residual: stdout:2: the value is 4.99D-01, less than at_least, 0.5",
+    ),
+    (
+        {"value": r"residual = (\S+)", "at_most": 0.25},
+        WRONG_ANSWER,
+        "stdout:2: the value is 4.99D-01, more than at_most, 0.25",
+    ),
+    ({"exit_code": 0, "name": "end"}, FAILED, "end: exit code 3, not 0"),
     ({"value": r"x(\d)", "equals": 1.0}, WRONG_ANSWER, r"stdout has no value for 'x(\\d)'"),
     (
         {"value": r"(end)", "equals": 1.0},
         WRONG_ANSWER,
-        "stdout: 'end' is not a number, found by '(end)'",
+        "stdout:3: 'end' is not a number, found by '(end)'",
     ),
     ({"identical": "stderr", "sha256": SUM}, WRONG_ANSWER, "stderr has sha256 e3b0c44298fc"),
     (
@@ -102,29 +115,31 @@ def test_what_is_not_finite_equals_nothing(tmp_path: Path, text: str) -> None:
     check = a_check(value=r"residual (\S+)", equals=0.0, tolerance=1e300)
     finding = find_fault(check, tmp_path, 0)
     assert finding is not None
-    assert finding.text.startswith(f"stdout: '{text}' is not a finite number")
+    assert finding.text.startswith(f"stdout:1: '{text}' is not a finite number")
 
 
 def test_a_right_value_does_not_hide_a_wrong_one(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("error 0\nerror 7\n")
     finding = find_fault(a_check(value=r"error (\d)", equals=0.0), tmp_path, 0)
     assert finding is not None
-    assert finding.text == "stdout: the value is 7, not 0"
+    assert finding.text == "stdout:2: the value is 7, not 0"
 
 
 def test_exit_code_0_is_required_where_no_check_speaks_of_it(run: Path) -> None:
     good, bad = a_check(contains="end"), a_check(contains="never")
-    assert find_faults([good], run, 0) == []
-    assert [f.text for f in find_faults([bad, good], run, 137)] == [
+    assert find_faults(a_test(verify=[good]), run, 0) == []
+    assert [f.text for f in find_faults(a_test(verify=[bad, good]), run, 137)] == [
         "exit code 137 (ended by signal 9), not 0",
         "stdout does not contain 'never'",
     ]
-    assert [f.text for f in find_faults([], run, 129)] == [
+    assert [f.text for f in find_faults(a_test(verify=[]), run, 129)] == [
         "exit code 129 (ended by signal 1), not 0"
     ]
-    assert [f.text for f in find_faults([], run, 128)] == ["exit code 128, not 0"]
-    assert find_faults([a_check(exit_code=137)], run, 137) == []
-    assert [f.code for f in find_faults([a_check(exit_code="any")], run, None)] == [FAILED]
+    assert [f.text for f in find_faults(a_test(verify=[]), run, 128)] == ["exit code 128, not 0"]
+    assert find_faults(a_test(verify=[a_check(exit_code=137)]), run, 137) == []
+    assert [f.code for f in find_faults(a_test(verify=[a_check(exit_code="any")]), run, None)] == [
+        FAILED
+    ]
 
 
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
@@ -177,6 +192,12 @@ def test_no_bytes_of_a_job_raise(tmp_path: Path, data: bytes, check: dict[str, A
         ({"contains": "a", "equals": 1.0}, "equals: belongs to value:"),
         ({"contains": "a", "tolerance": 1.0}, "tolerance: belongs to value:"),
         ({"file": "a", "sha256": SUM}, "sha256: belongs to identical:"),
+        ({"value": "(a)", "equals": 1.0, "at_least": 1.0}, "at_least: give equals with its"),
+        ({"value": "(a)", "at_most": 1.0, "relative": 1.0}, "relative: belongs to equals:"),
+        ({"contains": "a", "at_most": "b"}, "at_most: belongs to value:"),
+        ({"contains": "a", "name": "a\nb"}, "name: must be one line of at most 100"),
+        ({"contains": "a", "name": "a" * 101}, "name: must be one line of at most 100"),
+        ({"python": "a.py:b", "contains": "a"}, "contains and python are given"),
         ({"identical": "a"}, "needs sha256: 64 hexadecimal digits"),
         ({"identical": "a", "sha256": "abc"}, "needs sha256: 64 hexadecimal digits"),
         ({"contains": "a", "size_limit": "64 miles"}, "size_limit: '64 miles' is not a size"),
@@ -185,7 +206,7 @@ def test_no_bytes_of_a_job_raise(tmp_path: Path, data: bytes, check: dict[str, A
 )
 def test_faults_of_written_checks(check: dict[str, Any], said: str) -> None:
     (fault,) = faults_of_check(a_check(**check))
-    assert said in fault
+    assert said in ": ".join(filter(None, fault))
 
 
 def test_the_line_of_what_must_be_absent_counts_empty_lines(tmp_path: Path) -> None:

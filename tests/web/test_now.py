@@ -72,6 +72,23 @@ def test_trials_that_ended_lately_have_their_verdicts(harbour: Served) -> None:
     assert "Nothing runs now." in html.unescape(page)
 
 
+def test_a_damaged_journal_is_told_on_now_and_on_its_trial(tmp_path: Path) -> None:
+    maker = weekly(tmp_path / "trials")
+    journal = maker.folder.journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if b'"check_end"' in line)
+    lines[number] = lines[number].replace(b'"value":0', b'"value":8')
+    journal.write_bytes(b"".join(lines))
+    with Served(tmp_path / "trials") as served:
+        until(lambda: len(served.json("/")["lately"]) == 1, "the trial")
+        assert served.json("/")["lately"][0]["trial"]["damaged"] == 1
+        _, page = served.get("/")
+        assert "1 line of its journal could not be read" in html.unescape(page)
+        _, page = served.get("/trials/weekly")
+        assert f"1 line from line {number + 1} on" in html.unescape(page)
+        assert "seatrial resume weekly" in page
+
+
 def test_a_trial_that_runs_is_shown_with_targets_alerts_and_criteria(tmp_path: Path) -> None:
     played = rehearsed(tmp_path / "made")
     trial = cut(played.folder, tmp_path / "trials" / "going", 0.6)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.journal import codes
 from seatrial.journal.events import (
@@ -20,6 +21,7 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.store.rows import RUN_TIMES
+from seatrial.suite.model import JobOptions
 from tests.programs import until
 
 from ..store.trials import TrialMaker, a_case
@@ -44,7 +46,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def again(trials: Path) -> None:
     """The cases of weekly once more, a while later: one with long output and several nodes."""
-    maker = TrialMaker(trials, "later", [a_case(1), a_case(7)], created=1_795_300_000_000_000_000)
+    on_gpus = JobOptions(gpus_per_node=4, memory=1 << 34, partition="gpu", options=("--x=<b>",))
+    cases = [replace(a_case(1), job=on_gpus), a_case(7)]
+    maker = TrialMaker(trials, "later", cases, created=1_795_300_000_000_000_000)
     maker.start()
     maker.run(maker.cases[0], "later1", figures={"triad": 5650.0, "scale": 1.5})
     output = b"\xc3\xa9" * (LONG // 2) + b"\nthe end of it: error E42\n"
@@ -62,6 +66,13 @@ def again(trials: Path) -> None:
     maker.event(RunJudged, code=codes.WRONG_ANSWER.number, reason=why, **of)
     maker.timed_run(maker.cases[1], "later3")
     maker.end(passed=False)
+
+
+def test_what_was_asked_of_the_scheduler(served: Served) -> None:
+    asked = "gpus_per_node=4 memory=16.0GiB partition=gpu --x=<b>"
+    assert told(served, "later", "later1")["asked"] == asked
+    assert "--x=&lt;b&gt;" in served.get("/runs/later/later1")[1]
+    assert told(served, "later", "later3")["asked"] == ""
 
 
 def told(served: Served, trial: str, run_id: str, **query: Any) -> Any:

@@ -35,6 +35,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("security") / "trials"
     make_site(folder)
     evil(folder)
+    odd(folder)
     return folder
 
 
@@ -63,6 +64,15 @@ def evil(trials: Path) -> None:
     for number, path in enumerate(_PLACES):
         _placed(maker, f"placed{number}", path.format(folder=maker.folder.path, id="placed"))
     _linked_folder(maker, "linked1")
+    maker.end(passed=False)
+
+
+def odd(trials: Path) -> None:
+    """A trial whose words hold a terminal's commands and turn the direction of writing."""
+    words = "a\x1b[31mb\u202ec"
+    case = a_case(9, test=words, toolchain=words, parameters={"x": words})
+    maker = TrialMaker(trials, "odd", [case], machine=words)
+    maker.run(case, "odd1", codes.FAILED, why=words, files={"stdout": words.encode()})
     maker.end(passed=False)
 
 
@@ -139,6 +149,18 @@ def test_markup_in_names_and_output_stays_text(served: Served, page: str) -> Non
     assert "<script>alert" not in text
     if page != "/":
         assert "&lt;script&gt;alert" in text
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["/", "/trials", "/trials/odd", "/runs", "/failures", "/runs/odd/odd1", "/runs?match=%1b"],
+)
+def test_control_characters_in_names_and_output_are_shown_as_such(
+    served: Served, page: str
+) -> None:
+    text = served.get(page)[1]
+    assert r"a\x1b[31mb\u202ec" in text or page == "/" or "match" in page
+    assert not [char for char in text if not char.isprintable() and char not in "\n\t\r\xa0\u2009"]
 
 
 @pytest.mark.parametrize("name", ["match", "trial", "machine", "tag", "since", "find", "state"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +18,6 @@ from seatrial.web import access
 from seatrial.web.access import AccessMiddleware
 
 TOKEN = "right-token"
-COOKIE = {"cookie": "seatrial=" + hashlib.sha256(b"seatrial cookie " + TOKEN.encode()).hexdigest()}
 BEARER = {"authorization": f"Bearer {TOKEN}".encode()}
 HTML = {"accept": "text/html,*/*"}
 
@@ -38,14 +38,16 @@ def ask(
     method: str = "GET",
     token: str = TOKEN,
     hosts: frozenset[str] | None = None,
-    host: str = "machine.example:80",
+    host: str = "machine.example:8420",
+    app: AccessMiddleware | None = None,
+    address: str = "10.0.0.1",
     **request: Any,
 ) -> httpx.Response:
     """The answer to one request."""
-    app = AccessMiddleware(page, token, hosts, form)
+    app = app or AccessMiddleware(page, token, hosts, form)
 
     async def work() -> httpx.Response:
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=app, client=(address, 4711))
         async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
             return await client.request(method, path, **request)
 
@@ -60,9 +62,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- with a token -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "headers", [BEARER, COOKIE, {"authorization": b"bearer  " + TOKEN.encode()}]
-)
+@pytest.mark.parametrize("headers", [BEARER, {"authorization": b"bearer  " + TOKEN.encode()}])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_who_has_the_token_comes_in(headers: dict[str, Any], method: str) -> None:
     answer = ask("/runs", method, headers=headers)
@@ -86,10 +86,10 @@ def test_who_has_the_token_comes_in(headers: dict[str, Any], method: str) -> Non
     "headers",
     [
         {},
-        {"cookie": "seatrial=" + "0" * 64},
-        {"cookie": "other=" + COOKIE["cookie"].partition("=")[2]},
+        {"cookie": "seatrial-8420=" + "0" * 64},
         {"cookie": "seatrial"},
-        {"cookie": f"seatrial={hashlib.sha256(TOKEN.encode()).hexdigest()}"},
+        {"cookie": f"seatrial-8420={hashlib.sha256(TOKEN.encode()).hexdigest()}"},
+        {"cookie": f"seatrial-8420={TOKEN}"},
         {"authorization": b"Bearer wrong"},
         {"authorization": b"Bearer "},
         {"authorization": b"Basic " + TOKEN.encode()},
@@ -143,10 +143,28 @@ def test_the_right_token_gives_a_cookie_and_leads_on() -> None:
     answer = sign_in(f"  {TOKEN} ", "/runs?match=a")
     assert (answer.status_code, answer.headers["location"]) == (303, "/runs?match=a")
     said = answer.headers["set-cookie"].split("; ")
-    assert said[0] == COOKIE["cookie"]
+    assert said[0].startswith("seatrial-8420=")
     assert {each.lower() for each in said[1:]} == {"httponly", "path=/", "samesite=lax"}
     assert TOKEN not in str(answer.headers)
     assert sign_in(way=None).headers["location"] == "/"
+
+
+def cookie_of(app: AccessMiddleware, **more: Any) -> dict[str, str]:
+    """The cookie that one gets by signing in."""
+    answer = sign_in(app=app, **more)
+    return {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+
+def test_a_cookie_is_for_one_server_and_one_client() -> None:
+    """A browser sends it to all servers of the host name, and each of them could send it on."""
+    one, other = (AccessMiddleware(page, TOKEN, None, form) for _ in "12")
+    cookie = cookie_of(one)
+    assert ask("/runs", app=one, headers=cookie).text == "/runs"
+    assert ask("/runs", app=one, headers=cookie, address="10.0.0.2").status_code == 401
+    assert ask("/runs", app=other, headers=cookie).status_code == 401, "of the same token, too"
+    both = {"cookie": f"{cookie['cookie']}; {cookie_of(other, host='x:81')['cookie']}"}
+    assert ask("/runs", app=one, headers=both).status_code == 200, "no server signs one out"
+    assert ask("/runs", app=other, headers=both, host="x:81").status_code == 200
 
 
 def test_over_tls_the_cookie_is_for_tls_alone() -> None:
@@ -249,19 +267,60 @@ def guesses(number: int, most: int, monkeypatch: pytest.MonkeyPatch, **request: 
     return asyncio.run(work())
 
 
-def test_few_may_guess_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    bearer: dict[str, Any] = {"method": "GET", "url": "/", "headers": {"authorization": "Bearer x"}}
-    assert guesses(5, 3, monkeypatch, **bearer) == [401, 401, 401, 429, 429, 401]
-    posted: dict[str, Any] = {"method": "POST", "url": "/sign-in", "content": b"token=x"}
-    assert guesses(4, 3, monkeypatch, **posted) == [403, 403, 403, 429, 403]
+BEARER_GUESS: dict[str, Any] = {
+    "method": "GET",
+    "url": "/",
+    "headers": {"authorization": "Bearer x"},
+}
+POSTED_GUESS: dict[str, Any] = {"method": "POST", "url": "/sign-in", "content": b"token=x"}
+
+
+@pytest.mark.parametrize(("guess", "code"), [(BEARER_GUESS, 401), (POSTED_GUESS, 403)])
+def test_few_guesses_are_judged_in_a_second(
+    guess: dict[str, Any], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "WRONG_S", 0.1)
+    began = time.monotonic()
+    assert guesses(9, 3, monkeypatch, **guess) == [code] * 10
+    assert time.monotonic() - began >= 0.4, "three at a time, and one in the end"
+
+
+def test_few_may_wait_to_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "MAX_UNJUDGED", 2)
+    assert guesses(7, 3, monkeypatch, **BEARER_GUESS) == [*[401] * 5, 429, 429, 401]
+
+
+def test_the_right_token_is_judged_no_sooner_than_wrong_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise one guesses without a limit: what is not answered at once is right."""
+    monkeypatch.setattr(access, "MAX_WRONG", 2)
+    monkeypatch.setattr(access, "WRONG_S", 0.2)
+    app = AccessMiddleware(page, TOKEN, None, form)
+    cookie = cookie_of(app)
+
+    async def work() -> list[tuple[int, float]]:
+        transport = httpx.ASGITransport(app=app, client=("10.0.0.1", 4711))
+        async with httpx.AsyncClient(transport=transport, base_url="http://x:8420") as client:
+
+            async def timed(headers: Any) -> tuple[int, float]:
+                began = time.monotonic()
+                answer = await client.get("/", headers=headers)
+                return answer.status_code, time.monotonic() - began
+
+            wrong = [timed({"authorization": "Bearer x"}) for _ in range(2)]
+            return (await asyncio.gather(*wrong, timed(BEARER), timed(cookie)))[2:]
+
+    (code, waited), (with_cookie, quick) = asyncio.run(work())
+    assert (code, with_cookie) == (200, 200)
+    assert waited > 0.15
+    assert quick < waited, "who has signed in waits for nobody's guesses"
 
 
 def test_who_is_refused_is_told_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "MAX_WRONG", 0)
-    for answer in (sign_in("wrong"), ask("/", headers={"authorization": b"Bearer wrong"})):
+    monkeypatch.setattr(access, "MAX_UNJUDGED", 0)
+    for answer in (sign_in(), ask("/", headers=BEARER)):
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
-    assert sign_in().status_code == 303, "who is right comes in"
-    assert ask("/", headers=BEARER).status_code == 200
 
 
 # ---- hosts and headers ------------------------------------------------------------------------
@@ -275,14 +334,34 @@ def test_without_a_token_it_answers_to_local_names(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.2", "[::2]:80"]
+    "host",
+    [
+        *("evil.example", "localhost.evil.example", "127.0.0.2", "[::2]:80", ""),
+        *(
+            "localhost:evil",
+            "localhost:80:80",
+            "localhost:80@x",
+            "[::1]evil",
+            "[::1",
+            "[localhost]",
+        ),
+    ],
 )
 @pytest.mark.parametrize("path", ["/runs", "/static/style.css"])
 def test_and_to_no_other(host: str, path: str) -> None:
-    answer = ask(path, token="", hosts=access.LOCAL_NAMES, host=host)
+    local, named = access.LOCAL_NAMES, {"host": host}
+    answer = ask(path, token="", hosts=local, headers=named)
     assert answer.status_code == 421
     assert "localhost" in answer.text
-    assert ask(path, hosts=access.LOCAL_NAMES, host=host, headers=BEARER).status_code == 421
+    assert ask(path, hosts=local, headers=BEARER | named).status_code == 421
+
+
+@pytest.mark.parametrize("path", ["/static/x", "/runs", "/nowhere", "/sign-in"])
+def test_an_address_has_a_bounded_length(path: str) -> None:
+    longest = path + "/" + "x" * (access.MAX_ADDRESS - len(path) - 3) + "?a"
+    assert ask(longest, headers=BEARER).status_code == 200
+    assert ask(longest + "b", headers=BEARER).status_code == 414
+    assert ask(path + "%78" * (access.MAX_ADDRESS // 3), headers=BEARER).status_code == 414
 
 
 @pytest.mark.parametrize("path", ["/static/x", "/runs", "/sign-in"])

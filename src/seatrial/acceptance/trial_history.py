@@ -26,6 +26,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     RunEvent,
+    RunJudgedAgain,
     TestAdmitted,
     TestStopped,
     finite,
@@ -160,8 +161,8 @@ class TrialHistory(TrialLife):
         """Fold many events."""
         last, known = self.last, self._by_id.get
         for event in events:
-            if event.time > last:
-                last = event.time
+            if event.time > last and event.__class__ is not RunJudgedAgain:
+                last = event.time  # a person judges long after the trial
             if event.run_id:
                 run = known(event.run_id) or self._new_run(event)
                 if run is not None:

@@ -27,4 +27,5 @@ def choose_backend(machine: Machine, submissions: Path) -> Backend:
     from seatrial.backends.local import LocalBackend
     from seatrial.runs.environment import inherited
 
-    return LocalBackend(machine.nodes[0].cores, inherited(machine))
+    node = machine.nodes[0]
+    return LocalBackend(node.cores, inherited(machine), node.gpus)

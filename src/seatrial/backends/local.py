@@ -3,23 +3,34 @@
 Jobs outlive the driver. A new driver finds them among the running processes by the path of their
 job script, and waits for them by the kernel's process file descriptors.
 
-To end a job the backend sends SIGTERM to all processes of its session, and SIGKILL after a grace
-time. A launcher may have put some of them into process groups of their own.
+To end a job the backend sends SIGTERM to all its processes, and SIGKILL after a grace time. A
+launcher may have put some of them into process groups or sessions of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import os
 import signal
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
+from seatrial.backends.job_processes import (
+    age_of,
+    end_rest,
+    handle_of,
+    is_over,
+    job_processes,
+    of_run,
+    pids,
+    reap,
+    signal_run,
+)
 from seatrial.backends.protocol import (
+    Disturbed,
     Ended,
     Job,
     NeverStarted,
@@ -39,16 +50,14 @@ from seatrial.units import SECOND_NS
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
-STARTING_SECONDS = 0.2
 LOOK_SECONDS = 0.05
 CLOCK_SLACK_NS = 2 * SECOND_NS  # by which the wall clock may be adjusted after a boot
-QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
 
 
 @dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
-    by the loop's clock, and the verdict code for which it is being ended."""
+    by the loop's clock, the verdict code for which it is being ended, and its GPUs."""
 
     job: Job
     pid: int
@@ -59,24 +68,30 @@ class _Process:
     ending: int | None = None
     end: asyncio.Task[None] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
+    gpus: list[str] = field(default_factory=list)
 
 
 class LocalBackend:
     """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
-    jobs get, by default that of this process."""
+    jobs get, by default that of this process; ``gpus`` is the number of GPUs, of which each job is
+    shown those that it asks for."""
 
-    durable = False
     jobs = 0
 
-    def __init__(self, cores: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, cores: int, environment: Mapping[str, str] | None = None, gpus: int = 0
+    ) -> None:
         self.room = cores
+        self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
+        self._others: set[str] = set()  # directories of runs of other trials, seen beside ours
         self._updates = UpdateQueue()
         self._null = -1
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
         self._environment = {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
+        self._gpus = LocalGpus(gpus, given)
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -93,8 +108,13 @@ class LocalBackend:
                 ended = Ended(job.run_id, CANCELLED.number, "never started", None)
                 self._updates.report(ended)
                 continue
+            self._look_for_others(job)
             try:
-                pid = self._spawn(job)
+                gpus = self._gpus.take(job)
+                pid = self._spawn(job, gpus)
+            except TooFewGpus as error:
+                self._updates.report(Refused(job.run_id, str(error)))
+                continue
             except OSError as error:
                 if is_of_host(error):
                     raise BackendError(
@@ -104,26 +124,38 @@ class LocalBackend:
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue
-            self._watch(job, pid, 0.0)
+            self._watch(job, pid, 0.0, gpus)
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
     def free_directory(self, path: Path) -> Path | None:
         if not holds_output(path):
             return None
-        if pid := dict(_job_processes()).get(os.path.realpath(path / "job.sh")):
+        if pid := dict(job_processes()).get(os.path.realpath(path / "job.sh")):
             raise BackendError(
                 f"{path}: process {pid} runs there, of which the journal knows nothing; "
                 "end it, then resume the trial"
             )
         return set_aside(path)
 
-    def _spawn(self, job: Job) -> int:
+    def _look_for_others(self, job: Job) -> None:
+        """Report, once for each of them, the jobs of other trials that run beside a run that is to
+        be alone."""
+        if not job.exclusive:
+            return
+        ours = {os.path.realpath(one.job.path) for one in self._running.values()}
+        others = {script.rpartition("/")[0] for script, _ in job_processes()} - ours
+        for other in sorted(others - self._others):
+            self._others.add(other)
+            self._updates.report(Disturbed(job.run_id, other))
+
+    def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
+        environment = {**self._environment, **showing(gpus)} if gpus else self._environment
         flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],
-            self._environment,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
                 (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
@@ -133,9 +165,9 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, age: float) -> None:
+    def _watch(self, job: Job, pid: int, age: float, gpus: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        process = _Process(job, pid, _handle(pid), loop.time() - age)
+        process = _Process(job, pid, handle_of(pid), loop.time() - age, gpus=gpus)
         self._running[job.run_id] = process
         process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
@@ -145,7 +177,7 @@ class LocalBackend:
 
     def _look(self, process: _Process) -> None:
         """Check at intervals whether a process has ended."""
-        if _is_over(process.pid):
+        if is_over(process.pid):
             self._on_exit(process)
         else:
             loop = asyncio.get_running_loop()
@@ -157,7 +189,7 @@ class LocalBackend:
         self._unwatch(process)
         if process.ending is None:
             lived = asyncio.get_running_loop().time() - process.began
-            _end_rest(process.pid, lived)
+            end_rest(process.pid, process.job.run_id, lived)
             if _outlived(process.job, lived):
                 process.ending = TIMEOUT.number
             self._conclude(process)
@@ -168,7 +200,7 @@ class LocalBackend:
         """End a job that has reached its walltime. After this process was stopped for a while
         (SIGSTOP, a suspended host) the loop calls timers before it sees the ends of jobs; a job
         that has ended is therefore judged by its own times."""
-        if _is_over(process.pid):
+        if is_over(process.pid):
             self._on_exit(process)
         else:
             self._end(process, TIMEOUT.number)
@@ -182,8 +214,10 @@ class LocalBackend:
         process.walltime.cancel()
 
     def _conclude(self, process: _Process) -> None:
+        self._look_for_others(process.job)
         del self._running[process.job.run_id]
-        exit_code = _reap(process.pid)
+        self._gpus.give_back(process.gpus)
+        exit_code = reap(process.pid)
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
         self._updates.report(_ended(process.job, process.ending, exit_code))
@@ -198,17 +232,17 @@ class LocalBackend:
         time is for all of them, also when the shell exits at once: mpirun may have to clean up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE_SECONDS
-        _signal(process.pid, signal.SIGTERM)
+        signal_run(process.pid, process.job.run_id, signal.SIGTERM)
         pause = SHORTEST_PAUSE
-        while _session(process.pid, _pids()) and loop.time() < deadline:
+        while of_run(process.pid, process.job.run_id, pids()) and loop.time() < deadline:
             await asyncio.sleep(max(0.0, min(pause, deadline - loop.time())))
             pause *= 2
-        _signal(process.pid, signal.SIGKILL)
+        signal_run(process.pid, process.job.run_id, signal.SIGKILL)
         await process.exited.wait()
         self._conclude(process)
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
-        alive = dict(_job_processes())
+        alive = dict(job_processes())
         for submission in submissions:
             for job in submission.jobs:
                 events = job_events(job.path)
@@ -225,7 +259,7 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, _age(pid))
+            self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid))
         except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))
@@ -283,100 +317,3 @@ def _outlived(job: Job, lived: float) -> bool:
 def _booted_ns() -> int:
     """Return when this host booted, by its wall clock."""
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def _handle(pid: int) -> int | None:
-    """Return a pidfd of a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
-    ProcessLookupError where there is no such process."""
-    try:
-        return os.pidfd_open(pid)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        os.kill(pid, 0)
-        return None
-
-
-def _is_over(pid: int) -> bool:
-    try:
-        return _stat(pid)[0] in "ZX"
-    except OSError:
-        return True
-
-
-def _reap(pid: int) -> int | None:
-    """Return the exit code as a shell reports it (128 + signal); None where the process is no child
-    of ours."""
-    try:
-        _, status = os.waitpid(pid, 0)
-    except ChildProcessError:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
-
-
-def _end_rest(leader: int, age: float) -> None:
-    """Kill the background processes of a job, in its own process group and in others. To check all
-    processes of the host would take longer than a quick run. Process ids are given out in turn, so
-    those of a quick job are between its own and the latest."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
-    latest = int(Path("/proc/loadavg").read_text().split()[-1])
-    quick = age < QUICK_SECONDS and leader <= latest
-    _signal(leader, signal.SIGKILL, range(leader, latest + 1) if quick else None)
-
-
-def _signal(leader: int, number: int, among: Iterable[int] | None = None) -> None:
-    """Send a signal to the processes of a session, of these or of all on the host."""
-    for pid in _session(leader, _pids() if among is None else among):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _session(leader: int, among: Iterable[int]) -> list[int]:
-    """Return the processes of a session that have not ended."""
-    pids = []
-    for pid in among:
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) == leader and _stat(pid)[0] not in "ZX":
-                pids.append(pid)
-    return pids
-
-
-def _age(pid: int) -> float:
-    """Return the age of a process in seconds, independent of changes of the clock."""
-    started = int(_stat(pid)[19]) / os.sysconf("SC_CLK_TCK")
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
-    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    return text.rpartition(")")[2].split()
-
-
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
-
-
-def _job_processes() -> Iterator[tuple[str, int]]:
-    """Yield (real path of the job script, pid) of each shell that runs a job on this host. The path
-    is resolved because the trial may have several."""
-    for pid in _pids():
-        try:
-            words = _command(pid).split(b"\0") if os.getsid(pid) == pid else []
-        except OSError:
-            continue
-        if len(words) == 3 and words[1].endswith(b"/job.sh"):
-            yield os.path.realpath(os.fsdecode(words[1])), pid
-
-
-def _command(pid: int) -> bytes:
-    """Return the command line of a process. It is empty for a moment while a process starts, so
-    wait for that: a job that is not recognised would be started again."""
-    deadline = time.monotonic() + STARTING_SECONDS
-    while True:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if line or _stat(pid)[0] in "ZX" or time.monotonic() > deadline:
-            return line
-        time.sleep(0.001)

@@ -14,10 +14,14 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from seatrial.suite.model import JobOptions
+
 
 class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
-    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get."""
+    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
+    ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
+    trial's own folder."""
 
     run_id: str
     path: Path
@@ -30,6 +34,8 @@ class Job(NamedTuple):
     exclusive: bool
     features: tuple[str, ...] = ()
     avoid: str = ""
+    options: JobOptions = JobOptions()
+    file_system: str = ""
 
 
 class Submission(NamedTuple):
@@ -77,6 +83,13 @@ class NeverStarted(Struct, frozen=True):
     run_id: str
 
 
+class Doubled(Struct, frozen=True):
+    """The scheduler has a submission twice, as these jobs. Each run is done once."""
+
+    submission: str
+    jobs: tuple[int, ...]
+
+
 class NodesDown(Struct, frozen=True):
     """These nodes cannot run jobs. ``reason`` is the scheduler's."""
 
@@ -90,6 +103,14 @@ class NodesUp(Struct, frozen=True):
     nodes: str
 
 
+class Disturbed(Struct, frozen=True):
+    """The run is to have its nodes for itself, and another trial's run ran beside it. ``other`` is
+    that run's directory."""
+
+    run_id: str
+    other: str
+
+
 class Trouble(Struct, frozen=True):
     """A command of the scheduler does not answer, or answers again (``over``). The state of jobs is
     unchanged."""
@@ -99,7 +120,18 @@ class Trouble(Struct, frozen=True):
     over: bool = False
 
 
-Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
+Update = (
+    Queued
+    | Started
+    | Refused
+    | Ended
+    | NeverStarted
+    | Doubled
+    | NodesDown
+    | NodesUp
+    | Disturbed
+    | Trouble
+)
 
 
 class Backend(Protocol):
@@ -108,8 +140,8 @@ class Backend(Protocol):
     room: int
     """Cores of this host that runs share; 0 where the scheduler has a queue."""
 
-    durable: bool
-    """Whether jobs outlive this host, so that an intent must be on disk (fsync) before the act."""
+    gpus: int
+    """GPUs of this host that runs share; 0 where there are none, or the scheduler has a queue."""
 
     jobs: int
     """Default of the maximum number of runs in flight; 0: no cap."""

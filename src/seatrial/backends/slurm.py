@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_parse
+from seatrial.backends import slurm_batch, slurm_doubles, slurm_parse
+from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
+    Doubled,
     Ended,
     Job,
     NeverStarted,
@@ -85,7 +87,7 @@ class SlurmBackend:
     submission."""
 
     room = 0
-    durable = True
+    gpus = 0
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:
@@ -96,12 +98,14 @@ class SlurmBackend:
         self._outages = SlurmOutages(self._updates.report)
         self.client = SlurmClient(machine, self._outages.answered)
         self._tasks: dict[str, _Task] = {}
+        self._doubles: set[tuple[int, ...]] = set()  # arrays of one name, that were told
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
+        self._readings = JobReadings()
 
     async def open(self) -> None:
         require_commands()
@@ -121,7 +125,8 @@ class SlurmBackend:
         """Slurm may have a job there that this driver does not know; that job keeps it."""
 
     def write(self, submission: Submission) -> None:
-        slurm_batch.write(self.submissions / submission.name, submission, self.machine)
+        unknown = self.client.unknown_features or ()
+        slurm_batch.write(self.submissions / submission.name, submission, self.machine, unknown)
 
     # ---- submitting and finding again -----------------------------------------------------
 
@@ -131,6 +136,8 @@ class SlurmBackend:
 
     async def _submit(self, submission: Submission) -> None:
         folder = self.submissions / submission.name
+        if any(job.features for job in submission.jobs):
+            await self._learn_features(submission)
         await run_in_thread(lambda: self.write(submission), "submission")
         array: int | None = None
         for pause in _pauses():
@@ -153,6 +160,18 @@ class SlurmBackend:
                 for job in submission.jobs:
                     self._updates.report(Refused(job.run_id, str(error)))
                 return
+
+    async def _learn_features(self, submission: Submission) -> None:
+        """Ask Slurm which features it knows until it answers, or nobody wants the jobs."""
+        pauses = _pauses()
+        while self.client.unknown_features is None:
+            await asyncio.sleep(next(pauses))
+            if all(job.run_id in self._cancels for job in submission.jobs):
+                return
+            try:
+                await self.client.learn_features()
+            except Unanswered as error:
+                self._wait_out(error)
 
     def _register(self, submission: Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a
@@ -194,7 +213,7 @@ class SlurmBackend:
         folder = self.submissions / submission.name
         await self.client.wait_for_sbatch(folder)
         array = await self._find_by_name(submission, folder)
-        if array is None and any(job_events(job.path).claimed for job in submission.jobs):
+        if array is None and await run_in_thread(lambda: _is_claimed(submission), "events"):
             array = 0  # its jobs ran, and the scheduler has forgotten them: their events decide
         if array is not None:
             self._register(submission, array)
@@ -261,6 +280,7 @@ class SlurmBackend:
                 await self.client.cancel(ids, pending_only)
         states = {state.key: state for state in await self.client.queue()}
         await self._look_at_nodes(states)
+        await self._settle_doubles(states)
         missing: list[_Task] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
@@ -274,6 +294,31 @@ class SlurmBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    async def _settle_doubles(self, states: Mapping[TaskKey, TaskState]) -> None:
+        """Of runs that Slurm has twice follow the job that is ahead, and cancel the other one if it
+        has not started: else it finds the directory claimed."""
+        ours = {(task.name, task.index): task for task in self._tasks.values()}
+        others: list[str] = []
+        for twin in slurm_doubles.twins({k: t.array for k, t in ours.items()}, states.values()):
+            task = ours[twin.name, twin.task or 0]
+            self._report_double(task, twin)
+            state = task.state_in(states)
+            choice = slurm_doubles.chosen(job_events(task.job.path), state, task.job_id, twin)
+            if choice == "ours":
+                others.append(f"{twin.array}_{twin.task}")
+            elif choice == "twin":
+                others += [task.job_id] if state is not None and state.active else []
+                task.array, task.started, task.missing_since = twin.array, False, 0.0
+                self._updates.report(Queued(task.job.run_id, task.job_id))
+        if others:
+            await self.client.cancel(others, pending_only=True)
+
+    def _report_double(self, task: _Task, twin: TaskState) -> None:
+        arrays = tuple(sorted((task.array, twin.array)))
+        if arrays not in self._doubles:
+            self._doubles.add(arrays)
+            self._updates.report(Doubled(task.name, arrays))
 
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end
@@ -309,14 +354,18 @@ class SlurmBackend:
         arrays = {task.array for task in missing if task.array}
         accounted = {state.key: state for state in await self.client.accounts(arrays)}
         await self._look_at_nodes(accounted)
+        # Of a job with an active state here, the accounting has not received the end.
+        states = [(task, task.state_in(accounted)) for task in missing]
+        unknown = [
+            task for task, state in states if state is None or not self._conclude(task, state)
+        ]
+        events = await self._readings.read(task.job for task in unknown)
         now = time.monotonic()
-        for task in missing:
-            # Of a job with an active state here, the accounting has not received the end.
-            state = task.state_in(accounted)
+        for task in unknown:
             run_id = task.job.run_id
-            if state is not None and self._conclude(task, state):
+            own = events.get(run_id)
+            if own is None:  # its file system does not answer
                 continue
-            own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task.job, None, "gone", own.exit_code)
@@ -385,6 +434,12 @@ class SlurmBackend:
                 "then resume the trial"
             )
         self._updates.fail(error)
+
+
+def _is_claimed(submission: Submission) -> bool:
+    """Return whether a job of a submission has begun; does not return while its file system
+    hangs."""
+    return any(job_events(job.path).claimed for job in submission.jobs)
 
 
 def _pauses() -> Iterator[float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
@@ -15,6 +15,7 @@ from seatrial.files import sync_folder, write_durably
 from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
 from seatrial.runs.environment import write_script
+from seatrial.suite.job_options import effective
 
 _GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
@@ -40,7 +41,9 @@ def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
     ]
 
 
-def write(folder: Path, submission: Submission, machine: Machine) -> None:
+def write(
+    folder: Path, submission: Submission, machine: Machine, unknown: Collection[str] = ()
+) -> None:
     """Write the list of runs and the batch script, so that they are on the disk itself before the
     jobs are submitted, and, for people, the command that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,14 +54,18 @@ def write(folder: Path, submission: Submission, machine: Machine) -> None:
     write_durably(folder / "job.sh", script.encode("utf-8", errors="surrogateescape"))
     sync_folder(folder)
     sync_folder(folder.parent)
-    line = shlex.join(sbatch_line(folder, submission, machine))
+    line = shlex.join(sbatch_line(folder, submission, machine, unknown))
     write_script(folder / "submit.sh", f"{line}\n")
 
 
-def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
-    """Return the sbatch command of a submission."""
+def sbatch_line(
+    folder: Path, submission: Submission, machine: Machine, unknown: Collection[str] = ()
+) -> list[str]:
+    """Return the sbatch command of a submission. Slurm does not know the features ``unknown``; jobs
+    are kept from the nodes that lack them by the machine's file."""
     slurm = machine.slurm
     job = submission.jobs[0]
+    asked = effective(slurm, job.options)
     line = [
         "sbatch",
         "--parsable",
@@ -78,24 +85,35 @@ def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[
         line.append("--exclusive")
     if job.node:
         line.append(f"--nodelist={job.node}")
-    elif excluded := _excluded(machine, job.avoid):
+    elif excluded := _excluded(machine, job.avoid, set(unknown) & set(job.features)):
         line.append(f"--exclude={excluded}")
-    if constraint := _constraint(slurm.constraint, *job.features):
+    known = [feature for feature in job.features if feature not in unknown]
+    if constraint := _constraint(asked.constraint or "", *known):
         line.append(f"--constraint={constraint}")
     for name in ("partition", "account", "qos", "reservation"):
-        if value := getattr(slurm, name):
+        if value := getattr(asked, name):
             line.append(f"--{name}={value}")
-    return [*line, *slurm.options, str(folder / "job.sh")]
+    for name in ("gpus_per_node", "gpus_per_task"):
+        if gpus := getattr(asked, name):
+            line.append(f"--{name.replace('_', '-')}={gpus}")
+    if asked.memory:
+        line.append(f"--mem={math.ceil(asked.memory / 2**20)}M")
+    return [*line, *asked.options, str(folder / "job.sh")]
 
 
-def _excluded(machine: Machine, avoid: str) -> str:
-    """Return the nodes that a job must not get: those outside the machine's ``nodelist``, and those
-    to avoid. The option ``--nodelist`` of sbatch would ask for all its nodes."""
-    if not machine.slurm.nodelist:
+def _excluded(machine: Machine, avoid: str, needed: Collection[str] = ()) -> str:
+    """Return the nodes that a job must not get: those outside the machine's ``nodelist``, those
+    without the features ``needed``, and those to avoid. The option ``--nodelist`` of sbatch would
+    ask for all its nodes."""
+    lacking = [kind.names for kind in machine.nodes if set(needed) - set(kind.features)]
+    if not (machine.slurm.nodelist or lacking):
         return avoid
-    kept = nodeset.NodeSet(machine.slurm.nodelist, resolver=None)
-    every = nodeset.NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
-    return str(every - kept | nodeset.NodeSet(avoid, resolver=None))
+    excluded = nodeset.NodeSet(",".join(filter(None, [*lacking, avoid])), resolver=None)
+    if machine.slurm.nodelist:
+        kept = nodeset.NodeSet(machine.slurm.nodelist, resolver=None)
+        every = nodeset.NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
+        excluded |= every - kept
+    return str(excluded)
 
 
 def _constraint(*parts: str) -> str:

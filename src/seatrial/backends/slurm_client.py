@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
+from seatrial.machine.facts import unknown_features
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import inherited
 from seatrial.runs.shell import ends_within, kill_group
@@ -60,6 +61,7 @@ class SlurmClient:
         self.machine = machine
         self.config = Config()
         self._config_known = False
+        self.unknown_features: frozenset[str] | None = None  # of the file, to Slurm
         self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
         self._environment = {
@@ -73,6 +75,16 @@ class SlurmClient:
         if not self._config_known:
             self.config = await self._ask(_config, "scontrol", "show", "config")
             self._config_known = True
+
+    async def learn_features(self) -> None:
+        """Ask for the features of nodes, unless they are known: Slurm refuses a job that asks for
+        one that it does not know."""
+        if self.unknown_features is None:
+            names = ",".join(kind.names for kind in self.machine.nodes)
+            line = ("sinfo", "--Node", "--noheader", f"--nodes={names}")
+            layout = f"--format={slurm_parse.FEATURES_FORMAT}"
+            there = await self._ask(slurm_parse.parse_features, *line, layout)
+            self.unknown_features = frozenset(unknown_features(self.machine, there))
 
     async def queue(self, *only: str) -> list[TaskState]:
         """Return all array tasks of Seatrial that the controller has, ended ones included."""
@@ -132,7 +144,9 @@ class SlurmClient:
         """Run sbatch; return the job id. Raises Unanswered where repeating may help, else
         SubmissionRefused. sbatch writes its answer to a file, so that the answer is kept even if
         this process is killed. While it runs it holds a lock on that file."""
-        line = slurm_batch.sbatch_line(folder, submission, self.machine)
+        line = slurm_batch.sbatch_line(
+            folder, submission, self.machine, self.unknown_features or ()
+        )
         with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
             process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())

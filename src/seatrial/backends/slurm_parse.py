@@ -43,6 +43,7 @@ ACTIVE = frozenset(
 SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,Name:|,State:|,exit_code:|,NodeList:|"
 SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
 SINFO_FORMAT = "%N|%T|%E"
+FEATURES_FORMAT = "%N|%f"
 
 # States of a node in which it takes no jobs, without suffixes such as * and ~.
 NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
@@ -148,6 +149,19 @@ def parse_sinfo(text: str) -> dict[str, str]:
         words = f"{state}: {reason}" if reason else state
         nodes[fields[0].strip()] = words if state in NODE_DOWN else ""
     return nodes
+
+
+def parse_features(text: str) -> dict[str, frozenset[str]]:
+    """Return, from ``sinfo --Node --noheader --format=FEATURES_FORMAT``, the features of each
+    node. Raises UnexpectedOutput."""
+    features: dict[str, frozenset[str]] = {}
+    for line in text.splitlines():
+        node, separator, said = line.strip().partition("|")
+        if not separator or not node:
+            raise UnexpectedOutput(f"sinfo answered {line[:80]!r}")
+        words = said.strip().replace("(null)", "").split(",")
+        features[node.strip()] = frozenset(filter(None, words))
+    return features
 
 
 def parse_job(text: str) -> TaskState:

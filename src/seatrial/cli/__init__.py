@@ -9,6 +9,7 @@ An error of Seatrial becomes one message on stderr and an exit code here.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import shlex
 import sys
@@ -33,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
     },
     "Judge results": {
+        "judge": "Judge a trial's runs again, by corrected checks or references.",
         "compare": "Compare trials, toolchains or times: better or worse?",
         "history": "Show a metric over time, and where it changed.",
         "variability": "Show how much a trial's tests vary, and its outliers.",
@@ -176,18 +178,19 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
+    _open_standard_streams()
     try:
         code = seatrial.main(standalone_mode=False)
     except InvalidFiles as error:  # each line begins with file:line, for editors and grep
-        print(error, file=sys.stderr)
+        _tell(str(error))
         code = error.exit_code
     except SeatrialError as error:
-        from seatrial.verify.reading import plain
-
-        print(f"seatrial: {plain(str(error))}", file=sys.stderr)
+        _tell(f"seatrial: {error}")
         code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        _tell(text.getvalue().rstrip("\n"))
         code = 2
     except click.Abort:
         print("seatrial: interrupted", file=sys.stderr)
@@ -197,7 +200,7 @@ def main() -> None:
         code = 141
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        print(f"seatrial: {place}{error.strerror or error}", file=sys.stderr)
+        _tell(f"seatrial: {place}{error.strerror or error}")
         code = 3
     except Exception:
         import traceback
@@ -206,3 +209,22 @@ def main() -> None:
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = 3
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Open /dev/null for each standard stream that was closed (``>&-``): else the next file that is
+    opened, such as the store, would take its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+
+
+def _tell(text: str) -> None:
+    """Print a message on stderr. Nothing that it quotes of files and names controls a terminal."""
+    from seatrial.verify.reading import plain
+
+    print(plain(text), file=sys.stderr)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.provenance import differences
-from seatrial.studies.selection import gather, is_named, parse_side
+from seatrial.studies.selection import gather, is_named, parse_side, trials_of
 
 UNDECIDED = 3
 
@@ -44,8 +42,9 @@ def command(
     metrics: tuple[str, ...],
     tests: tuple[str, ...],
     threshold: float,
+    across: tuple[str, ...],
+    each_node: bool,
     form: str,
-    **how: Any,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
 
@@ -63,13 +62,15 @@ def command(
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests) for side in sides]
+        tell_damage(store, trials_of(found))
     compared = [
         compare_sides(
             found[0],
             other,
             threshold,
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            **how,
+            across=across,
+            each_node=each_node,
         )
         for other in found[1:]
     ]

@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
 
@@ -26,6 +26,7 @@ def command(folders: Folders, trial: str, form: str, output: Path | None) -> int
     """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
     with opened(folders) as store:
         found = queries.trial(store, trial)
+        tell_damage(store, [found])
         pieces: Iterable[str]
         if form == "junit":
             pieces = export.junit(store, found)

@@ -14,7 +14,7 @@ from seatrial.cli import Folders
 from seatrial.cli.note import diary, show_minute
 from seatrial.cli.options import format_option, run_filters
 from seatrial.cli.plots import TextMark, time_line
-from seatrial.cli.query_common import opened, print_csv
+from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
@@ -48,6 +48,7 @@ def command(
     """
     notes = diary(folders).notes
     with opened(folders) as store:
+        tell_damage(store, Filters(**wanted))
         found = histories(store, metric, Filters(**wanted), case, notes)
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0

@@ -22,7 +22,9 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     import msgspec
 
     from seatrial.runs.launchers import launch_line
+    from seatrial.suite.job_options import described
     from seatrial.trial.prepare import prepare_trial, require_cases, too_few_repeats
+    from seatrial.verify.reading import plain
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
@@ -33,6 +35,8 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     for case in prepared.cases:
         sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
         lines.append(f"{case.id}  {sizes}  {case.name}")
+        if asked := described(case.job):
+            lines.append(f"{'':18}asks for {asked}")
         if commands:
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
@@ -44,5 +48,5 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     lines.append(
         f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
     )
-    click.echo("\n".join(lines))
+    click.echo(plain("\n".join(lines)))
     return 0

@@ -6,11 +6,15 @@ import click
 import msgspec
 
 from seatrial.cli import complete
+from seatrial.errors import UsageError
 from seatrial.lazy import yaml
+from seatrial.machine.check_slurm import differences
 from seatrial.machine.detect import detect as detect_host
 from seatrial.machine.detect import this_host
-from seatrial.machine.detect_slurm import detect_slurm
+from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
+from seatrial.units import count
 
 
 @click.command("machine")
@@ -22,18 +26,38 @@ from seatrial.machine.load import find_machine
     default="local",
     help="With --detect: describe this host, or the cluster that sinfo shows.",
 )
-def command(name: str | None, detect: bool, scheduler: str) -> int:
+@click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
+def command(name: str | None, detect: bool, scheduler: str, check: bool) -> int:
     """Show a machine's description as YAML, or detect this machine.
 
     \b
     seatrial machine                                   this host
     seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
     seatrial machine --detect --scheduler slurm        this login node's cluster
+    seatrial machine frost --check                     the file beside Slurm
     """
-    if detect:
-        found = detect_slurm(name) if scheduler == "slurm" else detect_host(name or this_host())
+    hint = ""
+    if check and detect:
+        raise UsageError("--detect describes anew, --check looks at a file; give one of them")
+    if check:
+        return _check(find_machine(name).machine)
+    if detect and scheduler == "slurm":
+        found, hint = detect_cluster(name)
+    elif detect:
+        found = detect_host(name or this_host())
     else:
         found = find_machine(name).machine
     values = msgspec.to_builtins(found)
-    click.echo(yaml.safe_dump(values, sort_keys=False, width=88), nl=False)
+    click.echo(yaml.safe_dump(values, sort_keys=False, width=88) + hint, nl=False)
     return 0
+
+
+def _check(machine: Machine) -> int:
+    """Print how a machine's file differs from what Slurm shows. Return 1 if it does."""
+    if machine.scheduler != "slurm":
+        raise UsageError(f"--check asks Slurm, and {machine.machine} is `scheduler: local`")
+    found = differences(machine)
+    for line in found:
+        click.echo(line)
+    click.echo(f"{machine.machine}: {count(len(found), 'difference')} from what Slurm shows")
+    return 1 if found else 0

@@ -13,7 +13,7 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
 from seatrial.cli.options import json_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.suspects import known_groups
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
@@ -111,6 +111,7 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
             trial = queries.trial(store, source)
         except UsageError as error:
             raise UsageError(f"{error}; and there is no file {source!r}") from None
+        tell_damage(store, [trial])
         found = queries.runs(store, Filters(trial=trial.path))
         found = [run for run in found if run.code in queries.MEASURED]
         if run_id:

@@ -6,13 +6,19 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, as_typed
+from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
-from seatrial.units import SECOND_NS
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import SECOND_NS, count
 from seatrial.verify.reading import plain_line
+
+MAX_DAMAGED = 5  # trials whose damage is told
 
 
 def opened(folders: Folders) -> Store:
@@ -26,7 +32,36 @@ def opened(folders: Folders) -> Store:
 
 def print_notices(store: Store) -> None:
     for notice in store.notices:
-        click.echo(f"seatrial: {plain_line(notice)}", err=True)
+        _tell(notice)
+
+
+def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
+    """Tell on stderr which of the trials that an answer rests on have damaged journals."""
+    from seatrial.store import gaps, queries  # which no help needs
+
+    trials = queries.damaged(store, about) if isinstance(about, Filters) else about
+    found = [row for row in trials if row.damaged]
+    for row in found[:MAX_DAMAGED]:
+        first = next((gap.line for gap in gaps.gaps(store, row)), 1)
+        journal = TrialFolder(Path(row.path)).journal
+        _tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first)))
+    more = len(found) - MAX_DAMAGED
+    if more > 0:
+        _tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
+
+
+def tell_damaged_journal(folder: TrialFolder) -> None:
+    """Tell on stderr where a trial's journal is damaged, without a store. Reads all of it."""
+    try:
+        damage = damage_of(folder.journal)
+    except OSError:
+        return  # whoever needs it reports that
+    if damage is not None:
+        _tell(told(folder.tag, Path(as_typed(folder.journal)), damage))
+
+
+def _tell(line: str) -> None:
+    click.echo(f"seatrial: {plain_line(line)}", err=True)
 
 
 def show_time(time_ns: int | None) -> str:
@@ -38,12 +73,14 @@ def show_time(time_ns: int | None) -> str:
 
 def nothing(folders: Folders) -> str:
     """Return the message for a folder without trials."""
-    return f"No trials in {folders.trials} yet. Start one: seatrial run SUITE"
+    return f"No trials in {plain_line(str(folders.trials))} yet. Start one: seatrial run SUITE"
 
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as CSV, the titles first."""
+    """Print rows as CSV, the titles first. No text of a user or a job becomes a formula."""
+    from seatrial.store.export import no_formula
+
     out = io.StringIO()
-    safe = ([plain_line(c) if isinstance(c, str) else c for c in row] for row in rows)
+    safe = ([no_formula(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)
     csv.writer(out, lineterminator="\n").writerows(safe)
     click.echo(out.getvalue(), nl=False)

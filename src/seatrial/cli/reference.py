@@ -9,7 +9,7 @@ import click
 
 from seatrial.cli import Folders, as_typed, complete
 from seatrial.cli.options import MOMENT, machine_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
@@ -47,6 +47,7 @@ def command() -> None:
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
+@click.option("--damaged", is_flag=True, help="Even of a trial whose journal is damaged.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
 def accept(
@@ -57,6 +58,7 @@ def accept(
     machine: str,
     two_sided: bool,
     rehearsed: bool,
+    damaged: bool,
     dry_run: bool,
 ) -> int:
     """Write references from the measured medians of TRIAL, of several, or of all --since a time.
@@ -67,6 +69,8 @@ def accept(
     """
     with opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
+        tell_damage(store, rows)
+        _require_whole(rows, damaged)
         learning = learn_from(store, rows, metric, since, two_sided)
         no_figure = "" if learning.references else _no_figure(store, rows, metric)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
@@ -80,8 +84,19 @@ def accept(
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
-    click.echo(f"{count(len(learning.references), 'reference')} {done} {as_typed(path)}")
+    where = plain_line(as_typed(path))
+    click.echo(f"{count(len(learning.references), 'reference')} {done} {where}")
     return 0
+
+
+def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
+    """Raise UsageError for trials with damaged journals: runs that failed may be missing."""
+    wrong = [row.tag for row in rows if row.damaged]
+    if wrong and not damaged:
+        raise UsageError(
+            f"{', '.join(wrong)}: nothing is learned from a damaged journal; name other trials, or "
+            "add --damaged to learn from what is left"
+        )
 
 
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:

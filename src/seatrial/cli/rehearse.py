@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -43,11 +43,14 @@ def command(
     folders: Folders,
     /,
     plans: tuple[Path, ...],
-    compare: bool,
-    as_json: bool,
+    seed: int,
+    seeds: int,
     days: float | None,
+    components: tuple[str, ...],
+    phases: tuple[str, ...],
+    compare: bool,
     name: str,
-    **asked: Any,
+    as_json: bool,
 ) -> int:
     """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
 
@@ -74,9 +77,12 @@ def command(
             path,
             trials=folders.trials,
             store=folders.store,
+            seed=seed,
+            seeds=seeds,
             days=days,
+            components=components,
+            phases=phases,
             name=name,
-            **asked,
             progress=_show_progress if sys.stderr.isatty() else None,
         )
         for path in plans

@@ -11,7 +11,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import name_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.errors import UsageError
 from seatrial.report.sign import require_key, sign, signature_of
 from seatrial.report.verify import FileFound, Verified, tags_in
@@ -78,6 +78,8 @@ def write(
     on the trials of all its components. Several trials make one report.
     """
     stdout = output is not None and str(output) == "-"
+    if output is not None and not output.name:
+        raise UsageError("--output: names no file; name one, such as report.html")
     if stdout and key is not None:
         raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
     form = form or _form(output)
@@ -117,11 +119,17 @@ def _report(
         raise click.UsageError(f"{plans[0]}: one plan at a time, or trials by their tags")
     if plans:
         path = Path(plans[0])
-        return gather(find(folders.trials, path, name, rehearsed), store)
-    if name or rehearsed:
+        planned = find(folders.trials, path, name, rehearsed)
+    elif name or rehearsed:
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
-    found = [find_trial(folders.trials, one) for one in dict.fromkeys(asked)]
-    return gather(Planned(found), store)
+    else:
+        planned = Planned([find_trial(folders.trials, one) for one in dict.fromkeys(asked)])
+    made = gather(planned, store)
+    damaged = {file.trial for file in made.files if file.damaged}
+    for folder in planned.trials:
+        if folder.tag in damaged:
+            tell_damaged_journal(folder)
+    return made
 
 
 def _form(output: Path | None) -> str:

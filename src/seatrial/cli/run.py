@@ -81,11 +81,13 @@ def command(
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
+    from seatrial.cli.query_common import opened, tell_damage
     from seatrial.store import queries
-    from seatrial.store.ingest import synced
 
-    with synced(folders.store, folders.trials) as store:
-        failed = set(queries.failed_cases(store, queries.trial(store, trial)))
+    with opened(folders) as store:
+        row = queries.trial(store, trial)
+        tell_damage(store, [row])
+        failed = set(queries.failed_cases(store, row))
     if not failed:
         raise UsageError(f"no case of {trial} failed")
     prepared = prepared.only(failed)

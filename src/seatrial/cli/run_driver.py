@@ -23,6 +23,7 @@ from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import WAS_COMPLETE
 from seatrial.trial.requests import Request
 from seatrial.units import count
+from seatrial.verify.reading import plain_line
 
 
 def drive_and_tell(
@@ -98,7 +99,7 @@ def _drive(
             return asyncio.run(work())
     except Stop as stop:
         resume = folders.command("resume", driver.folder.tag)
-        print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
+        print(f"seatrial: {plain_line(str(stop))}; continue with `{resume}`", file=sys.stderr)
         sys.exit(3)
 
 
@@ -107,7 +108,8 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
     them."""
     driver = Driver(folder)
     number = asyncio.run(driver.write_scripts())
-    click.echo(f"{count(number, 'script')} written, nothing submitted: {folder.path}")
+    where = plain_line(str(folder.path))
+    click.echo(f"{count(number, 'script')} written, nothing submitted: {where}")
     click.echo(f"To run them: {folders.command('resume', folder.tag)}")
     return 0
 

@@ -9,7 +9,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, run_filters
-from seatrial.cli.query_common import nothing, opened, print_csv, show_time
+from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import run_record, to_json
@@ -36,6 +36,7 @@ def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) ->
     most = (SHOWN if form == "table" else 0) if limit is None else limit
     filters = Filters(limit=most, **wanted)
     with opened(folders) as store:
+        tell_damage(store, filters)
         found = queries.runs(store, filters)
         if form == "table":
             _print_table(folders, store, filters, found)
@@ -78,7 +79,11 @@ def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> Non
 
 def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
-    fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
+    fields = [
+        "verdict",
+        "first_verdict",
+        *(name for name in RunRow.__struct_fields__ if name != "row"),
+    ]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     rows: list[Sequence[object]] = []
     rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])

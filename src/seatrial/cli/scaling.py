@@ -9,7 +9,7 @@ import msgspec
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
@@ -20,7 +20,7 @@ from seatrial.studies.scaling import (
     scaling,
     without_metric,
 )
-from seatrial.studies.selection import gather, parse_side
+from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -47,7 +47,16 @@ from seatrial.verify.reading import plain_line
 @format_option("table", "json")
 @click.pass_obj
 def command(
-    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    x: str,
+    metric: str,
+    by: tuple[str, ...],
+    tests: tuple[str, ...],
+    weak: bool,
+    pays: float,
+    form: str,
 ) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
@@ -59,9 +68,10 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    query = ScalingQuery(**asked)
+    query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=pays)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
+        tell_damage(store, trials_of(sides))
     found = scaling(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)

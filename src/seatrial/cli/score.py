@@ -10,7 +10,7 @@ import msgspec
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
@@ -18,7 +18,7 @@ from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
 from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
-from seatrial.studies.selection import Side, gather, parse_side
+from seatrial.studies.selection import Side, gather, parse_side, trials_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -45,6 +45,7 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
         raise UsageError(f"{file}: name a trial for each phase, in their order: {named}")
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial)) for trial in trials]
+        tell_damage(store, trials_of(sides))
     scores = [
         score_of(wanted, side, _size(wanted, side), i if wanted.phases else -1)
         for i, side in enumerate(sides)

@@ -8,14 +8,21 @@ import click
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened, show_time
+from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies.one_run import expected, references_for, removed_by_keep, told
+from seatrial.studies.one_run import (
+    FormerVerdict,
+    expected,
+    former_verdict,
+    references_for,
+    removed_by_keep,
+    told,
+)
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
@@ -46,11 +53,14 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     with opened(folders) as store:
         found = queries.run(store, run)
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+    former = former_verdict(events)
     if form == "json":
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
+            "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
             "files": {path.name: str(path) for path in _files(trial, found, case)},
@@ -58,7 +68,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         click.echo(export.to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case),
+        _head(trial, found, case, former),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, trial, case),
     ]
@@ -74,7 +84,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 # ---- the parts of the page ----------------------------------------------------------------
 
 
-def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None) -> str:
     brief = bool(run.why) and "\n" not in run.why
     sizes = ((case.nodes, "node"), (case.tasks, "task"))
     resources = [count(number, word) for number, word in sizes if number is not None]
@@ -87,6 +97,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
+        ("it was", _former(former) if former else ""),
         ("machine", trial.machine),
         ("asked", ", ".join(resources)),
         ("pinned to", case.node),
@@ -100,6 +111,11 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _former(former: FormerVerdict) -> str:
+    was = ": ".join(filter(None, (former.verdict, former.reason)))
+    return f"{was}; judged again {show_time(former.time)} by {former.by_and_why}"
 
 
 def _word(value: object) -> str:

@@ -11,9 +11,10 @@ import msgspec
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import Parsed, format_option
-from seatrial.cli.query_common import show_time
+from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
+from seatrial.journal.mark import has_lost_end
 from seatrial.log import log_to
 from seatrial.machine.load import find_machine
 from seatrial.machine.sinks import Sink
@@ -92,9 +93,13 @@ def command(
         find(folders.trials, tag) for tag in (tags(folders.trials) if every else [trial or ""])
     ]
     if status:
+        _tell_damage(found)
         return _show(found, form)
     if stdout:
-        return _print(found, follow)
+        code = _print(found, follow)
+        for folder in found:
+            tell_damaged_journal(folder)
+        return code
     if stop:
         return _stop(found)
     if every:
@@ -105,6 +110,7 @@ def command(
         _send(folders, folder, names, machine, SinkLifetime(folder, follow, patience), every, again)
         for folder in found
     ]
+    _tell_damage(found)
     return 0 if all(sent) else 3
 
 
@@ -214,6 +220,13 @@ def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
             "--again sends all of it again"
         )
     return not refused
+
+
+def _tell_damage(found: Sequence[TrialFolder]) -> None:
+    """Tell which journals are damaged, by what was sent of them."""
+    for folder in found:
+        if has_lost_end(folder.journal) or any(each.damaged for each in sink_lags(folder)):
+            tell_damaged_journal(folder)
 
 
 def _stop(found: Sequence[TrialFolder]) -> int:

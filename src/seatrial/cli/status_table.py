@@ -11,7 +11,7 @@ import msgspec
 from seatrial.acceptance.criteria import Result, show_value
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
-from seatrial.cli.query_common import show_time
+from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json
@@ -59,7 +59,10 @@ def status_of(trial: PlanTrial) -> Status:
     interrupted."""
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
-    return status(trial.record, trial.folder.cases(), events, driven=driven)
+    found = status(trial.record, trial.folder.cases(), events, driven=driven)
+    if events.damaged:
+        tell_damaged_journal(trial.folder)
+    return found
 
 
 def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:

@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
@@ -21,6 +21,7 @@ from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
+from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
 MAX_ROWS = 100
@@ -35,9 +36,10 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     try:
         name = _print_figures(folder, folders)
     except SeatrialError as error:
-        click.echo(f"seatrial: no table of figures: {error}", err=True)
+        click.echo(f"seatrial: no table of figures: {plain_line(str(error))}", err=True)
     click.echo(counts(outcome))
-    click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
+    path = min(str(folder.path), os.path.relpath(folder.path), key=len)
+    click.echo(f"trial  {plain_line(path)}")
     if not outcome.complete:
         click.echo(f"ended before all cases ran: {outcome.reason}")
         click.echo(f"next   {folders.command('resume', folder.tag)}")
@@ -53,6 +55,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     tag twice."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
+        tell_damage(store, [trial])
         rows = queries.summary(store, trial)
         if not rows:
             return name

@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
 from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.statistics.suspects import Suspect, Suspects, find
@@ -36,7 +36,15 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 @machine_filter
 @json_option
 @click.pass_obj
-def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wanted: Any) -> int:
+def command(
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    since: int,
+    test: str,
+    machine: str,
+    as_json: bool,
+) -> int:
     """Name the nodes, and groups of nodes, that explain failed or slow runs better than chance.
 
     A run counts as bad if it failed, was at its walltime, or was far slower than the others of its
@@ -44,7 +52,10 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
     groups that were compared.
     """
     with opened(folders) as store:
-        found = _outcomes(store, trials, Filters(**wanted))
+        base = Filters(since=since, test=test, machine=machine)
+        named = [queries.trial(store, tag) for tag in trials]
+        tell_damage(store, named if trials else base)
+        found = _outcomes(store, named, base)
         if not found:
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
@@ -69,11 +80,11 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
     return 0
 
 
-def _outcomes(store: Store, trials: tuple[str, ...], base: Filters) -> list[RunOutcome]:
+def _outcomes(store: Store, trials: list[TrialRow], base: Filters) -> list[RunOutcome]:
     """Return the runs of these trials, each once; of all trials but rehearsals if none is named."""
     if not trials:
         return series.outcomes(store, base)
-    paths = dict.fromkeys(queries.trial(store, tag).path for tag in trials)
+    paths = dict.fromkeys(trial.path for trial in trials)
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 

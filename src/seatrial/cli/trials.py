@@ -6,12 +6,12 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import nothing, opened, show_time
+from seatrial.cli.query_common import nothing, opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import record, to_json
 from seatrial.store.rows import TrialRow
-from seatrial.units import count, show_seconds
+from seatrial.units import show_seconds
 
 
 @click.command("trials")
@@ -27,8 +27,9 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
     """
     with opened(folders) as store:
         found = queries.trials(store)
-    most = (50 if form == "table" else 0) if limit is None else limit
-    shown = found[:most] if most else found
+        most = (50 if form == "table" else 0) if limit is None else limit
+        shown = found[:most] if most else found
+        tell_damage(store, shown)
     if form == "json":
         click.echo(to_json([record(row) for row in shown]), nl=False)
         return 0
@@ -38,10 +39,6 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
     click.echo(_table(shown))
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
-    for row in shown:
-        if row.damaged:
-            lines = count(row.damaged, "line")
-            click.echo(f"{row.tag}: {lines} of its journal could not be read and were passed over")
     return 0
 
 

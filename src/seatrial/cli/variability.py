@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import FiniteRange, json_option, test_filter
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -50,6 +50,7 @@ def command(
     """Show how much the tests of TRIAL vary, its outliers, and what they share."""
     with opened(folders) as store:
         row = queries.trial(store, trial)
+        tell_damage(store, [row])
         found = variability(store, row, known_groups(row) or {}, test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:

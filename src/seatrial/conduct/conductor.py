@@ -138,7 +138,8 @@ class Conductor:
             entries = range(len(state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
         fewer = {n: len(each - state.nodes.excluded.keys()) for n, each in shut.items()}
-        supply = Supply(room, places, nodes, state.nodes.allowed, fewer)
+        gpus = state.gpus if state.limits.gpus else None
+        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         for choice in state.demand.choose(offer):
@@ -158,6 +159,9 @@ class Conductor:
         admission = state.admission
         # When something else may start, or end, or be held back, though nothing happens.
         times = [decision.wake, state.over_at]
+        if not over:
+            cases = [each.case for each in launches]
+            times.append(state.demand.next_start(now, cases, state.counts))
         if not admission.lets_all:
             launched = [state.shapes[each.case].entry for each in launches]
             times += gates.next_start, admission.next_token(now, launched)

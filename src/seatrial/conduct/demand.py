@@ -27,13 +27,15 @@ class Candidate(Struct, frozen=True):
 class Supply(NamedTuple):
     """The resources to give away: ``room`` on a shared node, ``places`` at the backend. ``nodes``
     is the number that can be used now (0: unknown), ``allowed`` the maximum that a run may ask for
-    (None: unknown); runs of some entries may ask for so many ``fewer``."""
+    (None: unknown); runs of some entries may ask for so many ``fewer``. ``gpus`` are free on the
+    shared node (None: they are not counted)."""
 
     room: int
     places: int
     nodes: int
     allowed: int | None
     fewer: Mapping[int, int]
+    gpus: int | None = None
 
 
 class Offer:
@@ -53,8 +55,10 @@ class Offer:
         supply: Supply,
     ) -> None:
         self.counts = counts
-        self.room, self.places, self.nodes, self._allowed, self._fewer = supply
-        self.lets_all = self._allowed is None and admission.lets_all  # whether it refuses nothing
+        self.room, self.places, self.nodes, self._allowed, self._fewer, self._gpus = supply
+        # Whether it refuses nothing.
+        self.lets_all = self._allowed is None and self._gpus is None and admission.lets_all
+        self.now = now
         self.shut = gates.held  # entries of which no run may start
         self._admission = admission
         self._shapes = shapes
@@ -71,8 +75,8 @@ class Offer:
 
     def may(self, case: int) -> bool:
         """Return whether a run may start now, room and targets aside."""
-        entry, nodes, _, _ = self._shapes[case]
-        if entry in self.shut:
+        entry, nodes, _, _, gpus = self._shapes[case]
+        if entry in self.shut or (gpus and gpus > (self._gpus or 0)):
             return False
         if self._allowed is not None and nodes > self._allowed - self._fewer.get(entry, 0):
             return False
@@ -85,7 +89,7 @@ class Offer:
 
     def take(self, case: int, stage: str = "") -> Candidate | None:
         """Take a run of a case. Returns None where it may not start now."""
-        entry, _, size, width = self._shapes[case]
+        entry, _, size, width, gpus = self._shapes[case]
         if self.places < 1 or size > self.room or not self.may(case):
             return None
         about = self._entries[entry]
@@ -107,6 +111,8 @@ class Offer:
         self.counts.launch(entry, width, target)
         self.room -= size
         self.places -= 1
+        if gpus:
+            self._gpus = (self._gpus or 0) - gpus
         return Candidate(case, target, stage)
 
     def _full(self, file_system: str, more: int) -> bool:
@@ -143,7 +149,7 @@ class Demand(Protocol):
         """Return cases that can start and have runs left; one for each entry and number of nodes is
         enough."""
 
-    def launched(self, case: int) -> None: ...
+    def launched(self, case: int, time: int) -> None: ...
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""
@@ -154,3 +160,8 @@ class Demand(Protocol):
         return True
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...
+
+    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
+        """Return the time (ns) from which more runs are wanted though nothing happens, if runs of
+        these cases are launched now; None if there is none."""
+        return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.conduct.policy import Policy
+from seatrial.conduct.shares import planned_shares
 
 
 class ExpectedRuns(NamedTuple):
@@ -23,10 +24,10 @@ def expected_runs(policy: Policy, widths: Sequence[int], whole: int) -> list[Exp
     entries = policy.entries
     if policy.kind != "sustained":
         return [ExpectedRuns(0, 0.0)] * len(entries)
-    total = max(1.0, sum(entry.weight for entry in entries))
+    planned = planned_shares(policy, widths, whole)
     expected = []
-    for entry, width in zip(entries, widths, strict=True):
-        share = max(0.0, entry.weight) / total * whole / max(width, 1)
+    for entry, width, part in zip(entries, widths, planned.shares, strict=True):
+        share = part * whole / max(width, 1)
         runs = entry.copies
         if not runs and share > 0:
             runs = max(1, int(share + 1e-9))

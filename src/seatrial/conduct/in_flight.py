@@ -14,7 +14,8 @@ _ENDED = RunState.ENDED
 class RunInFlight(RunLife, kw_only=True):
     """A run that was submitted and has no verdict yet. ``case`` and ``entry`` are positions;
     ``size`` is the room that it takes on a shared node, ``node_count`` its nodes, ``width`` what it
-    takes of the machine: its nodes, or on a shared node its cores. ``cancelled``: the trial was
+    takes of the machine: its nodes, or on a shared node its cores; ``gpus`` are those that it takes
+    of a shared node. ``cancelled``: the trial was
     cancelled; ``ended_for``: the verdict code for which this run alone is being cancelled, or None.
     ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it alone
     was to avoid."""
@@ -24,6 +25,7 @@ class RunInFlight(RunLife, kw_only=True):
     size: int
     node_count: int
     width: int
+    gpus: int = 0
     cancelled: bool = False
     ended_for: int | None = None
     exclusions: int = 0

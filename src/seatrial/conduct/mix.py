@@ -1,24 +1,31 @@
 """The demand of a sustained trial: a mix of tests that keeps the machine full.
 
-Runs are chosen in three steps, each as far as caps and throttles allow:
+Each test has a planned share of the machine (``shares``): its copies, its share, its part of what
+these leave, or with ``fill`` what all others leave. Runs are chosen in three steps, each as far as
+caps and throttles allow:
 
 1. *copies*: tests with copies get as many runs in flight as they have copies. The test that lacks
-the largest part of its copies is first; of equal ones the test with the larger claim.
+the largest part of its copies is first; of equal ones the test with the larger share.
 
-2. *claims*: runs are added until the reserve waits at the scheduler and the waiting runs cover the
+2. *shares*: runs are added until the reserve waits at the scheduler and the waiting runs cover the
 idle nodes. The fairest test (see below) is next. Where it does not fit on the idle nodes and the
-reserve is there, the largest test that fits is next.
+reserve is there, the fairest of the tests that fit is next. A test with copies gets runs beyond
+them only where they have to wait, so that its next run is ready when one of its copies ends.
 
-3. *fill*: where nodes are still idle, the largest test that fits, of those without a claim.
+3. *gaps*: where nodes are still idle, the largest test that fits, of those without a share: all is
+claimed by others.
 
 The fairest test is, as in weighted fair queueing, the one with the least node-seconds, delivered
-and in flight, over its weight. So no test starves, and a test that fell behind catches up. At each
-second turn it is instead the test that now holds the fewest nodes for its claim, so that the others
-do not starve while one catches up.
+and in flight, over its share. So no test starves, and a test that fell behind catches up. While one
+is behind by several runs, each second turn goes to a test that now holds less than half its share
+of the nodes, so that the others do not starve.
+
+Where the shares add up to less than the machine, and no test fills it, the rest stays idle
+(``pace``): a share is a part of the machine, not of what the others use.
 
 On a shared node cores count instead of nodes; there is no queue, and runs start until the node is
 full. A large run would never find enough free cores. So nothing else starts before it when its test
-is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs without a claim have
+is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs without a share have
 started before it.
 """
 
@@ -29,45 +36,54 @@ from collections.abc import Collection, Sequence
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.pace import Pace
 from seatrial.conduct.policy import Policy
+from seatrial.conduct.shares import ROUNDING, planned_shares, widest_of
 from seatrial.suite.model import Case
 
 PATIENCE = 10
+MAX_OVER = 0.02  # of all node-hours, that a test may have beyond its share to fill gaps
+CATCH_UP = 4  # runs that a test must be behind, before others get turns beside it
 
 
 class Mix(Demand):
     """The runs that each entry has had, and the one that it gets next. The cases of an entry take
-    turns."""
+    turns. ``room`` is the cores of a shared node, 0 where there is none."""
 
     def __init__(
-        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], shared: bool
+        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], room: int
     ) -> None:
         entries = policy.entries
         self._entry_of = policy.entry_of
         self._copies = [entry.copies for entry in entries]
         self._with_copies = [n for n, copies in enumerate(self._copies) if copies]
         self._reserve = policy.reserve
-        self._shared = shared
+        self._shared = bool(room)
         self._shapes = shapes
         self._cases: list[list[int]] = [[] for _ in entries]  # cases that can start, by entry
         self._closed = set(range(len(entries)))  # entries without such cases
         self._least = 0  # the width of the narrowest such case
-        widest, walltime = [1] * len(entries), [0.0] * len(entries)
-        for case, each in zip(cases, self._shapes, strict=True):
-            widest[each.entry] = max(widest[each.entry], each.width)
-            walltime[each.entry] = max(walltime[each.entry], case.walltime)
-        self._widest = widest
-        self._claim = [e.weight or e.copies * widest[n] for n, e in enumerate(entries)]
-        self._claimed = [n for n, claim in enumerate(self._claim) if claim > 0]
-        self._unclaimed = [n for n, claim in enumerate(self._claim) if not claim]
+        self._widest = widths = widest_of(shapes, len(entries))
+        whole = room or policy.nodes
+        planned = planned_shares(policy, widths, whole)
+        self._share = planned.shares
+        self._claimed = [n for n, share in enumerate(self._share) if share > 0]
+        self._unclaimed = [n for n, share in enumerate(self._share) if not share]
+        self._keeps_to_copies = _keeps_to_copies(policy, widths, whole)
+        self._pace = None
+        if planned.left > ROUNDING:
+            self._pace = Pace([share * whole for share in planned.shares], widths, self._copies)
         self._delivered = [0.0] * len(entries)  # width x seconds
         self._seconds = [0.0] * len(entries)  # of runs that started and ended
         self._ended = [0] * len(entries)
-        self._usual = walltime  # mean seconds of a run; before the first the walltime
+        self._walltime = [0.0] * len(entries)
+        for case, shape in zip(cases, shapes, strict=True):
+            self._walltime[shape.entry] = max(self._walltime[shape.entry], case.walltime)
+        self._usual = self._walltime.copy()  # mean seconds of a run, or what is assumed of it
         self._turn = [0] * len(entries)  # runs launched, by entry
-        self._turns = 0  # runs launched of tests with a claim and no copies
-        self._fills = 0  # runs launched of tests without a claim
-        self._passed_at = [0] * len(entries)  # ``_fills`` when an entry was last launched
+        self._turns = 0  # runs launched of tests with a share and no copies
+        self._gaps = 0  # runs launched of tests without a share
+        self._passed_at = [0] * len(entries)  # ``_gaps`` when an entry was last launched
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -85,12 +101,14 @@ class Mix(Demand):
     def left(self) -> Collection[int]:
         return [case for cases in self._cases for case in cases]
 
-    def launched(self, case: int) -> None:
+    def launched(self, case: int, time: int) -> None:
         entry = self._entry_of[case]
         self._turn[entry] += 1
         self._turns += self._takes_turns(entry)
-        self._fills += not self._claim[entry]
-        self._passed_at[entry] = self._fills
+        self._gaps += not self._share[entry]
+        self._passed_at[entry] = self._gaps
+        if self._pace is not None:
+            self._pace.launched(entry, self._shapes[case].width, time, self._usual[entry])
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         entry = flight.entry
@@ -99,9 +117,21 @@ class Mix(Demand):
             self._seconds[entry] += seconds
             self._ended[entry] += 1
             self._usual[entry] = self._seconds[entry] / self._ended[entry]
+            self._assume()
+
+    def _assume(self) -> None:
+        """Assume that a test of which no run has ended takes the same part of its walltime as the
+        others do."""
+        if all(self._ended):
+            return
+        known = [n for n, ended in enumerate(self._ended) if ended]
+        part = sum(self._usual[n] for n in known) / sum(self._walltime[n] for n in known)
+        for n, ended in enumerate(self._ended):
+            if not ended:
+                self._usual[n] = part * self._walltime[n]
 
     def _takes_turns(self, entry: int) -> bool:
-        return self._claim[entry] > 0 and not self._copies[entry]
+        return self._share[entry] > 0 and not self._copies[entry]
 
     # ---- choices out ----------------------------------------------------------------------
 
@@ -126,57 +156,103 @@ class Mix(Demand):
         if self._claimed:
             self._to_claims(offer, taking)
         if self._unclaimed:
-            self._to_fill(offer, taking)
+            self._to_gaps(offer, taking)
         return taking.choices
+
+    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
+        """Return when a test that is kept to its share may start its next run (ns), if these cases
+        are launched now; None where only an event can let one start."""
+        if self._pace is None:
+            return None
+        shapes = [self._shapes[case] for case in launches]
+        return self._pace.next_start(now, shapes, counts, self._usual)
 
     def _to_copies(self, offer: Offer, taking: _Taking) -> None:
         copies = self._copies
 
         def lack(entry: int) -> tuple[float, float, int]:
-            return offer.counts.in_flight[entry] / copies[entry], -self._claim[entry], entry
+            return offer.counts.in_flight[entry] / copies[entry], -self._share[entry], entry
 
         short = [n for n in self._with_copies if offer.counts.in_flight[n] < copies[n]]
+        if short and self._pace is None:
+            surplus, _ = self._surplus(offer.counts)
+            short = [n for n in short if surplus[n] <= self._of_run(n)]
         while short:
             entry = min(short, key=lack)
             if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:
                 short.remove(entry)
 
     def _to_claims(self, offer: Offer, taking: _Taking) -> None:
-        """Take runs of tests with a claim, the fairest first."""
+        """Take runs of tests with a share, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
-            counts, idle = offer.counts, 0
+            counts = offer.counts
+            idle = offer.room if self._shared else _idle(counts, offer.nodes)
             waits = not self._shared and counts.queued < self._reserve
-            if not waits:
-                idle = offer.room if self._shared else _idle(counts, offer.nodes)
-                if idle < self._least:
-                    return
-            entry = self._fairest(open_ones, counts, (self._turns + taking.turns) % 2 == 1)
+            if not waits and idle < self._least:
+                return
+            due = [n for n in open_ones if self._is_due(n, taking, offer, idle)]
+            if not due:
+                return
+            entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
             if not waits and taking.width(entry) > idle and taking.gives(entry):
-                fitting = [each for n in open_ones if (each := (taking.width(n), -n))[0] <= idle]
+                fitting = [n for n in due if taking.width(n) <= idle]
+                surplus, total = self._surplus(counts)
+                fitting = [
+                    n for n in fitting if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
+                ]
                 if not fitting:
                     return
-                entry = -max(fitting)[1]
+                entry = self._fairest(fitting, counts, odd=False)
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _fairest(self, entries: Sequence[int], counts: InFlightCounts, by_nodes: bool) -> int:
-        """Return the entry that has had the least for its claim or, ``by_nodes``, holds the fewest
-        nodes for it now; of equal ones the widest."""
-        claim, width, widest = self._claim, counts.width, self._widest
-        if by_nodes:
-            order = [(width[n] / claim[n], -widest[n], n) for n in entries]
-        else:
-            had = self._had(entries, counts)
-            order = [(part, -widest[n], n) for part, n in zip(had, entries, strict=True)]
-        return min(order)[2]
+    def _is_due(self, entry: int, taking: _Taking, offer: Offer, idle: int) -> bool:
+        """Return whether an entry may have one more run in flight: it has fewer than its copies, or
+        the run would wait and be ready when one of them ends; or the pace allows it."""
+        counts = offer.counts
+        if self._pace is not None:
+            width = taking.width(entry)
+            ahead = taking.launched_width(entry)
+            return self._pace.allows(entry, width, counts, offer.now, self._usual[entry], ahead)
+        if not self._keeps_to_copies[entry]:
+            return True
+        in_flight, copies = counts.in_flight[entry], self._copies[entry]
+        if in_flight < copies:
+            return True
+        return in_flight < copies + self._reserve and taking.width(entry) > idle
+
+    def _fairest(self, entries: Sequence[int], counts: InFlightCounts, odd: bool) -> int:
+        """Return the entry that has had the least for its share; of equal ones the widest. While
+        one catches up, return at ``odd`` turns an entry that holds less than half its share."""
+        share, width, widest = self._share, counts.width, self._widest
+        had = self._had(entries, counts)
+        if odd and max(had) - min(had) > CATCH_UP * max(
+            self._of_run(n) / share[n] for n in entries
+        ):
+            least = min((width[n] / share[n], -widest[n], n) for n in entries)
+            if least[0] < sum(width) / 2:
+                return least[2]
+        return min((part, -widest[n], n) for part, n in zip(had, entries, strict=True))[2]
 
     def _had(self, entries: Sequence[int], counts: InFlightCounts) -> list[float]:
-        """Return what each of these entries has had and has in flight, over its claim."""
-        had, under_way, usual, claim = self._delivered, counts.width, self._usual, self._claim
-        return [(had[n] + under_way[n] * usual[n]) / claim[n] for n in entries]
+        """Return what each of these entries has had and has in flight, over its share."""
+        had, under_way, usual, share = self._delivered, counts.width, self._usual, self._share
+        return [(had[n] + under_way[n] * usual[n]) / share[n] for n in entries]
 
-    def _to_fill(self, offer: Offer, taking: _Taking) -> None:
+    def _surplus(self, counts: InFlightCounts) -> tuple[list[float], float]:
+        """Return the node-seconds, delivered and in flight, that each entry has had beyond its
+        share of all, and the sum of all."""
+        usual, width, share = self._usual, counts.width, self._share
+        had = [each + width[n] * usual[n] for n, each in enumerate(self._delivered)]
+        total = sum(had)
+        return [each - share[n] * total for n, each in enumerate(had)], total
+
+    def _of_run(self, entry: int) -> float:
+        """Return the node-seconds of a usual run."""
+        return self._widest[entry] * self._usual[entry]
+
+    def _to_gaps(self, offer: Offer, taking: _Taking) -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
         while open_ones:
             idle = offer.room if self._shared else _idle(offer.counts, offer.nodes)
@@ -193,14 +269,15 @@ class Mix(Demand):
     def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
         """Return the entry that all others wait for on a shared node; None where there is none."""
         ready = [n for n in self._claimed if self._cases[n]]
+        ready = [n for n in ready if self._is_due(n, taking, offer, 0)]
         had = dict(zip(ready, self._had(ready, offer.counts), strict=True))
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
             shape = self._shapes[taking.next(entry)]
             run = 0.0  # the first comes at once, as its time is not known
             if self._turn[entry] or taking.has(entry):
-                run = shape.width * self._usual[entry] / self._claim[entry]
-            passed = self._fills - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
+                run = shape.width * self._usual[entry] / self._share[entry]
+            passed = self._gaps - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
             if (most - had[entry] > run or passed) and taking.gives(entry):
                 return entry
         return None
@@ -214,12 +291,17 @@ class _Taking:
         self._mix = mix
         self._offer = offer
         self._ahead: dict[int, int] = {}
+        self._widths: dict[int, int] = {}
         self.choices: list[Candidate] = []
         self.turns = 0
         self.shut = mix._closed | offer.shut
 
     def has(self, entry: int) -> bool:
         return entry in self._ahead
+
+    def launched_width(self, entry: int) -> int:
+        """Return the width of the runs of an entry that were chosen."""
+        return self._widths.get(entry, 0)
 
     def next(self, entry: int) -> int:
         """Return the case whose turn it is, of an entry that has some."""
@@ -250,9 +332,19 @@ class _Taking:
             self.shut.add(entry)
             return False
         self.choices.append(choice)
+        width = self._mix._shapes[choice.case].width
+        self._widths[entry] = self._widths.get(entry, 0) + width
         self._ahead[entry] = self._ahead.get(entry, 0) + 1
         self.turns += self._mix._takes_turns(entry)
         return True
+
+
+def _keeps_to_copies(policy: Policy, widths: Sequence[int], whole: int) -> list[bool]:
+    """Return which entries have no share but their copies."""
+    return [
+        entry.copies > 0 and entry.weight <= entry.copies * width / max(whole, 1) + ROUNDING
+        for entry, width in zip(policy.entries, widths, strict=True)
+    ]
 
 
 def _idle(counts: InFlightCounts, nodes: int) -> int:

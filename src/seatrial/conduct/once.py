@@ -37,7 +37,7 @@ class Once(Demand):
     def left(self) -> Collection[int]:
         return self._waiting.heads()
 
-    def launched(self, case: int) -> None:
+    def launched(self, case: int, time: int) -> None:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 
@@ -64,4 +64,4 @@ class Once(Demand):
         self._waiting.add(case, shape.size, runs, self._group(shape))
 
     def _group(self, shape: Shape) -> object:
-        return (shape.entry, shape.nodes) if self._grouped else None
+        return (shape.entry, shape.nodes, shape.gpus) if self._grouped else None

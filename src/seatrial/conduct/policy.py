@@ -23,15 +23,16 @@ Placement = Literal["round_robin", "weighted", "least_loaded"]
 class Entry(Struct, frozen=True, kw_only=True):
     """The rules for one test. All its cases share an entry and take turns.
 
-    ``copies`` is the number of runs to keep in flight. ``weight`` is the part of the node-hours
-    beside the others' (0: no claim; the test fills nodes that would idle). ``most`` is the maximum
-    number of runs in flight (0: no cap). ``io`` is how heavy its I/O is: a closed throttle holds
-    back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its metadata target.
-    ``answers`` says for each cause of failure (a verdict's name) whether the run is retried, at
-    most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is stopped (0:
-    never). A run whose output has not grown for ``quiet_after`` is hung (0: not watched), and is
-    ended if ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at
-    full machine, for ``isolated_then_full``. ``bytes`` is the size of the copied deck of a run.
+    ``copies`` is the number of runs to keep on nodes. ``weight`` is the share of the machine's
+    node-hours (0: no claim; the test gets what the others leave). ``most`` is the maximum number of
+    runs in flight, those that wait included (0: no cap). ``io`` is how heavy its I/O is: a closed
+    throttle holds back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its
+    metadata target. ``answers`` says for each cause of failure (a verdict's name) whether the run
+    is retried, at most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is
+    stopped (0: never). A run whose output has not grown for ``quiet_after`` is hung (0: not
+    watched), and is ended if ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone
+    and of waves at full machine, for ``isolated_then_full``. ``bytes`` is the size of the copied
+    deck of a run.
     """
 
     name: str
@@ -135,16 +136,17 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
 
 class Limits(NamedTuple):
     """Limits on what is in flight. ``room`` is in cores for a backend that shares a node, 0 for one
-    with a queue. ``jobs`` is the maximum number of runs at the backend, 0: no cap. ``refill`` is
-    the number of free places below which a queue is not filled up, so that jobs form large arrays.
-    ``max_failures`` is the number of verdicts other than pass at which the trial stops, 0:
-    never."""
+    with a queue; ``gpus`` are those of that node. ``jobs`` is the maximum number of runs at
+    the backend, 0: no cap. ``refill`` is the number of free places below which a queue is not
+    filled up, so that jobs form large arrays. ``max_failures`` is the number of verdicts other than
+    pass at which the trial stops, 0: never."""
 
     room: int = 0
     jobs: int = 0
     builds: int = 2
     refill: int = 1
     max_failures: int = 0
+    gpus: int = 0
 
 
 class Policy(Struct, frozen=True, kw_only=True):

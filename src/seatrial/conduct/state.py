@@ -84,7 +84,7 @@ class ConductorState:
         self.policy = whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
-        self.shapes = shapes_of(cases, self.policy, limits.room)
+        self.shapes = shapes_of(cases, self.policy, limits.room, limits.gpus)
         self.trial = TrialLife(self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
@@ -105,6 +105,7 @@ class ConductorState:
         self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
         self.room = limits.room
+        self.gpus = limits.gpus  # those that no run has
         self.rejects: dict[int, int] = {}  # case -> runs that are wanted and cannot start
         for number, case in enumerate(cases):
             if case.build:
@@ -115,10 +116,11 @@ class ConductorState:
     def _demand(self) -> Demand:
         cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(limits.room))
+            return Mix(cases, policy, shapes, limits.room)
         if policy.kind == "isolated_then_full":
-            return Waves(cases, policy, limits.room, limits.jobs, shapes)
-        return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
+            return Waves(cases, policy, limits, shapes)
+        gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
+        return Once(cases, shapes, grouped=gated)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
@@ -148,13 +150,16 @@ class ConductorState:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, nodes, size, width = self.shapes[number]
+        entry, nodes, size, width, gpus = self.shapes[number]
         self._attempts[number] += 1
-        self.demand.launched(number)
-        flight = RunInFlight(case=number, entry=entry, size=size, node_count=nodes, width=width)
+        self.demand.launched(number, event.time)
+        flight = RunInFlight(
+            case=number, entry=entry, size=size, node_count=nodes, width=width, gpus=gpus
+        )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
         self.room -= size
+        self.gpus -= gpus
         self.counts.launch(entry, width, event.target)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
@@ -197,6 +202,7 @@ class ConductorState:
         if not started:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.room += flight.size
+        self.gpus += flight.gpus
         self.counts.end(flight.entry, flight.width, flight.target, started)
         in_flight = self.counts.in_flight[flight.entry]
         self.watchdogs.count(flight.entry, in_flight, event.time)

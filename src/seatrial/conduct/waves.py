@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import RunInFlight
-from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy import Limits, Policy
 from seatrial.suite.model import Case
 
 ALONE, FULL = "alone", "full"
@@ -36,8 +36,7 @@ class Waves(Demand):
         self,
         cases: Sequence[Case],
         policy: Policy,
-        room: int,
-        jobs: int,
+        limits: Limits,
         shapes: Sequence[Shape],
     ) -> None:
         self._left: dict[int, list[Wave]] = {}  # by case, the last wave first
@@ -46,7 +45,7 @@ class Waves(Demand):
         self._flying: dict[int, int] = {}  # case -> number of runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
-            copies = copies_at_full(policy, shapes[number], room, jobs)
+            copies = copies_at_full(policy, shapes[number], limits)
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
@@ -81,7 +80,7 @@ class Waves(Demand):
         if self._left[case]:
             self._left[case][-1].missing += 1
 
-    def launched(self, case: int) -> None:
+    def launched(self, case: int, time: int) -> None:
         waves = self._left[case]
         if waves and waves[-1].missing:
             waves[-1].missing -= 1
@@ -116,14 +115,15 @@ class Waves(Demand):
                 return
 
 
-def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:
+def copies_at_full(policy: Policy, shape: Shape, limits: Limits) -> int:
     """Return how many copies fit on the machine, or are allowed by caps; at least one."""
     entry, caps = policy.entries[shape.entry], policy.caps
     most = [
-        room // shape.size if room else policy.nodes // shape.nodes,
+        limits.room // shape.size if limits.room else policy.nodes // shape.nodes,
+        limits.gpus // shape.gpus if shape.gpus else 0,
         entry.most,
         caps.machine,
-        jobs,
+        limits.jobs,
     ]
     if name := entry.file_system:
         most.append(caps.file_systems.get(name, 0))
@@ -133,5 +133,5 @@ def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:
             most.append(caps.per_target * len(safe))
         if all(safe) and entry.opens:
             most.append(sum(int(each / entry.opens) for each in safe))
-    limits = [limit for limit in most if limit]
-    return max(1, min(limits)) if limits else 1
+    given = [limit for limit in most if limit]
+    return max(1, min(given)) if given else 1

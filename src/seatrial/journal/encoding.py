@@ -2,7 +2,7 @@
 
     encode(event)                       # b'{"event":"job_start","time":...,"nodes":"n001"}'
     decode(line)                        # an event of the kind that its member `event` names
-    events, damaged = decode_block(data)
+    events, damaged = decode_block(data)       # of a journal: their checksums are checked
 
 A member of a wrong type takes its default, so that one bad member does not cost its line; a line of
 an unknown kind becomes an ``UnknownEvent``, which keeps it.
@@ -19,12 +19,14 @@ from typing import Any
 import msgspec
 
 from seatrial.decoding import DAMAGED
+from seatrial.journal.checksum import ENDING, all_hold, holds, seed_of, unsealed
 from seatrial.journal.codes import CHECK_ERROR, FAILED
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
     Event,
     RunJudged,
+    RunJudgedAgain,
     TrialEnded,
     UnknownEvent,
 )
@@ -34,6 +36,7 @@ _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 # What a required member is taken for where a line has none, or one of another type.
 _SUBSTITUTES: dict[tuple[type[Event], str], Any] = {
     (RunJudged, "code"): CHECK_ERROR.number,
+    (RunJudgedAgain, "code"): CHECK_ERROR.number,
     (BuildEnded, "code"): FAILED.number,
     (TrialEnded, "failed"): 1,
 }
@@ -74,7 +77,9 @@ def _decode_leniently(line: bytes) -> Event:
     if not isinstance(name, str):
         raise msgspec.ValidationError("no event")
     kind = EVENT_KINDS.get(name, UnknownEvent)
-    values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
+    values: dict[str, Any] = (
+        {"kind": name, "raw": unsealed(line.strip())} if kind is UnknownEvent else {}
+    )
     for about in _members_of(kind):
         if about.encode_name in written and about.name not in values:
             with contextlib.suppress(msgspec.ValidationError):
@@ -95,12 +100,16 @@ def _require_time(written: Any) -> None:
         raise msgspec.ValidationError("no time")
 
 
-def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
-    """Decode JSON lines. Returns the events and the number of lines that are neither an event nor
-    blank."""
+def decode_lines(lines: Iterable[bytes], seed: int = 0) -> tuple[list[Event], int]:
+    """Decode JSON lines of a journal; ``seed`` is that of the first. Returns the events and the
+    number of damaged lines: neither an event nor blank, or with a wrong checksum."""
     events: list[Event] = []
     damaged = 0
     for line in lines:
+        expected, seed = seed, seed_of(line[1 - ENDING :] + b"\n")
+        if not holds(line, expected):
+            damaged += 1
+            continue
         try:
             event = decode(line)
         except DAMAGED:
@@ -113,26 +122,28 @@ def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
     return events, damaged
 
 
-def decode_block(data: bytes) -> tuple[list[Event], int]:
+def decode_block(data: bytes, seed: int = 0) -> tuple[list[Event], int]:
     """Decode whole lines with their ends, as ``decode_lines`` does: all at once where each line is
     one event of a known kind, which takes half as long."""
+    if not all_hold(data, seed) and b',"crc":"' in data:
+        return decode_lines(data.split(b"\n"), seed)
     count = data.count(b"\n")
     # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
     if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
         try:
             events = _decoder.decode_lines(data)
         except DAMAGED:
-            return decode_lines(data.split(b"\n"))
+            return decode_lines(data.split(b"\n"), seed)
         times = [event.time for event in events]
         if len(events) == count and min(times) > 0 and max(times) < _MAX_TIME:
             return events, 0
-    return decode_lines(data.split(b"\n"))
+    return decode_lines(data.split(b"\n"), seed)
 
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that reads two members or more of an event of this kind by their names on
-    disk, such as ``value``, ``alias`` and ``text``, or the ``number`` of the kind: None for a
-    member that the kind does not have."""
+    disk, such as ``value``, ``alias`` and ``text``, or a property of the kind, such as its
+    ``number``: None for what the kind does not have."""
     attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    attributes["number"] = "number"
+    attributes |= {name: name for name in ("number", "by_and_why") if hasattr(kind, name)}
     return attrgetter(*(attributes.get(name, "nothing") for name in names))

@@ -189,6 +189,28 @@ class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
     names: list[str] | None = None
 
 
+class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
+    """The run got another verdict in place of ``before`` (its code), as a check, a tolerance or a
+    reference was corrected after it was judged: ``by`` whom, ``why``, and by which definitions:
+    the SHA-256 of the test's checks and metrics, and of the references."""
+
+    number: ClassVar[int] = 210
+    code: Whole = field(name="value")
+    verdict: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
+    will_rerun: bool = field(default=False, name="again")
+    before: Whole = 0
+    by: str = ""
+    why: str = ""
+    checks: str = ""
+    references: str = ""
+
+    @property
+    def by_and_why(self) -> str:
+        """Who judged it again, and why."""
+        return ": ".join(filter(None, (self.by, self.why)))
+
+
 # ---- of a build -------------------------------------------------------------------------------
 
 

@@ -6,7 +6,8 @@
     for event in read(path): ...                               # from any byte offset on
 
 A torn last line, left by a crash or a full disk, is cut off when the journal is next owned. A line
-damaged in the middle is skipped and counted, never fatal.
+damaged in the middle, which its checksum tells, is skipped and counted, never fatal. A journal that
+lost its last whole lines, which its mark tells, counts as one with a damaged line.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
-from seatrial.files import open_regular
+from seatrial.files import open_descriptor, open_regular
+from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
+from seatrial.journal.mark import read_mark, write_mark
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
@@ -41,7 +44,9 @@ class Journal:
         self._descriptor = descriptor
         self._lock = lock
         self._end = end
+        self._unsealed = bytearray()  # whole lines without their checksums
         self._pending = bytearray()  # whole lines
+        self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
     @classmethod
     def own(cls, path: Path) -> Self:
@@ -49,22 +54,26 @@ class Journal:
         which names the owner, when another process has it."""
         lock = _take_lock(path.with_name(path.name + ".lock"))
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
         try:
             _lock_too(descriptor, path)
+            mark = read_mark(path)
             end = _whole_lines(descriptor)
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
-            return cls(path, descriptor, lock, end, _last_time(descriptor, end))
+            journal = cls(path, descriptor, lock, end, _last_time(descriptor, end))
         except (OSError, Owned) as error:
             os.close(descriptor)
             os.close(lock)
             if isinstance(error, Owned):
                 raise
             raise JournalError(_cannot("opened", path, error)) from error
+        if mark is not None and not mark.is_kept_by(descriptor):
+            journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # a damaged line
+        return journal
 
     def now(self) -> int:
         """The time for the next event. It is never before that of an event that is there, so that
@@ -72,17 +81,21 @@ class Journal:
         return self.clock.now()
 
     def append(self, event: Event) -> None:
-        self._pending += encode(event)
-        self._pending += b"\n"
+        self._unsealed += encode(event)
+        self._unsealed += b"\n"
 
     def extend(self, events: Sequence[Event]) -> None:
         """Append events of known kinds."""
-        self._pending += encode_lines(events)
+        self._unsealed += encode_lines(events)
 
     def flush(self, durable: bool = False) -> None:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
         JournalError is raised; no line half written stays, and what was not written is kept for
         the next flush. Lines once written are never taken back: a reader may have seen them."""
+        if self._unsealed:
+            sealed, self._seed = seal(self._unsealed, self._seed)
+            self._pending += sealed
+            self._unsealed.clear()
         try:
             if self._pending:
                 self._write()
@@ -94,10 +107,14 @@ class Journal:
     def sync(self) -> None:
         """Wait until what was written is on the disk itself. May be called in another thread.
         Raises JournalError."""
+        end = self._end
         try:
             os.fdatasync(self._descriptor)
+            ending = os.pread(self._descriptor, ENDING, max(0, end - ENDING))
         except OSError as error:
             raise JournalError(_cannot("written", self.path, error)) from error
+        if seed_of(ending):
+            write_mark(self.path, end, ending)
 
     def require_there(self) -> None:
         """Raises JournalError where the file has gone from its path: what is written still lands in
@@ -131,6 +148,8 @@ class Journal:
             del self._pending[:written]
 
     def close(self) -> None:
+        with contextlib.suppress(JournalError):
+            self.sync()
         os.close(self._descriptor)
         os.close(self._lock)
 
@@ -159,17 +178,25 @@ def read_blocks(
     """What an open journal holds from ``offset`` to its last whole line (below ``until``), a
     bounded block at a time (``at_once`` bytes), so that a journal of any size can be read."""
     at_once = at_once or READ_AT_ONCE
+    seed = seed_before(file, offset)
     position = file.seek(offset)
     rest = b""
     while data := file.read(at_once if until is None else min(at_once, until - position)):
         position += len(data)
         rest += data
         if whole := rest.rfind(b"\n") + 1:
-            events, damaged = decode_block(rest[:whole])
-            rest = rest[whole:]
+            lines, rest = rest[:whole], rest[whole:]
+            events, damaged = decode_block(lines, seed)
+            seed = seed_of(lines[-ENDING:])
             yield Block(events, position - len(rest), damaged)
         if len(rest) > LONGEST_LINE:
             rest = b"\0"  # no event is that long; its end is still to be found
+
+
+def seed_before(journal: BinaryIO, offset: int) -> int:
+    """Return the seed of the checksum of the line that begins at ``offset``."""
+    start = journal.seek(max(0, offset - ENDING))
+    return seed_of(journal.read(offset - start))
 
 
 def fingerprint(journal: BinaryIO, end: int) -> int:
@@ -182,7 +209,8 @@ def fingerprint(journal: BinaryIO, end: int) -> int:
 
 class Reading:
     """The events of a journal, read as they are asked for. Of what was read so far, ``end`` is the
-    offset behind the last whole line, ``number`` counts the events and ``damaged`` other lines."""
+    offset behind the last whole line, ``number`` counts the events and ``damaged`` other lines: one
+    where all are whole and later ones were lost."""
 
     def __init__(self, path: Path, offset: int) -> None:
         self._path = path
@@ -190,6 +218,7 @@ class Reading:
         self.number = self.damaged = 0
 
     def __iter__(self) -> Iterator[Event]:
+        mark = read_mark(self._path)
         try:
             with open_regular(self._path) as file:
                 for block in read_blocks(file, self.end):
@@ -197,8 +226,10 @@ class Reading:
                     self.number += len(block.events)
                     self.damaged += block.damaged
                     yield from block.events
+                if mark is not None and not self.damaged and not mark.is_kept_by(file.fileno()):
+                    self.damaged = 1
         except FileNotFoundError:
-            pass
+            self.damaged += mark is not None
         except OSError as error:
             raise JournalError(_cannot("read", self._path, error)) from error
 
@@ -237,7 +268,7 @@ def _last_time(descriptor: int, end: int) -> int:
 def _take_lock(path: Path) -> int:
     """Lock a journal for this process; the lock file holds the owner's name for the next one."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise JournalError(_cannot("opened", path, error)) from error
     try:

@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     JobStarted,
     RunCreated,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
@@ -149,7 +150,8 @@ class RunLife(Struct, gc=False):
     submission, ``job_started`` and ``job_ended`` by the scheduler's word, ``script_started`` and
     ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
     its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
-    job started."""
+    job started. Of a run that was judged again, ``code`` and ``reason`` are of the latest
+    judgement, ``first_code`` is the code of the first, and ``judged`` its time."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
@@ -172,6 +174,8 @@ class RunLife(Struct, gc=False):
     target: str = ""
     stage: str = ""
     environment: str = ""
+    first_code: int | None = None
+    judged_again: RunJudgedAgain | None = None
 
     def apply(self, event: Event) -> bool:
         """Record what an event says of the run. Returns whether its state changed."""
@@ -219,7 +223,7 @@ class RunLife(Struct, gc=False):
     def _on_script_started(self, event: ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
             self.script_started = event.time
-        if event.nodes and event.nodes != self.nodes:
+        if event.nodes and not self.nodes:  # the scheduler's word stands
             self.nodes = event.nodes
         if event.job_id:
             self.job_id = event.job_id
@@ -246,7 +250,7 @@ class RunLife(Struct, gc=False):
             self.recalled = recalled
 
     def _on_judged(self, event: RunJudged) -> None:
-        if self.judged is not None and event.time < self.judged:
+        if (self.judged is not None and event.time < self.judged) or self.first_code is not None:
             return
         self.judged = event.time
         self.code = event.code
@@ -255,6 +259,15 @@ class RunLife(Struct, gc=False):
         if event.reason or self.reason:
             self.reason = event.reason
         self.will_rerun = event.will_rerun
+
+    def _on_judged_again(self, event: RunJudgedAgain) -> None:
+        if self.judged is None:
+            return
+        if self.first_code is None:
+            self.first_code = self.code
+        self.code = event.code
+        self.reason = event.reason
+        self.judged_again = event
 
 
 _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
@@ -266,6 +279,7 @@ _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     ScriptEnded: RunLife._on_script_ended,
     JobEnded: RunLife._on_job_ended,
     RunJudged: RunLife._on_judged,
+    RunJudgedAgain: RunLife._on_judged_again,
 }
 # For each state (by its number) and kind of event, what it changes and the state behind it.
 _RUN_STEPS = [

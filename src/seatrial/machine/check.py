@@ -172,7 +172,7 @@ def _background(background: Background, nodes: int, at: Spot) -> None:
     for i, size in enumerate(background.nodes):
         if not 1 <= size <= nodes:
             at.fault(f"{size} is not between 1 and the machine's {nodes} nodes", "nodes", i)
-    file = workload_of(background.swf, at.node.place.path)
+    file = workload_of(background.swf, at.node.place_of(*at.key, "swf").path)
     if background.swf and not os.path.isfile(file):  # noqa: PTH113 - Path's may raise
         at.fault(f"{file} is no file", "swf")
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
@@ -26,15 +28,18 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 def detect_slurm(name: str | None) -> Machine:
     """Describe the cluster that sinfo shows, under that name or its own. Slurm does not know NUMA
     domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
+    return detect_cluster(name)[0]
+
+
+def detect_cluster(name: str | None) -> tuple[Machine, str]:
+    """Describe the cluster as ``detect_slurm``; return also comments for the file: the nodes of
+    other partitions, as lines to be added to it."""
     partitions = _ask("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
-    kinds: dict[bytes, tuple[NodeGroup, list[str]]] = {}
-    for line in _ask("scontrol", "show", "node", "--oneliner").splitlines():
-        fields = _fields(line)
-        if "NodeName" in fields and (not default or default in _words(fields, "Partitions")):
-            kind = _kind(fields)
-            key = msgspec.json.encode(kind)
-            kinds.setdefault(key, (kind, []))[1].append(fields["NodeName"])
+    seen = nodes_seen()
+    kinds = _groups(replace(node, partitions=()) for node in seen if default in node.partitions)
+    if not default:
+        kinds = _groups(replace(node, partitions=()) for node in seen)
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
     others = sorted({p.rstrip("*") for p in partitions} - {default})
@@ -43,15 +48,56 @@ def detect_slurm(name: str | None) -> Machine:
     # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
     # works inside an allocation in any case. Users may choose launcher: {kind: srun}.
     own = any(toolchain.launcher for toolchain in toolchains.values())
-    return Machine(
+    machine = Machine(
         machine=name or _cluster_name(),
         about=about,
-        nodes=[replace(kind, names=fold(names)) for kind, names in kinds.values()],
+        nodes=kinds,
         scheduler="slurm",
         slurm=Slurm(partition=default),
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
+    return machine, _hint([node for node in seen if default and default not in node.partitions])
+
+
+def _hint(others: Sequence[NodeSeen]) -> str:
+    """Return comments about the nodes of other partitions; "" if there are none."""
+    lines = [msgspec.json.encode(msgspec.to_builtins(kind)).decode() for kind in _groups(others)]
+    if not lines:
+        return ""
+    about = (
+        "# Nodes of other partitions are not described above. To use them, add such\n"
+        "# lines to `nodes`; a test finds its partition by the GPUs and features that\n"
+        "# it asks for.\n"
+    )
+    return about + "".join(f"# - {line}\n" for line in lines)
+
+
+class NodeSeen(Struct, frozen=True):
+    """A node as Slurm shows it: its name, its kind (without names) and its partitions."""
+
+    name: str
+    kind: NodeGroup
+    partitions: tuple[str, ...]
+
+
+def nodes_seen() -> list[NodeSeen]:
+    """Return the nodes that Slurm shows. Raises UsageError if it does not answer."""
+    lines = _ask("scontrol", "show", "node", "--oneliner").splitlines()
+    return [
+        NodeSeen(fields["NodeName"], _kind(fields), tuple(_words(fields, "Partitions")))
+        for fields in map(_fields, lines)
+        if "NodeName" in fields
+    ]
+
+
+def _groups(nodes: Iterable[NodeSeen]) -> list[NodeGroup]:
+    """Return the nodes by kind, each with the first of its partitions."""
+    alike: dict[bytes, tuple[NodeGroup, list[str]]] = {}
+    for node in nodes:
+        kind = replace(node.kind, partition=node.partitions[0] if node.partitions else "")
+        alike.setdefault(msgspec.json.encode(kind), (kind, []))[1].append(node.name)
+    return [replace(kind, names=fold(names)) for kind, names in alike.values()]
 
 
 def cluster_name() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -25,14 +25,20 @@ _ROWS = re.compile(
 
 
 class NodeFacts(NamedTuple):
-    """The nodes that a test can use: the facts of their first kind, their number, their names."""
+    """The nodes that a test can use: the facts of their first kind, their number, their kinds."""
 
     names: dict[str, Any]
     available: int
-    sets: tuple[str, ...]
+    kinds: tuple[NodeGroup, ...]
 
     def node_names(self) -> list[str]:
-        return [name for folded in self.sets for name in unfold(folded)]
+        return [name for kind in self.kinds for name in unfold(kind.names)]
+
+
+def groups_with(machine: Machine, features: Iterable[str]) -> list[NodeGroup]:
+    """Return the groups of nodes that have all of these features."""
+    needed = set(features)
+    return [kind for kind in machine.nodes if needed <= {*kind.features}]
 
 
 def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
@@ -47,7 +53,7 @@ def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
     }
     available = sum(len(unfold(each.names)) for each in usable)
-    return NodeFacts(names, available, tuple(each.names for each in usable))
+    return NodeFacts(names, available, tuple(usable))
 
 
 def node_names(machine: Machine) -> list[str]:
@@ -58,6 +64,21 @@ def node_names(machine: Machine) -> list[str]:
 def groups_of(machine: Machine) -> dict[str, str]:
     """Return the group of each node that is in a group."""
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
+
+
+def unknown_features(machine: Machine, there: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Return the features that the machine's file gives to nodes and Slurm does not, each with the
+    first node that shows it. ``there`` are the features that Slurm has, by node; nothing is said
+    about nodes that it does not have."""
+    unknown: dict[str, str] = {}
+    for kind in machine.nodes:
+        for feature in kind.features:
+            nodes = (
+                name for name in unfold(kind.names) if feature not in there.get(name, (feature,))
+            )
+            if feature not in unknown and (node := next(nodes, "")):
+                unknown[feature] = node
+    return unknown
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Spot, decode_partly, read
+from seatrial.documents import Faults, Spot, YamlNode, decode_partly
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
+from seatrial.machine.include import read_with_includes
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
@@ -94,7 +95,7 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     if not _exists(path):
         raise UsageError(f"{path}: no such file; name a machine's description")
     own = Faults()
-    node = read(path, own)
+    node = read_with_includes(path, own)
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
         if own.found:  # suppress consequential faults; sinks are independent of each other
@@ -105,16 +106,18 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     faults.add_all(own)
     if machine is None or own.found:
         return None
-    machine = _with_paths(machine, path)
+    assert node is not None
+    machine = _with_paths(machine, node)
     return Site(machine, path.parent / machine.machine / "references.yaml")
 
 
-def _with_paths(machine: Machine, file: Path) -> Machine:
+def _with_paths(machine: Machine, node: YamlNode) -> Machine:
     """Return the description with an absolute path of its workload: trials keep the description,
     and the file may move."""
     background = machine.rehearsal.background
     if background is None or not background.swf:
         return machine
+    file = node.place_of("rehearsal", "background", "swf").path
     background = replace(background, swf=str(workload_of(background.swf, file)))
     return replace(machine, rehearsal=replace(machine.rehearsal, background=background))
 

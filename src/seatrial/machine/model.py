@@ -24,6 +24,7 @@ class NodeGroup(FileModel, frozen=True):
     memory: Annotated[str | int, doc("memory of a node, such as 256GiB")] = 0
     gpus: Annotated[int, Meta(ge=0)] = 0
     features: Annotated[list[str], doc("features, as Slurm's constraints")] = []
+    partition: Annotated[str, doc("Slurm partition of the nodes; default: that of slurm")] = ""
 
 
 class Launcher(FileModel, frozen=True):
@@ -79,6 +80,17 @@ class Slurm(FileModel, frozen=True):
     ] = "60s"
 
 
+class SlurmOverride(FileModel, frozen=True):
+    """What is said to Slurm in place of the machine's ``slurm``; an empty text removes that."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    options: Annotated[list[str], doc("further arguments of sbatch, after the others")] = []
+
+
 class MetadataTarget(FileModel, frozen=True):
     """A metadata target of a file system, on which run directories can be placed."""
 
@@ -125,6 +137,9 @@ class Machine(FileModel, frozen=True):
 
     machine: Annotated[str, doc("name of the machine")]
     nodes: list[NodeGroup]
+    include: Annotated[
+        str | list[str], doc("machine files whose keys it takes over, relative to this one")
+    ] = []
     about: str = ""
     scheduler: Literal["local", "slurm"] = "local"
     slurm: Slurm = Slurm()
@@ -144,3 +159,9 @@ class Machine(FileModel, frozen=True):
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()
     )
+
+    @property
+    def jobs_run_elsewhere(self) -> bool:
+        """Whether jobs run on other hosts than the driver: they outlive this one, so what they need
+        must be on the disk itself first, and their files are seen through a shared file system."""
+        return self.scheduler != "local"

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
-from seatrial.machine.model import Gauge, Machine
+from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
@@ -34,6 +34,7 @@ from seatrial.plan.model import (
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.check import check_keep
+from seatrial.suite.job_options import faults_of_override
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
@@ -62,6 +63,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
     tests = [name for suite in whole for name in suite.tests]
     for i, phase in enumerate(plan.phases):
         _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
+        _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
     for i, span in enumerate(plan.outages):
         _span(span, machine, tests, spot.inside("outages", i))
     if plan.alerts is not None:
@@ -81,6 +83,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
             _sums(component, at)
         if machine is not None:
             _on_machine(component, machine, at)
+        _slurm(component.slurm, at.inside("slurm"))
         _tests(component, suite, at, partly)
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
@@ -211,7 +214,7 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
-        at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
+        at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
     # Without other keys a 0 would count as weight 1, although the author meant none.
     nothing = sustained and share == 0 and not (part.copies or part.weight)
     for key in ("copies", "weight", "share"):
@@ -240,6 +243,11 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
 
 
 # ---- what there is ------------------------------------------------------------------------
+
+
+def _slurm(slurm: SlurmOverride, at: Spot) -> None:
+    for key, fault in faults_of_override(slurm):
+        at.fault(fault, *key)
 
 
 def _nodes(names: str, machine: Machine | None, at: Spot) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.documents import Spot
+from seatrial.files import open_regular
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
@@ -102,7 +103,7 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
             spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
         path = folder / evidence.document
         try:
-            with path.open("rb") as document:
+            with open_regular(path) as document:
                 found = hashlib.file_digest(document, "sha256").hexdigest()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error

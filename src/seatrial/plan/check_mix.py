@@ -34,7 +34,7 @@ from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
 
-_TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
+_TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
 
 
 class ComponentInPhase(NamedTuple):

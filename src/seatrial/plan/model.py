@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.machine.model import SlurmOverride
 from seatrial.suite.model import Keep, KeepWord
 
 Cause = Literal[
@@ -46,6 +47,9 @@ class Phase(FileModel, frozen=True):
     phase: Annotated[str, doc("name of the phase")]
     nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
     about: str = ""
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's, in this phase")] = (
+        SlurmOverride()
+    )
 
 
 class Evidence(FileModel, frozen=True):
@@ -121,12 +125,12 @@ class Deck(FileModel, frozen=True):
 class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
-    copies: Annotated[int, doc("copies kept in flight", ge=0)] = 0
+    copies: Annotated[int, doc("runs kept on nodes", ge=0)] = 0
     weight: Annotated[float, doc("its relative part of the node-hours", ge=0)] = 0
     share: Annotated[Share, doc("its share of the node-hours, such as 25%")] = 0
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        doc("maximum copies in flight; default: no cap"),
+        doc("maximum runs in flight, waiting ones included; default: no cap"),
     ] = None
     fill: Annotated[bool, doc("it has no claim and runs on idle nodes")] = False
     io: Annotated[Weight, doc("weight of its I/O")] = "normal"
@@ -209,6 +213,9 @@ class Component(FileModel, frozen=True):
         list[str] | dict[str, ComponentTest],
         doc("names or patterns of tests, with how they take part"),
     ] = []
+    slurm: Annotated[SlurmOverride, doc("in place of the machine's and the tests' own")] = (
+        SlurmOverride()
+    )
     select: Annotated[str, doc("only cases that match, as -k does")] = ""
     toolchains: Annotated[list[str], doc("only these; default: the first")] = []
     settings: Annotated[

@@ -7,8 +7,9 @@ from collections.abc import Container
 from msgspec.structs import replace
 
 from seatrial.machine.facts import fold, unfold
-from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm, SlurmOverride
 from seatrial.plan.model import Component, Phase, Plan
+from seatrial.suite.job_options import overridden_settings
 
 WHOLE = Phase(phase="")  # the phase of a plan without phases
 
@@ -25,8 +26,10 @@ def tag_of(plan: Plan, component: Component, phase: str) -> str:
 
 
 def machine_of(machine: Machine, phase: Phase) -> Machine:
-    """Return the machine with the nodes of a phase only. Raises ValueError for a malformed node
-    set."""
+    """Return the machine as it is in a phase: with the nodes of that alone, and what the phase says
+    to Slurm. Raises ValueError for a malformed node set."""
+    if phase.slurm != SlurmOverride():
+        machine = replace(machine, slurm=overridden_settings(machine.slurm, phase.slurm))
     if not phase.nodes:
         return machine
     there = frozenset(unfold(phase.nodes))

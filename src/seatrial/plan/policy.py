@@ -163,13 +163,11 @@ def _entry(
     retry = part.retry or component.retry
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     answers.update(retry.answers.items())
-    # Copies without other keys are also the cap.
-    most = 0 if part.weight or share_of(part.share) else part.copies
     return Entry(
         name=name,
         copies=part.copies,
         weight=weight,
-        most=most if part.most is None else part.most,
+        most=part.most or 0,
         io=part.io,
         file_system=part.file_system or component.file_system,
         opens=part.opens,

@@ -16,7 +16,7 @@ from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults, Spot
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.load import Site
-from seatrial.machine.model import Machine
+from seatrial.machine.model import Machine, SlurmOverride
 from seatrial.plan.check import check_plan
 from seatrial.plan.check_mix import check_mix, check_sizes
 from seatrial.plan.component_tests import chosen_tests
@@ -27,6 +27,7 @@ from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
 from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -138,11 +139,19 @@ def _draft(
     tests = {name: suite.tests[name] for name in chosen_tests(component, suite.tests)}
     selection = _selection(component, tests, machine)
     try:
-        cases, skipped = expand(suite._replace(tests=tests), machine, selection, faults, keys)
+        cases, skipped = expand(
+            suite._replace(tests=tests),
+            machine,
+            selection,
+            faults,
+            keys,
+            component.slurm if component.slurm != SlurmOverride() else None,
+        )
     except UsageError as error:
         if not _told(faults, i):
             at.fault(str(error))
         return None
+    check_bounds(suite, cases, machine, faults)
     if cases or i not in loaded.partly:
         sound = {name: test for name, test in tests.items() if name not in suite.faulty}
         check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)

@@ -35,7 +35,8 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
 from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
-from seatrial.suite.model import Case, Test
+from seatrial.suite.fitting_nodes import lacking
+from seatrial.suite.model import Case, JobOptions
 from seatrial.trial.folder import Record
 from seatrial.units import ns, seconds, show_seconds
 
@@ -75,9 +76,7 @@ class VirtualDriver:
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
         names = node_names(machine)
         self.cluster = SimulatedCluster(machine, names, record.seed, self.now, policy.outages)
-        self._lacking = {test.name: _lacking(record, test) for test in record.tests.values()}
-        partition = machine.slurm.partition
-        self._partition = partition if partition in machine.rehearsal.partitions else ""
+        self._lacking: dict[tuple[str, int, JobOptions], str] = {}
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
         self._headers = [
@@ -181,8 +180,22 @@ class VirtualDriver:
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self.record.seed, test, run.attempt, run.run_model)
-            jobs.append(job_of(run, launch, self._partition, self._lacking[test]))
+            jobs.append(job_of(run, launch, self._partition(run.case), self._lacking_of(run.case)))
         self.cluster.submit(self.now, jobs)
+
+    def _partition(self, case: Case) -> str:
+        """The simulated partition of a case, "" where that is not simulated."""
+        machine, asked = self.record.machine, case.job.partition
+        name = machine.slurm.partition if asked is None else asked
+        return name if name in machine.rehearsal.partitions else ""
+
+    def _lacking_of(self, case: Case) -> str:
+        """The nodes that a case cannot run on, folded."""
+        key = (case.test, case.gpus, case.job)
+        if key not in self._lacking:
+            features = self.record.tests[case.test].requires.features
+            self._lacking[key] = lacking(self.record.machine, features, case)
+        return self._lacking[key]
 
     def cancel(self, run_ids: Sequence[str]) -> None:
         """End runs, unless that was asked before."""
@@ -241,9 +254,3 @@ class VirtualDriver:
         trial, machine = self.record.tag, self.record.machine.machine
         self._writer.add(GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
         return before != admission.gates(now).held
-
-
-def _lacking(record: Record, test: Test) -> str:
-    """The nodes that have not all the features that a test needs, folded."""
-    needed = set(test.requires.features)
-    return ",".join(kind.names for kind in record.machine.nodes if needed - set(kind.features))

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
+from seatrial.files import open_regular
 from seatrial.trial.folder import TrialFolder
 
 PLACE: Final = "checksums"  # id of the block in HTML, language of the block in Markdown
@@ -59,7 +60,7 @@ def sum_of(path: Path, size: int) -> tuple[str, int]:
     """
     summed = hashlib.sha256()
     remaining = size
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while remaining > 0 and (data := file.read(min(remaining, _AT_ONCE))):
             summed.update(data)
             remaining -= len(data)

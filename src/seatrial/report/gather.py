@@ -31,6 +31,7 @@ from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
+from seatrial.report.judged_again import judged_again
 from seatrial.report.planned import Planned
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
@@ -130,7 +131,13 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
     varied = variability(store, row, groups_of(record.machine))
     view = TrialView(history, found.now, references_of(record))
     notes = _notes(folder, record, history, found.now)
-    made = [failed(history), expected(view), *tables.node_hours(found), *tables.sub_phases(found)]
+    made = [
+        failed(history),
+        judged_again(history),
+        expected(view),
+        *tables.node_hours(found),
+        *tables.sub_phases(found),
+    ]
     made += tables.conditions(record, history, found.now)
     made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]

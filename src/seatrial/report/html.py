@@ -26,7 +26,7 @@ from seatrial.report.content import (
     shown,
 )
 from seatrial.units import show_bytes, show_seconds
-from seatrial.verify.reading import plain
+from seatrial.verify.reading import plain, plain_page
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
@@ -47,7 +47,7 @@ def page(report: Report) -> str:
     sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
     style = "".join(sheet.read_text() for sheet in sheets)
     style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
-    return environment.get_template("report.html").render(
+    text = environment.get_template("report.html").render(
         report=report,
         style=Markup(style),
         # for the content security policy, which allows no other style
@@ -59,6 +59,7 @@ def page(report: Report) -> str:
         short=SHORT_TABLE,
         drawing=Markup,
     )
+    return plain_page(text)
 
 
 def _filters() -> dict[str, Any]:

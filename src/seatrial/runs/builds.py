@@ -1,4 +1,4 @@
-"""Builds: one for each key, on this host, outside any allocation. The log is kept.
+"""Builds: one for each key. Here: on this host, outside any allocation. The log is kept.
 
 The directory of a build holds its sources, the files that the script created, ``build.log``, the
 scripts and, when the build has ended, ``seatrial.result`` with the exit code and the shared
@@ -99,23 +99,20 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = await _lock(directory / LOCK)
-        if (done := _result(directory)) is not None:
-            return await _kept(directory, done)
-        _stage(directory, test, case, machine)
-        if BuildKeys().key(test, case, machine) != case.build:  # after the copy
-            return BuildResult(1, CHANGED)
+        if (done := result_of(directory)) is not None:
+            return await kept(directory, done)
+        if (fault := prepared(directory, test, case, machine)) is not None:
+            return fault
         done = await _run(directory, lock, seconds(test.build.timeout), inherited(machine))
-        return await _kept(directory, done)
+        return await kept(directory, done)
     except OSError as error:
         return _failed(error, directory)
-    except UsageError as error:
-        return BuildResult(1, str(error))
     finally:
         if lock >= 0:
             os.close(lock)
 
 
-async def _kept(directory: Path, done: BuildResult) -> BuildResult:
+async def kept(directory: Path, done: BuildResult) -> BuildResult:
     """Return a result once what was built is on the disk itself. Raises TrialError, and keeps no
     result, where the build failed because nothing could be written."""
     if done.code and (is_full(directory) or _NO_SPACE.search(done.text)):
@@ -124,6 +121,20 @@ async def _kept(directory: Path, done: BuildResult) -> BuildResult:
     if not done.code:
         await (await asyncio.create_subprocess_exec("sync", "-f", str(directory))).wait()
     return done
+
+
+def prepared(directory: Path, test: Test, case: Case, machine: Machine) -> BuildResult | None:
+    """Stage a build; return why it cannot be made, None where it can. Raises TrialError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _stage(directory, test, case, machine)
+        if BuildKeys().key(test, case, machine) != case.build:  # after the copy
+            return BuildResult(1, CHANGED)
+    except OSError as error:
+        return _failed(error, directory)
+    except UsageError as error:
+        return BuildResult(1, str(error))
+    return None
 
 
 def _failed(error: OSError, directory: Path) -> BuildResult:
@@ -190,7 +201,7 @@ async def _run(
         code = await process.wait()
     finally:
         kill_group(process.pid)  # with its background processes
-    if (done := _result(directory)) is not None:
+    if (done := result_of(directory)) is not None:
         return done
     if time.monotonic() - began >= timeout:
         reason = f"not done after {show_seconds(timeout)}"
@@ -199,7 +210,8 @@ async def _run(
     return BuildResult(1, f"{reason}\n{log_tail(directory)}")
 
 
-def _result(directory: Path) -> BuildResult | None:
+def result_of(directory: Path) -> BuildResult | None:
+    """Return the result of a build that has ended; else None."""
     try:
         first = (directory / RESULT).read_text(errors="replace").partition("\n")[0]
         code = int(first)

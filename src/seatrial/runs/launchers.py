@@ -41,11 +41,21 @@ def launch_line(machine: Machine, test: Test, case: Case) -> str:
 
 
 def _srun(case: Case) -> list[str]:
+    """Return the size of the step. It gets the GPUs of its job, and all memory of it: a step takes
+    the memory that it asks for from the steps beside it."""
+    options = []
+    if case.job.gpus_per_node:
+        options.append(f"--gpus-per-node={case.job.gpus_per_node}")
+    if case.job.gpus_per_task:
+        options.append(f"--gpus-per-task={case.job.gpus_per_task}")
+    if case.job.memory:
+        options.append("--mem=0")
     return [
         f"--nodes={case.nodes}",
         f"--ntasks={case.tasks}",
         f"--ntasks-per-node={case.tasks_per_node}",
         f"--cpus-per-task={case.threads}",
+        *options,
     ]
 
 

@@ -53,7 +53,7 @@ set +C
 """
 
 # A fork is slow for a short job, so functions return texts in a variable, not by $(...). Where the
-# clock was set while the test ran, the time since boot tells when it ended.
+# clock was set while the test ran, the time since boot tells when it ended, to 20 ms.
 # Bash before 5.0 has no EPOCHREALTIME.
 _EVENTS = r"""
 seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/100 s
@@ -98,7 +98,8 @@ _END = r"""
 _code=$?
 seatrial_clock
 _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
-if [ -n "$_up" ] && [ $(((_time - _right) / 1000000000)) -ne 0 ]; then _time=$_right; fi
+_off=$((_time - _right))
+if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
 _sizes=
 %sprintf -v _blanks '%%4096s' ''
 seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
@@ -125,7 +126,7 @@ class ScriptWriter:
         self.trial = trial
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
-        self._elsewhere = machine.scheduler != "local"
+        self._elsewhere = machine.jobs_run_elsewhere
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
@@ -155,6 +156,7 @@ class ScriptWriter:
             "TASKS_PER_NODE": case.tasks_per_node,
             "THREADS": case.threads,
             "OMP_NUM_THREADS": case.threads,
+            "GPUS_PER_NODE": case.gpus,
             "WALLTIME": round(case.walltime),
             "SEATRIAL_RUN": run.run_id,
             "SEATRIAL_TEST": test.folder,

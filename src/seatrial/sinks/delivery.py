@@ -24,6 +24,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.files import open_regular
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
 from seatrial.machine.sinks import Sink
@@ -139,7 +140,7 @@ class Delivery:
         """Open the journal as soon as it is there; the context of None if there will be none."""
         while True:
             try:
-                return self._folder.journal.open("rb")
+                return open_regular(self._folder.journal)
             except FileNotFoundError:
                 if self._lifetime.is_over():
                     return contextlib.nullcontext()

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import json
 
+from seatrial.files import open_regular
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lifetime import SinkLifetime
@@ -140,7 +141,7 @@ def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
     offset = number = 0
     while True:
         last = lifetime.is_over()
-        with folder.journal.open("rb") as journal:
+        with open_regular(folder.journal) as journal:
             for block in read_blocks(journal, offset):
                 lines = [
                     record(event, number) for number, event in enumerate(block.events, number + 1)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.errors import SeatrialError, TrialError
+from seatrial.files import open_descriptor
 from seatrial.sinks.cursor import folder_of
 from seatrial.trial.folder import TrialFolder
 
@@ -38,7 +39,7 @@ def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
     path = folder_of(folder) / "lock"
     try:
         path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise TrialError(f"{path}: cannot be opened: {error.strerror}") from error
     try:
@@ -77,7 +78,7 @@ def locked_within(descriptor: int, wait_s: float) -> bool:
 def holder(folder: TrialFolder) -> str:
     """Return who delivers a trial's events now, or "". Takes a shared lock for an instant."""
     try:
-        descriptor = os.open(folder_of(folder) / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_descriptor(folder_of(folder) / "lock", os.O_RDONLY)
     except OSError:
         return ""
     try:

@@ -40,6 +40,7 @@ from seatrial.journal.events import (
     NodeUp,
     RunEvent,
     RunJudged,
+    RunJudgedAgain,
     ScriptStarted,
     UnknownEvent,
     finite,
@@ -110,6 +111,7 @@ class TrialPoints:
         self._oth = oth
         self._moments = Moments()
         self._runs: dict[str, _Run] = {}
+        self._judged: dict[str, _Run] = {}  # they may be judged again
         self._builds: dict[str, int] = {}
         self._tags: dict[tuple[str, str], str] = {}
         # A rehearsal is kept apart from what was measured.
@@ -120,12 +122,20 @@ class TrialPoints:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
         run = None
-        if isinstance(event, RunEvent) and event.run_id:
+        if isinstance(event, RunJudgedAgain):
+            run = self._judged.get(event.run_id)
+        elif isinstance(event, RunEvent) and event.run_id:
             run = self._run(event, moment)
         lines = [self._event(event, moment, run)]
         if isinstance(event, RunJudged) and run is not None:
             del self._runs[event.run_id]
             lines += self._over(event, moment, run)
+            run.figures = {}
+            if len(self._judged) >= MAX_RUNS:
+                del self._judged[next(iter(self._judged))]
+            self._judged[event.run_id] = run
+        elif isinstance(event, RunJudgedAgain) and run is not None:
+            lines += self._corrected(event, run)
         elif isinstance(event, _NodeEvent):
             lines += self._of_nodes(event, moment)
         elif isinstance(event, GaugeRead):
@@ -207,9 +217,17 @@ class TrialPoints:
             lines.append(self._health(event.test, event.run_id, moment, run.nodes, status, message))
         return lines
 
-    def _summary(self, event: RunJudged, run: _Run) -> bytes:
-        passed = run.code == codes.PASS.number
-        failed = not passed and not run.will_rerun and run.code != RECALLED.number
+    def _corrected(self, event: RunJudgedAgain, run: _Run) -> list[bytes]:
+        """Return the point of a run that was judged again, and that of its verdict before, which
+        counts no more: a point cannot be removed, and the verdict is a part of its key."""
+        former = self._summary(event, run, counts=False)
+        was = run.code
+        run.apply(event)
+        return [self._summary(event, run), *([former] if run.code != was else [])]
+
+    def _summary(self, event: RunJudged | RunJudgedAgain, run: _Run, counts: bool = True) -> bytes:
+        passed = run.code == codes.PASS.number and counts
+        failed = not passed and not run.will_rerun and run.code != RECALLED.number and counts
         waited = None
         if run.submitted and run.script_started and run.submitted <= run.script_started:
             waited = (run.script_started - run.submitted) / SECOND_NS
@@ -219,7 +237,7 @@ class TrialPoints:
             "code": finite(run.code),
             "passed": float(passed),
             "failed": float(failed),
-            "again": run.will_rerun or None,
+            "again": run.will_rerun or not counts or None,
             "elapsed": run.elapsed,
             "waited": waited,
             "exit_code": finite(run.exit_code),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from seatrial.errors import UsageError
+from seatrial.files import open_regular
 from seatrial.machine.sinks import Sink, path_of
 
 MAX_SECRET_BYTES = 65536
@@ -24,16 +25,28 @@ def secret_of(place: str, what: str) -> str:
         path = path_of(name)
         fault = f"{path} is empty"
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
+                readers = _other_readers(os.fstat(file.fileno()))
                 text = file.read(MAX_SECRET_BYTES).decode("utf-8", "replace")
-        except OSError as error:
-            raise UsageError(f"{what}: {path} cannot be read: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{what}: {path} cannot be read: {reason}") from error
+        if readers:
+            raise UsageError(f"{what}: {readers} may read {path}; chmod 600 {path}")
     text = text.strip()
     if not text.isprintable():
         fault = "it holds line ends or control characters; write it in one line"
     elif text:
         return text
     raise (BadEnvironment if kind == "env" else UsageError)(f"{what}: {fault}")
+
+
+def _other_readers(status: os.stat_result) -> str:
+    """Return who else may read a file, "" for nobody. A file of another owner, such as root's, may
+    be ours by its group."""
+    if status.st_mode & 0o007:
+        return "everybody"
+    return "its group" if status.st_mode & 0o070 and status.st_uid == os.geteuid() else ""
 
 
 def missing(sink: Sink) -> str:

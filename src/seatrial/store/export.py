@@ -1,4 +1,4 @@
-"""Export a trial for other programs: JUnit XML for a CI server, or JSON with everything.
+"""Export for other programs: JUnit XML of a trial for a CI server, JSON with everything, CSV.
 
 ``junit`` yields text piece by piece, as a trial may have a hundred thousand runs.
 """
@@ -30,6 +30,8 @@ LONGEST_OUTPUT = 16384
 _TIMES = (*RUN_TIMES, "started", "last", "time")
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
 _ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_BREAKS = ("\t", "\r", "\n")
+_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -53,8 +55,9 @@ def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
 
 
 def run_record(run: RunRow) -> dict[str, Any]:
-    """Return a run for programs: its verdict by name, times as ISO 8601 in UTC."""
-    return {"verdict": run.verdict, **record(run)}
+    """Return a run for programs: its verdict by name, and the first one if it was judged again;
+    times as ISO 8601 in UTC."""
+    return {"verdict": run.verdict, "first_verdict": run.first_verdict or None, **record(run)}
 
 
 def record(row: msgspec.Struct) -> dict[str, Any]:
@@ -78,6 +81,15 @@ def to_json(value: Any) -> str:
     it."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+# ---- CSV ----------------------------------------------------------------------------------
+
+
+def no_formula(text: str) -> str:
+    """Return the text of a cell, with an apostrophe before what a spreadsheet would compute."""
+    text = text.replace("\0", "")
+    return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text
 
 
 # ---- JUnit --------------------------------------------------------------------------------
@@ -193,7 +205,7 @@ def _test_case(
         return
     yield f' time="{run.elapsed or 0.0:.3f}">\n      <properties>\n'
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
-    words |= {"target": run.target, "stage": run.stage}
+    words |= {"target": run.target, "stage": run.stage, "first verdict": run.first_verdict}
     for figure in figures.get(run.row, ()):
         unit = show_unit(figure.unit)
         words[f"metric {figure.name}"] = show_number(figure.value) + unit

@@ -28,6 +28,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     RunEvent,
+    RunJudgedAgain,
     ScriptStarted,
     TrialStarted,
     UnknownEvent,
@@ -55,6 +56,7 @@ _DETAILS: dict[type[Event], str] = {
     NodeUp: "nodes",
     NodeExcluded: "nodes",
     NodeAdmitted: "nodes",
+    RunJudgedAgain: "by_and_why",
 }
 _ColumnsOf = Callable[[Any], tuple[Any, ...]]
 _COLUMNS: dict[type[Event], _ColumnsOf] = {
@@ -88,8 +90,8 @@ def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
             of_trial.append((seq, event))
             continue
         run = known(event.run_id) or runs.make(event)
-        if event.time > run.last:
-            run.last = event.time
+        if event.time > run.last and event.__class__ is not RunJudgedAgain:
+            run.last = event.time  # a person judges long after the trial
         run.life.apply(event)
         if event.__class__ is MetricRecorded:
             figure = finite(event.value)

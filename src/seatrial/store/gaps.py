@@ -8,19 +8,18 @@ is missing. Adjacent damaged lines are one gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
-from seatrial.journal.encoding import decode_lines
-from seatrial.journal.journal import LONGEST_LINE, Block
+from seatrial.journal.damage import READ_AT_ONCE, lines_of
+from seatrial.journal.journal import Block
+from seatrial.journal.mark import JournalMark
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialRecord
 from seatrial.store.schema import Store, Writer
 
 MAX_GAPS = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
-READ_AT_ONCE = 1 << 20
 
 _COLUMNS = ", ".join(GapRow.__struct_fields__)
 
@@ -49,15 +48,28 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) 
     writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
 
 
+def keep_lost_end(writer: Writer, file: BinaryIO, trial: TrialRecord, mark: JournalMark) -> None:
+    """Store whether the journal, which was read to its end, has lost later lines: as one damaged
+    line. When more is written to it, it is read from its beginning."""
+    if mark.is_kept_by(file.fileno()):
+        return
+    number = _lines_before(file, trial.ingested) + 1
+    last = max(mark.bytes, trial.ingested + 1)
+    gap = GapRow(number, 1, trial.ingested, last, trial.last, None)
+    rows = [(trial.id, *msgspec.structs.astuple(gap))]
+    writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
+    trial.damaged += 1
+    trial.fingerprint = -1
+
+
 def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> list[GapRow]:
     """Return the gaps from where the trial was read to; ``gap`` is the one in which that part
     ended."""
     found: list[GapRow] = []
     before = trial.last
     number = _lines_before(file, trial.ingested)
-    for first, last, line in _lines(file, trial.ingested, end):
+    for first, last, events, damaged in lines_of(file, trial.ingested, end):
         number += 1
-        events, damaged = decode_lines([line])
         if damaged and gap is None:
             gap = GapRow(number, 1, first, last, before, None)
         elif damaged and gap is not None:
@@ -68,19 +80,6 @@ def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> l
                 gap = None
             before = max(before or 0, events[0].time)
     return [*found, gap] if gap is not None else found
-
-
-def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each line with the offsets of its beginning and behind its end, however long it is."""
-    last = file.seek(start)
-    while last < end:
-        first, line = last, file.readline(LONGEST_LINE)
-        last += len(line)
-        while not line.endswith(b"\n") and last < end:
-            rest = file.readline(READ_AT_ONCE)
-            last += len(rest)
-            line = b"\0" + rest[-1:]  # longer than any event
-        yield first, last, line
 
 
 def _lines_before(file: BinaryIO, end: int) -> int:

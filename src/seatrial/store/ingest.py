@@ -26,14 +26,15 @@ from seatrial.errors import TrialError
 from seatrial.files import is_utf8, open_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.journal.mark import path_of, read_mark
 from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
-from seatrial.store.gaps import keep_gaps
+from seatrial.store.gaps import keep_gaps, keep_lost_end
 from seatrial.store.location import Location
 from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
 from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
-from seatrial.store.schema import Store, Writer
+from seatrial.store.schema import CannotGrow, Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
     from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
@@ -90,9 +91,17 @@ class _Record(Struct):
 
 
 def synced(location: Location, trials: Path) -> Store:
-    """Open the store and bring it up to date with the trials of a folder."""
+    """Open the store and bring it up to date with the trials of a folder. Where its disk is full, a
+    store in memory replaces it."""
     nothing_yet = isinstance(location, Path) and not trials.is_dir() and not location.exists()
-    store = open_memory() if nothing_yet else open_store(location)
+    try:
+        return _brought_up(open_memory() if nothing_yet else open_store(location), trials)
+    except CannotGrow as error:
+        notice = f"{error}; the journals are read anew each time until then"
+        return _brought_up(open_memory([notice]), trials)
+
+
+def _brought_up(store: Store, trials: Path) -> Store:
     try:
         sync(store, trials)
     except BaseException:
@@ -118,6 +127,8 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             continue
         if path in made and (why := _changed_record(path, made[path])):
             store.notices.append(why)
+        if seen == _NO_FILE and path_of(Path(path, "journal.jsonl")).exists():
+            store.notices.append(f"{path}/journal.jsonl: is missing; put it back")
         if path in known and (seen in known[path] or seen == _NO_FILE):
             continue
         if not store.writable:
@@ -178,6 +189,7 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
     folder = TrialFolder(Path(path))
     count = 0
     ahead = None
+    mark = read_mark(folder.journal)
     while True:
         with uncollected(), store.writing() as writer:
             writer.lock(folder.tag)  # the path may be another elsewhere
@@ -195,7 +207,9 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
                 state.ingested = piece.block.end
                 state.inode, state.size, state.modified = piece.seen
                 state.fingerprint = fingerprint(file, state.ingested)
-            fold(writer, state, piece.block.events)
+                fold(writer, state, piece.block.events)
+                if mark is not None and state.size >= 0 and not state.damaged:
+                    keep_lost_end(writer, file, state, mark)
             _keep(writer, state)
         count += len(piece.block.events)
         if progress is not None:

@@ -13,6 +13,8 @@ import re
 import socket
 from pathlib import Path
 
+from seatrial.files import open_descriptor
+
 _OWNER = re.compile(r"process (\d+) on (\S+)")
 
 
@@ -20,7 +22,7 @@ def owned(trial: str) -> bool:
     """Return whether the trial in that folder has a living owner."""
     lock = Path(trial) / "journal.jsonl.lock"
     try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_descriptor(lock, os.O_RDONLY)
     except OSError:
         return False
     try:

@@ -51,7 +51,8 @@ _RUN_COLUMNS = (
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again"
+    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
+    " runs.first_code"
 )
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
@@ -217,6 +218,15 @@ def trial(store: Store, wanted: str) -> TrialRow:
     UsageError."""
     with store.reading():
         return _trials(store, "WHERE trials.id = ?", (trial_row(store, wanted),))[0]
+
+
+def damaged(store: Store, filters: Filters) -> list[TrialRow]:
+    """Return the trials that a question is about and whose journals are damaged, newest first."""
+    if not store.rows("SELECT 1 FROM trials WHERE damaged > 0 LIMIT 1"):
+        return []
+    with store.reading():
+        chosen = of_trials(store, filters, "trials.id")
+        return _trials(store, f"WHERE damaged > 0{chosen and f' AND {chosen}'}", ())
 
 
 def trial_of(store: Store, run: RunRow) -> TrialRow:

@@ -52,7 +52,8 @@ class RunRow(Struct, frozen=True):
     """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
     ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
     on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
-    environment; ``again``: it does not count, as its case runs again."""
+    environment; ``again``: it does not count, as its case runs again; ``first_code`` is the code of
+    its first verdict if it was judged again."""
 
     row: int
     trial: str
@@ -84,10 +85,16 @@ class RunRow(Struct, frozen=True):
     rehearsed: bool = False
     environment: str = ""
     again: bool = False
+    first_code: int | None = None
 
     @property
     def verdict(self) -> str:
         return codes.code_of(self.code).name
+
+    @property
+    def first_verdict(self) -> str:
+        """Its first verdict, if it was judged again; else ""."""
+        return "" if self.first_code is None else codes.code_of(self.first_code).name
 
 
 class RunCounts(NamedTuple):

@@ -66,7 +66,8 @@ class RunRecord(Struct):
 
 
 _OWN = ("id", "trial", "run_id", "case_row", "test", "seq", "state", "last")
-_OF_LIFE = tuple(name for name in RunLife.__struct_fields__ if name not in ("state", "submission"))
+_NOT_KEPT = ("state", "submission", "judged_again")
+_OF_LIFE = tuple(name for name in RunLife.__struct_fields__ if name not in _NOT_KEPT)
 _NAMES = {"reason": "why", "will_rerun": "again"}
 COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))
 """The columns of ``runs``, in the order of ``_row_of_run``."""

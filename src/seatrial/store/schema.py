@@ -52,6 +52,10 @@ WAIT_S = 10.0
 ROWS_AT_ONCE = 500
 
 
+class CannotGrow(StoreError):
+    """The file system of a store is full, over quota, or fails."""
+
+
 class Writer(Protocol):
     """A transaction that writes."""
 

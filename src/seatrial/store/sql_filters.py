@@ -121,7 +121,10 @@ def trial_row(store: Store, wanted: str) -> int:
     names = [row[2] if exact else row[1] for row in exact or found]
     more = ", ..." if len(names) > MAX_NAMED else ""
     listed_names = ", ".join(names[:MAX_NAMED]) + more
-    raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}")
+    hint = ""
+    if exact:
+        hint = " (a store that was copied with its trials knows both; `seatrial store rebuild`)"
+    raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}{hint}")
 
 
 def _paths(wanted: str) -> tuple[str, str]:

@@ -19,9 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import StoreError
+from seatrial.files import is_full, open_regular
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
 from seatrial.store.location import NoStore
-from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
+from seatrial.store.schema import (
+    CannotGrow,
+    Store,
+    Writer,
+    columns_of,
+    insert_sql,
+    require_known,
+    upsert_sql,
+)
 from seatrial.store.tables import VERSION, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
@@ -38,7 +47,7 @@ _REMEDIES = {
     "LOCKED": _IS_LOCKED,
     "READONLY": "cannot be written; name another place with --store",
     "CORRUPT": "is damaged; run `seatrial store rebuild`",
-    "FULL": "cannot grow: the disk is full; free some space",
+    "FULL": "cannot grow: its disk is full or fails; free some space",
     "CANTOPEN": "cannot be opened; check its permissions, or name another with --store",
     "NOTADB": "is not a store; run `seatrial store rebuild`, or name another with --store",
 }
@@ -267,6 +276,8 @@ def _may_write(path: Path) -> bool:
 
 
 def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
+    if path is not None and path.exists() and not path.is_file():  # a FIFO is waited for
+        raise NoStore(f"{path}: is no regular file; name another with --store")
     with _raising_store_errors(str(path or ":memory:")):
         # Store sees to it that one thread uses a connection at a time.
         connection = sqlite3.connect(
@@ -374,7 +385,7 @@ def _was_store(path: Path) -> bool:
     """Return whether a file that cannot be read as a database was a store: by its marks, or, where
     these are damaged, by its name."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(72)
     except OSError:
         return False
@@ -394,11 +405,17 @@ def _raising_store_errors(place: str) -> Iterator[None]:
     except sqlite3.Error as error:
         if _kind(error) == "NOTADB" and not _was_store(Path(place)):
             raise NoStore(f"{place}: is no store; name another with --store") from error
-        remedy = _REMEDIES.get(_kind(error), _REMEDIES[""])
-        raise StoreError(f"{place}: {remedy} ({error})") from error
+        kind = _kind(error)
+        full = kind in ("FULL", "IOERR") or (kind == "CANTOPEN" and is_full(Path(place).parent))
+        remedy = _REMEDIES["FULL" if full else kind if kind in _REMEDIES else ""]
+        raise (CannotGrow if full else StoreError)(f"{place}: {remedy} ({error})") from error
+    except UnicodeDecodeError as error:  # an error message of SQLite with the bytes at fault
+        raise StoreError(f"{place}: {_REMEDIES['CORRUPT']}") from error
 
 
 def _kind(error: BaseException) -> str:
     """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
     source = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(source, UnicodeDecodeError):
+        return "CORRUPT"
     return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

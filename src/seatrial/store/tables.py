@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from seatrial.journal import codes
 
-VERSION = 11
+VERSION = 12
 
 # The states in which people count runs. A run whose case runs again has neither passed nor failed.
 STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
@@ -80,6 +80,7 @@ CREATE TABLE runs (
     exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
     target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
     environment TEXT NOT NULL,                              -- its hash
+    first_code BIGINT,                                      -- if it was judged again
     UNIQUE (run_id, trial)
 );
 CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state, code);

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import open_regular
+from seatrial.files import open_descriptor, open_regular
 from seatrial.trial.folder import user_name
 from seatrial.units import SECOND_NS, show_seconds
 
@@ -129,7 +129,7 @@ def remove(path: Path, wanted: str) -> Note:
 def _append(path: Path, line: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o664)
+        descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o664)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size

@@ -24,6 +24,7 @@ from seatrial.journal.events import (
     MetricRecorded,
     OutputRemoved,
     RunJudged,
+    RunJudgedAgain,
     ScriptEnded,
     SubmitEnded,
 )
@@ -42,6 +43,9 @@ def told(event: EventRow) -> str:
         if isinstance(value, int | float):
             return f"{event.detail} = {show_figure(value, event.text)}"
         return f"{event.detail} = {value}"
+    if event.event == EVENT_NAMES[RunJudgedAgain] and isinstance(value, int):
+        verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
+        return f"{verdict}; by {event.detail}"
     words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
     if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
@@ -62,6 +66,27 @@ def removed_by_keep(events: Sequence[EventRow]) -> str:
     "" if it did not."""
     removed = any(event.event == EVENT_NAMES[OutputRemoved] for event in events)
     return "was removed by `keep`, after its verdict" if removed else ""
+
+
+class FormerVerdict(Struct, frozen=True):
+    """The first verdict of a run that was judged again, its reason, and when (ns), by whom and why
+    it was judged again, the latest time."""
+
+    verdict: str
+    reason: str
+    time: int
+    by_and_why: str
+
+
+def former_verdict(events: Sequence[EventRow]) -> FormerVerdict | None:
+    """Return the first verdict of a run that was judged again; None for any other."""
+    first = [event for event in events if event.event == EVENT_NAMES[RunJudged]]
+    again = [event for event in events if event.event == EVENT_NAMES[RunJudgedAgain]]
+    if not first or not again:
+        return None
+    code = first[0].value
+    verdict = code_of(code).name if isinstance(code, int) else str(code)
+    return FormerVerdict(verdict, first[0].text, again[-1].time, again[-1].detail)
 
 
 # ---- where its time went ------------------------------------------------------------------

@@ -22,9 +22,11 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.files import read_regular
+from seatrial.machine.model import Slurm, SlurmOverride
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
+from seatrial.suite.job_options import ASKED_KEYS, as_written
 from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, listed
@@ -39,6 +41,8 @@ _NOT_OF_FIGURES = {
     "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs"),
     "test": ("name", "folder", "about", "tags", "repeat", "inputs", "toolchains", "inherits"),
 }
+# What a test asks of the scheduler, which is told with its values.
+_ASKED = {f"run.{key}" for key in ASKED_KEYS}
 _VARIABLE = re.compile(
     r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
     re.MULTILINE | re.DOTALL,
@@ -199,9 +203,15 @@ def _tests(sides: Pair) -> Iterator[Difference]:
             [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
             for side in sides
         ]
+        asked = [
+            [_asked(record, name) for _, record in side.records if name in record.tests]
+            for side in sides
+        ]
         if changed := _changed(parts):
             yield Difference(f"test {name}", ", ".join(changed))
-        elif all(parts) and _builds_differ(sides, name):
+        if all(asked) and {each[0] for each in asked[0]} != {each[0] for each in asked[1]}:
+            yield from _field_differences(f"test {name}", [[e[1] for e in side] for side in asked])
+        elif not changed and all(parts) and _builds_differ(sides, name):
             yield Difference(f"test {name}", "sources, or what else its build depends on")
 
 
@@ -210,10 +220,19 @@ def _parts(test: Test) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     for name, value in _fields(test, "test").items():
         if name in ("run", "build", "metrics") and isinstance(value, dict):
-            parts |= {f"{name}.{key}": inner for key, inner in value.items()}
+            inside = {f"{name}.{key}": inner for key, inner in value.items()}
+            parts |= {key: inner for key, inner in inside.items() if key not in _ASKED}
         else:
             parts[name] = value
     return parts
+
+
+def _asked(record: Record, name: str) -> tuple[str, dict[str, str]]:
+    """Return what a trial asked of the scheduler for a test: a text of what the test and its plan
+    say, and what it came to on the machine."""
+    run = record.tests[name].run
+    plan = record.component.slurm if record.component else SlurmOverride()
+    return str(as_written(Slurm(), run, plan)), as_written(record.machine.slurm, run, plan)
 
 
 def _builds_differ(sides: Pair, test: str) -> bool:

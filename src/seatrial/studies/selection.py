@@ -67,6 +67,11 @@ class Side(Struct, frozen=True):
         return {member.attribute(name) for member in self.cases}
 
 
+def trials_of(sides: Sequence[Side]) -> list[TrialRow]:
+    """Return the trials of sides, each once."""
+    return list({trial.path: trial for side in sides for trial in side.trials}.values())
+
+
 # ---- writing ------------------------------------------------------------------------------
 
 

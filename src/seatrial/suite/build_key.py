@@ -1,10 +1,10 @@
 """The key of a build: the hash of everything that its result depends on.
 
 Key = SHA-256 of the names, bytes and modes of the sources, the script, the toolchain (without its
-launcher), the environment, the modules, the parameters that the build uses, and the machine's name
-and architecture. The key of a prebuilt binary is made of its path and checksum. A build gets only
-those parameters that its script names or ``build.parameters`` lists, so cases that differ in other
-parameters share it.
+launcher), the environment, the modules, the parameters that the build uses, the machine's name and
+architecture and, for a build in a job, what chooses its nodes. The key of a prebuilt binary is made
+of its path and checksum. A build gets only those parameters that its script names or
+``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import re
 import stat
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -58,17 +59,19 @@ class BuildKeys:
         assert test.build is not None
         parameters = build_parameters(test.build, case.parameters)
         shown = {name: show(value) for name, value in parameters.items()}
-        memo = (test.name, case.toolchain, *(f"{n}={v}" for n, v in shown.items()))
+        kind = _kind_of_nodes(test, case, machine)
+        memo = (test.name, case.toolchain, *kind, *(f"{n}={v}" for n, v in shown.items()))
         if memo not in self._keys:
-            self._keys[memo] = self._compute(test, test.build, case.toolchain, shown, machine)
+            content = self._content(test, test.build, case.toolchain, shown, machine)
+            self._keys[memo] = _hash({**content, "nodes": kind} if kind else content)
         return self._keys[memo]
 
-    def _compute(
+    def _content(
         self, test: Test, build: Build, toolchain: str, shown: dict[str, str], machine: Machine
-    ) -> str:
+    ) -> dict[str, Any]:
         if build.prebuilt:
-            return _hash({"prebuilt": build.prebuilt, "sha256": build.sha256.lower()})
-        content = {
+            return {"prebuilt": build.prebuilt, "sha256": build.sha256.lower()}
+        return {
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
             "parameters": shown,
@@ -79,7 +82,15 @@ class BuildKeys:
             "setup": machine.setup,
             "architecture": platform.machine(),
         }
-        return _hash(content)
+
+
+def _kind_of_nodes(test: Test, case: Case, machine: Machine) -> list[str]:
+    """Return what chooses the nodes of a build in a job; nothing for one on this host."""
+    if test.build is None or test.build.where == "host" or machine.scheduler == "local":
+        return []
+    job = case.job
+    chosen = [f"{key}={getattr(job, key)}" for key in ("partition", "constraint")]
+    return [*chosen, f"gpus={case.gpus > 0}", *sorted(test.requires.features)]
 
 
 def _digest_of_source(source: str) -> str:

@@ -11,10 +11,18 @@ from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
-from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
+from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
+from seatrial.suite.job_options import (
+    GPU_KEYS,
+    TEXT_KEYS,
+    Text,
+    fault_of_name,
+    faults_of_options,
+)
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
+from seatrial.suite.quantities import memory, split_size
 from seatrial.suite.variables import is_reserved
 from seatrial.units import bytes_of, seconds
 
@@ -165,6 +173,7 @@ class _Checker:
                 self._expression(value, known, "run", key)
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
+        self._job_options(known)
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
         try:
@@ -174,6 +183,46 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _job_options(self, known: set[str]) -> None:
+        run = self.test.run
+        if run.gpus_per_node is not None and run.gpus_per_task is not None:
+            text = "give gpus_per_node or gpus_per_task, not both"
+            self.fault(text, "run", "gpus_per_task")
+        for key in GPU_KEYS:
+            value = getattr(run, key)
+            if isinstance(value, str):
+                self._expression(value, known, "run", key)
+            elif value is not None and value < 0:
+                self.fault(f"{value} is less than 0", "run", key)
+        if run.memory is not None:
+            try:
+                memory(run.memory)
+                self._expression(split_size(run.memory)[0], known, "run", "memory")
+            except ExpressionError as error:
+                self.fault(str(error), "run", "memory")
+        for key in TEXT_KEYS:
+            if (text := getattr(run, key)) is not None:
+                fixed = self._text(text, known, "run", key)
+                if fixed and (fault := fault_of_name(fixed)):
+                    self.fault(fault, "run", key)
+        options = [
+            self._text(each, known, "run", "options", i) for i, each in enumerate(run.options)
+        ]
+        for i, fault in faults_of_options([each or "--unknown" for each in options]):
+            self.fault(fault, "run", "options", i)
+
+    def _text(self, written: str, known: set[str], *key: str | int) -> str | None:
+        """Check a text with expressions in braces; return it where it has none."""
+        try:
+            text = Text.of(written)
+        except ExpressionError as error:
+            self.fault(str(error), *key)
+            return None
+        for each in text.parts:
+            if isinstance(each, Expression):
+                self._expression(each.text, known, *key)
+        return text.fixed
 
     def build(self) -> None:
         build = self.test.build
@@ -210,8 +259,13 @@ class _Checker:
         if not _SHA256.fullmatch(build.sha256):
             text = "must be the checksum of the prebuilt binary: 64 hex digits, as sha256sum prints"
             self.fault(text, "build", "sha256")
-        for key in ("script", "sources", "parameters"):
-            if getattr(build, key):
+        for key, default in (
+            ("script", ""),
+            ("sources", []),
+            ("parameters", []),
+            ("where", "host"),
+        ):
+            if getattr(build, key) != default:
                 self.fault("goes with no prebuilt binary; remove one of them", "build", key)
 
     def _free_in_build(self, name: str, *key: str | int) -> None:

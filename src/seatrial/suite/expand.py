@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import reprlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -21,15 +20,18 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of
-from seatrial.machine.model import Machine
+from seatrial.machine.facts import NodeFacts, facts_of, groups_with
+from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
+from seatrial.suite.job_options import AskedOptions, overridden
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
+from seatrial.suite.quantities import quantity, whole
 from seatrial.suite.select import compile_keyword
-from seatrial.units import seconds
+from seatrial.units import count, seconds
 
 
 class Expansion(NamedTuple):
@@ -45,10 +47,12 @@ def expand(
     selection: CaseSelection,
     faults: Faults,
     build_keys: BuildKeys | None = None,
+    override: SlurmOverride | None = None,
 ) -> Expansion:
     """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
-    to ``faults``. Raises UsageError for a selection that is invalid. Without ``build_keys`` no
-    sources are read, and the cases carry no build."""
+    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a plan
+    says to the scheduler. Without ``build_keys`` no sources are read, and the cases carry no
+    build."""
     settings = _settings(suite, selection.settings)
     keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
     chains = _selected_toolchains(machine, selection.toolchains)
@@ -72,6 +76,8 @@ def expand(
             suite.fault(faults, name, ["parameters"], message)
         for case in found:
             if keep is None or keep(case, test):
+                if override:
+                    case = replace(case, job=overridden(case.job, override))
                 if build_keys and test.build:  # only selected cases need its key
                     case = replace(case, build=build_keys.key(test, case, machine))
                 expansion.cases.append(case)
@@ -128,11 +134,13 @@ class _Binder:
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
-        self.nodes = _quantity(run.nodes, "nodes", _whole)
-        self.tasks = _quantity(run.tasks, "tasks", _whole) if run.tasks else None
-        self.tasks_per_node = _quantity(run.tasks_per_node or 1, "tasks_per_node", _whole)
-        self.threads = _quantity(run.threads_per_task, "threads_per_task", _whole)
-        self.walltime = _quantity(run.walltime, "walltime", seconds)
+        self.nodes = quantity(run.nodes, "nodes", whole)
+        self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
+        self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
+        self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
+        self.walltime = quantity(run.walltime, "walltime", seconds)
+        self.asked = AskedOptions(run)
+        self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:
         for facts in self._usable_nodes():
@@ -153,7 +161,8 @@ class _Binder:
             if shutil.which(command) is None:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        kinds = groups_with(self.machine, requires.features)
+        kinds.sort(key=self._preference)  # node.* are those of the first
         facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
@@ -162,6 +171,17 @@ class _Binder:
         if self.test.run.scope == "each_node":
             return [facts_of(self.machine, [kind]) for kind in kinds]
         return [facts]
+
+    def _preference(self, kind: NodeGroup) -> tuple[bool, bool]:
+        """Return the place of a kind of nodes in the order in which a test prefers them, as far as
+        that is known before its cases are."""
+        if self.asked.partition is None:
+            elsewhere = not self.asked.any_gpus and kind.partition != ""
+        else:
+            elsewhere = not in_partition(self.machine, kind, self.asked.partition)
+        if self.asked.any_gpus:
+            return elsewhere, kind.gpus == 0
+        return elsewhere, self.partitioned and kind.gpus > 0
 
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
@@ -186,25 +206,35 @@ class _Binder:
         threads = self.threads(names)
         tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
         walltime = self.walltime(names)
+        per_node = -(-tasks // nodes)
+        job = self.asked.of(names)
+        gpus = job.gpus_of_node(per_node)
+        available, such = facts.available, ""
+        if self.asked.wants_missing(names):
+            available, such = 0, " with GPUs"
+        elif gpus or job.memory or self.partitioned:
+            available, such, job = fit(self.machine, facts.kinds, job, gpus)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
             case = Case(
-                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads)),
+                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads), gpus),
                 test=self.test.name,
                 parameters=binding,
                 toolchain=chain,
                 nodes=nodes,
                 tasks=tasks,
-                tasks_per_node=-(-tasks // nodes),
+                tasks_per_node=per_node,
                 threads=threads,
                 walltime=walltime,
                 node=node,
                 exclusive=self.test.run.exclusive,
                 repeat=self.repeat,
+                job=job,
             )
-            if nodes > facts.available:
-                self._skip(f"needs {nodes} nodes; there are {facts.available}", case)
+            if nodes > available:
+                wanted = count(nodes, "node") if such else f"{nodes} nodes"
+                self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
 
@@ -231,41 +261,12 @@ def case_id(
     toolchain: str,
     node: str,
     size: tuple[int, int, int],
+    gpus: int = 0,
 ) -> str:
     """Return the identity of a case: 16 letters and digits of the SHA-256 of its meaning. The order
-    of the parameters does not matter. ``size``: nodes, tasks, threads of each task."""
+    of the parameters does not matter. ``size``: nodes, tasks, threads of each task.
+    ``gpus``, of each node, count where there are some, so that other cases keep their identity."""
     bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
-    shape = "x".join(map(str, size))
+    shape = "x".join(map(str, size)) + (f" {gpus} gpus" if gpus else "")
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
     return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
-
-
-Quantity = Callable[[Mapping[str, Any]], Any]
-
-
-def _quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]) -> Quantity:
-    """Return a function from names to a quantity of ``run``: a fixed one, or the converted value of
-    an expression. It raises ExpressionError with the key of the quantity."""
-    try:
-        fixed = convert(written)
-        return lambda names: fixed
-    except ValueError:
-        expression = compile_expression(str(written))
-
-    def quantity(names: Mapping[str, Any]) -> Any:
-        value = expression.evaluate(names, "run", key)
-        try:
-            return convert(value)
-        except (TypeError, ValueError) as error:
-            message = f"{written!r} gives {reprlib.repr(value)}: {error}"
-            raise ExpressionError(message, "run", key) from None
-
-    return quantity
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise ValueError("it must be a whole number")
-    if value < 1:
-        raise ValueError("it must be at least 1")
-    return int(value)

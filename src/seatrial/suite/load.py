@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, read
+from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
 from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
@@ -60,14 +60,14 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         keys = [key for _, key in own.found.values()]
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Spot(node, own, keys), _names_known(node, keys))
+            check(suite.tests[name], Spot(node, own, keys), names_known(node, keys))
         if own.found:
             suite.faulty[name] = keys
         faults.add_all(own)
     return suite
 
 
-def _names_known(node: YamlNode, keys: list[str]) -> bool:
+def names_known(node: YamlNode, keys: list[str]) -> bool:
     """Return True if all parameters could be read: no faulty key is, or was meant as,
     ``parameters``."""
     for key in keys:
@@ -164,27 +164,16 @@ def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode 
             return None
         chain.append(parent.value)
         own = {key: inner for key, inner in node.value.items() if key != "inherits"}
-        node = _lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
+        node = lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
     return node
-
-
-def _lay_over(under: YamlNode, over: YamlNode) -> YamlNode:
-    """Return one node merged over another: mappings key by key, an empty value removes a key, any
-    other value replaces."""
-    if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
-        return over
-    values = dict(under.value)
-    for key, inner in over.value.items():
-        if key in values and inner.value is None:
-            del values[key]
-        else:
-            values[key] = _lay_over(values[key], inner) if key in values else inner
-    return YamlNode(values, over.place, under.keys | over.keys)
 
 
 def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
+
+    def own(path: str) -> str:
+        return path.removeprefix(f"{test.folder}/")
 
     build = test.build
     if build is not None:
@@ -197,6 +186,11 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        path = absolute(custom, "metrics", "python")
-        metrics["python"] = path.removeprefix(f"{test.folder}/")
-    return replace(test, build=build, inputs=inputs, metrics=metrics)
+        metrics["python"] = own(absolute(custom, "metrics", "python"))
+    verify = [
+        check
+        if check.python is None
+        else replace(check, python=own(absolute(check.python, "verify", i, "python")))
+        for i, check in enumerate(test.verify)
+    ]
+    return replace(test, build=build, inputs=inputs, metrics=metrics, verify=verify)

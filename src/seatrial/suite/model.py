@@ -15,6 +15,7 @@ from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.units import Better
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
+Bound = Annotated[float | str, doc("a number, or an expression as in run")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 KeepWord = Literal["all", "failed", "none"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
@@ -37,8 +38,8 @@ class Input(FileModel, frozen=True):
 
 
 class Build(FileModel, frozen=True):
-    """How a test is built: once for each build key, outside any allocation. It has a script, or
-    names a prebuilt binary."""
+    """How a test is built: once for each build key, outside the allocations of runs. It has a
+    script, or names a prebuilt binary."""
 
     script: Annotated[str, doc("bash; its working directory is the build's own")] = ""
     prebuilt: Annotated[
@@ -50,6 +51,10 @@ class Build(FileModel, frozen=True):
         list[str], doc("parameters that the build needs, besides those in its script")
     ] = []
     timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
+    where: Annotated[
+        Literal["host", "job"], doc("on this host, or in a job of the machine's scheduler")
+    ] = "host"
+    cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 
 class RunSpec(FileModel, frozen=True):
@@ -67,11 +72,23 @@ class RunSpec(FileModel, frozen=True):
         doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
     exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
+    gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
+    gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
+    memory: Annotated[
+        int | str | None,
+        doc("memory of each node: a number or an expression, and a unit, e.g. 16GiB"),
+    ] = None
+    partition: Annotated[str | None, doc("Slurm partition; {name} stands for a parameter")] = None
+    qos: Annotated[str | None, doc("Slurm quality of service")] = None
+    reservation: Annotated[str | None, doc("Slurm reservation")] = None
+    account: Annotated[str | None, doc("Slurm account")] = None
+    options: Annotated[list[str], doc("further arguments of sbatch")] = []
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 
+    name: Annotated[str, doc("name of the check in verdicts")] = ""
     in_file: Annotated[str, doc("file to check")] = "stdout"
     exit_code: Annotated[
         int | Literal["any"] | None, doc("exit code of the script; any: not checked")
@@ -81,11 +98,14 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     matches: Annotated[str | None, doc("regular expression that must match")] = None
     file: Annotated[str | None, doc("file that must exist; it may be empty")] = None
     value: Annotated[str | None, doc("pattern with one group: a number")] = None
-    equals: Annotated[float | None, doc("expected value of that number")] = None
-    tolerance: Annotated[float, doc("absolute tolerance", ge=0)] = 0.0
-    relative: Annotated[float, doc("relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
+    equals: Annotated[Bound | None, doc("expected value of that number")] = None
+    tolerance: Annotated[Bound, doc("absolute tolerance of equals")] = 0.0
+    relative: Annotated[Bound, doc("relative tolerance of equals, 0.01 is 1 %")] = 0.0
+    at_least: Annotated[Bound | None, doc("minimum of that number")] = None
+    at_most: Annotated[Bound | None, doc("maximum of that number")] = None
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
+    python: Annotated[str | None, doc("function that judges: file.py:function")] = None
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
@@ -161,13 +181,33 @@ class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeat: int = 0
 
 
+class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a case asks of the scheduler besides its size and time. ``memory`` is that of each node,
+    in bytes (0: not asked for). Where a text is None, the machine's ``slurm`` decides; "" removes
+    what that says. ``options`` come after those of the machine."""
+
+    gpus_per_node: int = 0
+    gpus_per_task: int = 0
+    memory: int = 0
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    options: tuple[str, ...] = ()
+
+    def gpus_of_node(self, tasks_per_node: int) -> int:
+        """The GPUs that a run needs on each of its nodes."""
+        return self.gpus_per_node or self.gpus_per_task * tasks_per_node
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
-    nodes, tasks and threads and, for ``scope: each_node``, the node. Scripts, repeats and display
-    names are not part of it, so a series continues when they change. ``walltime`` is in seconds,
-    ``build`` a build key or "".
+    nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
+    Scripts, repeats, display names and partitions are not part of it, so a series continues when
+    they change. ``walltime`` is in seconds, ``build`` a build key or "".
     """
 
     id: str
@@ -183,6 +223,12 @@ class Case(Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     repeat: int = 1
     build: str = ""
+    job: JobOptions = JobOptions()
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs that it needs on each of its nodes."""
+        return self.job.gpus_of_node(self.tasks_per_node)
 
     @property
     def name(self) -> str:

@@ -24,6 +24,7 @@ RUN_ONLY: dict[str, str] = {
     "TASKS": "number of tasks in all",
     "TASKS_PER_NODE": "tasks on each node",
     "THREADS": "threads of each task",
+    "GPUS_PER_NODE": "GPUs of each node that the test asks for; 0: none",
     "OMP_NUM_THREADS": "the same, for OpenMP",
     "WALLTIME": "longest time in seconds",
     "SEATRIAL_RUN": "id of the run",

@@ -19,7 +19,7 @@ from seatrial.log import logger
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.keep import RemovalRule, RemovedFiles, removal_rule, remove, removed_by
 from seatrial.suite.model import Case
-from seatrial.trial.ledger import JudgedRun, Ledger
+from seatrial.trial.ledger import JudgedDirectory, Ledger
 from seatrial.trial.tasks import Tasks
 
 AT_ONCE = 200  # runs whose removal one write of the journal announces
@@ -61,7 +61,7 @@ class CleanUp:
         if place not in self._workers or self._workers[place].done():
             self._workers[place] = self._tasks.spawn(self._work(self._waiting[place]))
 
-    def take_up(self, judged: Iterable[JudgedRun]) -> None:
+    def take_up(self, judged: Iterable[JudgedDirectory]) -> None:
         """Go on where an earlier driver may have been killed."""
         state = self._ledger.conductor.state
         for run in judged:

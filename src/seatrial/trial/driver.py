@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -46,6 +46,7 @@ from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
+from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer
@@ -86,16 +87,20 @@ class Driver:
             builds=max(2, os.cpu_count() or 2),
             refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
             max_failures=record.asked.max_failures,
+            gpus=self.backend.gpus,
         )
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()
         tell = record.alerts or (Tell(command=alert) if alert else None)
         self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments, self.backend.durable)
+        self._collector = RunCollector(record, folder.environments)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
-        self._building = Building(folder, self.ledger, self._tasks)
+        in_jobs = None
+        if record.machine.scheduler != "local":
+            in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
+        self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(
             folder,
             self.ledger,
@@ -138,7 +143,7 @@ class Driver:
             unresolved = self.ledger.replay()
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
-            self.was_complete = self.ledger.complete
+            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
@@ -176,6 +181,7 @@ class Driver:
             finally:
                 try:
                     await self._tasks.end()
+                    await self._building.end()
                     await self.backend.close()
                 finally:
                     journal.flush()
@@ -199,7 +205,7 @@ class Driver:
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
-        if not self.backend.durable:
+        if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
         tests = self.record.tests
         self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
@@ -297,11 +303,25 @@ class Driver:
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
             self.ledger.note(alert)
+        elif isinstance(update, Disturbed):
+            text = (
+                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
+                "was beside it on this host; let these trials run one after the other"
+            )
+            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
+        elif isinstance(update, Doubled):
+            jobs = " and ".join(map(str, update.jobs))
+            text = (
+                f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
+                "the job that is ahead is followed, and the other is cancelled or does nothing"
+            )
+            alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
+            self.ledger.note(alert)
         elif isinstance(update, NodesDown):
             self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
             self.ledger.note(NodeUp(nodes=update.nodes))
-        elif not isinstance(update, Nudge):
+        elif not isinstance(update, Nudge) and not self._building.receive(update):
             self._jobs.on_update(update)
 
     def _on_event(self, event: Event) -> None:

@@ -10,11 +10,14 @@ trials/<tag>/
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import os
 import re
 import shutil
+import socket
+import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +31,7 @@ from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
+from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
@@ -39,6 +43,9 @@ T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
+
+MAKING_SECONDS = 86_400.0  # that the making of a trial can take
+_MAKING = ".making-"
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -101,6 +108,14 @@ def references_of(record: Record) -> References:
     return record._decoded
 
 
+def _record(data: bytes) -> Record:
+    """Decode a record. Raises ValueError for one whose machine names no nodes."""
+    record = decoder(Record).decode(data)
+    node_names(record.machine)
+    groups_of(record.machine)
+    return record
+
+
 class _CasesWritten(Struct):
     """The members of a record that say how ``cases.jsonl`` was written."""
 
@@ -141,12 +156,12 @@ class TrialFolder:
             if script.is_file() and script.read_bytes() == text.encode():
                 continue
             part = script.with_name(f".{script.name}.part")  # a job may start at this moment
-            if record.machine.scheduler == "local":
-                write_script(part, text)
-            else:
+            if record.machine.jobs_run_elsewhere:
                 write_durably(part, text.encode())
+            else:
+                write_script(part, text)
             part.rename(script)
-        if record.machine.scheduler != "local":
+        if record.machine.jobs_run_elsewhere:
             sync_folder(self.path / "scripts")
 
     def run(self, test: str, run_id: str) -> Path:
@@ -154,7 +169,7 @@ class TrialFolder:
 
     def record(self) -> Record:
         """Read the record. Raises TrialError."""
-        return self.record_as(Record)
+        return self._read("trial.json", MAX_RECORD_BYTES, _record, "is not a trial's record")
 
     def record_as(self, kind: type[T]) -> T:
         """Read the record as a type that has some of its members. Raises TrialError."""
@@ -164,6 +179,13 @@ class TrialFolder:
     def cases(self) -> list[Case]:
         """Read the cases. Raises TrialError where they are not as they were written."""
         return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
+
+    def case(self, case_id: str) -> Case | None:
+        """Read one case, without decoding the others; None where there is no such case. Raises
+        TrialError."""
+        return self._read(
+            "cases.jsonl", MAX_CASES_BYTES, lambda data: _case_in(data, case_id), "is damaged"
+        )
 
     def _whole_cases(self, data: bytes) -> list[Case]:
         record = self.record_as(_CasesWritten)
@@ -185,8 +207,16 @@ class TrialFolder:
             return decode(read_regular(path, limit))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except DAMAGED as error:
+        except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error
+
+
+def _case_in(data: bytes, case_id: str) -> Case | None:
+    start = data.find(b'{"id":%s,' % msgspec.json.encode(case_id))
+    if start < 0:
+        return None
+    end = data.find(b"\n", start)
+    return decoder(Case).decode(data[start : end if end >= 0 else len(data)])
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
@@ -201,7 +231,9 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             "name another place with --trials"
         )
     first = not trials.exists()
-    making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
+    making = trials.absolute() / f"{_MAKING}{record.tag}-{socket.gethostname()}-{os.getpid()}"
+    is_made = False
+    _remove_left(trials)
     try:
         making.mkdir(parents=True)
         lines = msgspec.json.Encoder().encode_lines(cases)
@@ -215,6 +247,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         TrialFolder(making).write_scripts(record)
         sync_folder(making)
         making.rename(folder.path)
+        is_made = True
         sync_folder(trials)
         if first:
             sync_folder(trials.absolute().parent)
@@ -226,6 +259,11 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             ) from error
         if not isinstance(error, OSError):
             raise
+        if is_made:
+            raise TrialError(
+                f"{folder.path}: the trial is there, and a crash of this host could lose it: "
+                f"{error.strerror}; {remedy(error)}, then resume it"
+            ) from error
         if folder.path.exists():
             raise UsageError(
                 f"{folder.path}: a trial of this tag exists; choose another"
@@ -235,6 +273,18 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             f"{remedy(error)}, or name another place with --trials"
         ) from error
     return folder
+
+
+def _remove_left(trials: Path) -> None:
+    """Remove folders of trials whose making was killed: by a process of this host that is gone, or
+    a day ago, as processes of other hosts cannot be seen."""
+    for path in trials.glob(f"{_MAKING}*"):
+        before, _, number = path.name.rpartition("-")
+        with contextlib.suppress(OSError):
+            here = before.endswith(f"-{socket.gethostname()}") and number.isdecimal()
+            dead = here and not Path(f"/proc/{number}").exists()
+            if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def find(trials: Path, tag: str) -> TrialFolder:

@@ -95,8 +95,7 @@ class Jobs:
 
     def place(self, run_id: str) -> str:
         """Return the place of that directory: FILESYSTEM/TARGET, "" for the trial's own folder."""
-        file_system = self._staging.file_system(self._ledger.case(run_id).test)
-        return self._attempts[run_id].target or file_system
+        return self._attempts[run_id].job.file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
@@ -174,6 +173,8 @@ class Jobs:
             exclusive=case.exclusive,
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
+            options=case.job,
+            file_system=launch.target or self._staging.file_system(case.test),
         )
         self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
         return job
@@ -203,7 +204,8 @@ class Jobs:
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
-        self._ledger.journal.flush(durable=self._backend.durable)
+        # Jobs that run elsewhere outlive this host.
+        self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
@@ -254,6 +256,9 @@ class Jobs:
         if run_id not in self._attempts:
             return
         if isinstance(update, Queued):
+            flight = self._conductor.state.in_flight.get(run_id)
+            if flight is not None and flight.queued and flight.job_id == update.job_id:
+                return  # an earlier driver recorded it
             note(SubmitEnded(run_id=run_id, refused=0))
             note(JobQueued(run_id=run_id, job_id=update.job_id))
         elif isinstance(update, Started):

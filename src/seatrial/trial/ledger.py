@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
 from seatrial.journal.clock import boot_id, uptime_ns
-from seatrial.journal.codes import Code
+from seatrial.journal.codes import Code, code_of
 from seatrial.journal.events import (
     AlertRaised,
     ClockStepped,
@@ -28,6 +28,7 @@ from seatrial.journal.events import (
     RunCreated,
     RunEvent,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     TrialOpened,
     TrialResumed,
@@ -39,10 +40,13 @@ from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import SECOND_NS, listed, show_seconds
+
+_AFTER_THE_END = (OutputRemoved, RunJudgedAgain)
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
+MAX_NAMED = 20  # runs in an alert
 
 
 class Unresolved(NamedTuple):
@@ -54,7 +58,7 @@ class Unresolved(NamedTuple):
     ended: JobEnded | None = None
 
 
-class JudgedRun(NamedTuple):
+class JudgedDirectory(NamedTuple):
     """A run that was judged: its test, case and directory, the number of its verdict."""
 
     run_id: str
@@ -75,17 +79,26 @@ class Ledger:
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
         # The latest that were replayed: judged runs and alerts (kind, ns).
-        self.judged: deque[JudgedRun] = deque(maxlen=MAX_JUDGED)
+        self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self.answered: set[str] = set()  # files of requests
         self.journal: Journal
         self._damaged = 0
+        self._unjudged: list[str] = []  # runs that were submitted, of what was replayed
         self._fresh = True
 
     @property
     def complete(self) -> bool:
         """Whether the trial came to its end, and was neither resumed nor extended since."""
         return self.conductor.state.trial.complete
+
+    @property
+    def lost_verdicts(self) -> bool:
+        """Whether the journal is damaged, and runs have no verdict that had one when the trial came
+        to its end: its remaining lines do not tell all."""
+        state = self.conductor.state
+        short = bool(state.wanted) and state.finished < state.wanted
+        return self.complete and self._damaged > 0 and (short or bool(self._unjudged))
 
     def case(self, run_id: str) -> Case:
         return self.conductor.state.cases[self.runs[run_id]]
@@ -98,7 +111,7 @@ class Ledger:
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, RunEvent) and not isinstance(event, OutputRemoved):
+            if isinstance(event, RunEvent) and not isinstance(event, _AFTER_THE_END):
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
                 if isinstance(event, RunSubmitted):
@@ -110,7 +123,7 @@ class Ledger:
                     ends.pop(event.run_id, None)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         of = (event.run_id, event.test, event.case, Path(life.path))
-                        self.judged.append(JudgedRun(*of, event.code))
+                        self.judged.append(JudgedDirectory(*of, event.code))
             elif isinstance(event, TrialOpened):
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
@@ -118,11 +131,13 @@ class Ledger:
             elif isinstance(event, AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
-        return [
+        unresolved = [
             Unresolved(run_id, life, ends.get(run_id))
             for run_id, life in lives.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]
+        self._unjudged = [each.run_id for each in unresolved]
+        return unresolved
 
     def _number(self, event: RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)
@@ -137,10 +152,18 @@ class Ledger:
         """Record that the trial starts, or is resumed."""
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
         if self._damaged:
-            self.note(AlertRaised(text=f"the journal has {self._damaged} damaged lines"))
+            self.note(AlertRaised(kind="journal", text=self._about_damage()))
         kind = TrialStarted if self._fresh else TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
         self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+
+    def _about_damage(self) -> str:
+        lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
+        text = f"the journal has {lines}"
+        if self._unjudged:
+            runs = listed(self._unjudged, MAX_NAMED)
+            text += f"; runs without a verdict are looked for, and judged: {runs}"
+        return text
 
     def watch_clock(self) -> None:
         """Record a step of the wall clock, and alert people."""
@@ -193,3 +216,7 @@ class Ledger:
             self.answered.add(event.request)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
+        elif isinstance(event, RunJudgedAgain) and not event.will_rerun:
+            self.verdicts[code_of(event.before).name] -= 1
+            self.verdicts[event.verdict] += 1
+            self.verdicts = +self.verdicts

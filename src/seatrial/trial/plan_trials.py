@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError
+from seatrial.files import read_regular
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.lazy import yaml
@@ -26,6 +27,7 @@ from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
 from seatrial.units import listed
+from seatrial.yaml_positions import MAX_FILE_BYTES
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
@@ -87,7 +89,7 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
 def plan_name(path: Path) -> str:
     """Return the name in a plan's file; "" where the file cannot be read or has none."""
     try:
-        written = yaml.safe_load(path.read_bytes())
+        written = yaml.safe_load(read_regular(path, MAX_FILE_BYTES))
     except (OSError, yaml.YAMLError, ValueError, RecursionError):
         return ""
     name = written.get("plan") if isinstance(written, dict) else None

@@ -25,7 +25,7 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count
-from seatrial.verify.check_tests import check_judging
+from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -76,6 +76,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     check_judging(suite, faults)
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, asked, faults, keys)
+    check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
     return Prepared(asked, site, suite.tests, cases, skipped, expected)
 

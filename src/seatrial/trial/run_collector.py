@@ -31,6 +31,7 @@ from seatrial.suite.model import Case, Metric
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
+from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.search import PAGE, SearchTookLong
@@ -75,13 +76,12 @@ class LeftByJob(NamedTuple):
 
 
 class RunCollector:
-    """Collects and judges the runs of one trial. ``patient``: jobs run on other hosts, so wait for
-    the files of a run to appear through the shared file system."""
+    """Collects and judges the runs of one trial. Where jobs run on other hosts, it waits for the
+    files of a run to appear through the shared file system."""
 
-    def __init__(self, record: Record, environments: Path, patient: bool) -> None:
+    def __init__(self, record: Record, environments: Path) -> None:
         self.record = record
         self.environments = environments
-        self.patient = patient
         self._patience = seconds(record.machine.slurm.visible_after)
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
@@ -134,7 +134,7 @@ class RunCollector:
     def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
-        if not self.patient or run.explain(left.own).code is not None:
+        if not self.record.machine.jobs_run_elsewhere or run.explain(left.own).code is not None:
             return False
         return left.own.end is None or bool(left.cut)
 
@@ -147,7 +147,10 @@ class RunCollector:
         by_patterns = all(
             isinstance(metric, Metric) and metric.in_file == "stdout"
             for metric in test.metrics.values()
-        ) and all(check.identical is None and check.in_file == "stdout" for check in test.verify)
+        ) and all(
+            check.identical is None and check.python is None and check.in_file == "stdout"
+            for check in test.verify
+        )
         with contextlib.suppress(OSError):  # there is no stdout
             return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
         return True
@@ -184,7 +187,8 @@ class RunCollector:
         if left.cut:
             return (), LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
-        verdict = judge(test, run.case, run.path, own.exit_code, self.references)
+        names = names_of(test, run.case, self.record.machine)
+        verdict = judge(test, run.case, run.path, own.exit_code, self.references, names)
         return verdict.figures, verdict.code, verdict.why
 
     def drop_captured(self) -> None:

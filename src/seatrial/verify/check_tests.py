@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 from seatrial.documents import Faults
-from seatrial.suite.load import Suite
+from seatrial.machine.model import Machine
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.load import Suite, names_known
+from seatrial.suite.model import Case, Check, Test
+from seatrial.verify.check_values import bounds_of, depends, faults_of_names, names_of
 from seatrial.verify.checks import faults_of_check
 from seatrial.verify.metrics import faults_of_metrics
+from seatrial.verify.python_function import fault_of_function
 
 
 def check_judging(suite: Suite, faults: Faults) -> None:
     """Add the faults of every test's ``verify`` and ``metrics``."""
     for name, test in suite.tests.items():
+        first: dict[str, int] = {}  # the checks by name
         for i, check in enumerate(test.verify):
-            for message in faults_of_check(check):
-                suite.fault(faults, name, ["verify", i], message)
+            found = [*faults_of_check(check), *_faults_of_function(check, test)]
+            if names_known(suite.nodes[name], suite.faulty.get(name, [])):
+                found += faults_of_names(check, test.parameters)
+            for key, message in found:
+                suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
+            if check.name and first.setdefault(check.name, i) != i:
+                message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
+                suite.fault(faults, name, ["verify", i, "name"], message)
         for key, message in faults_of_metrics(test):
             suite.fault(faults, name, key.split("."), message)
+
+
+def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:
+    if check.python is not None and (fault := fault_of_function(check.python, Path(test.folder))):
+        yield "python", fault
+
+
+def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: Faults) -> None:
+    """Add the faults of bounds that depend on the case: the first of each check that has no value
+    in one of these cases."""
+    checks = {
+        name: found
+        for name, test in suite.tests.items()
+        if (found := {i: check for i, check in enumerate(test.verify) if depends(check)})
+    }
+    for case in cases if checks else ():
+        if case.test not in checks:
+            continue
+        names = names_of(suite.tests[case.test], case, machine)
+        for i, check in list(checks[case.test].items()):
+            try:
+                bounds_of(check, names)
+            except ExpressionError as error:
+                message = f"{error}, in the case {case.name}"
+                suite.fault(faults, case.test, ["verify", i, *error.key], message)
+                del checks[case.test][i]

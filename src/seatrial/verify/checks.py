@@ -1,57 +1,98 @@
 """The checks of ``verify:``: one function for each kind, and the faults of a check as it is
 written.
 
-for finding in find_faults(test.verify, run_directory, exit_code):
+for finding in find_faults(test, run_directory, exit_code, names_of(test, case, machine)):
     print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
-from seatrial.suite.model import Check
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.model import Check, Test
 from seatrial.units import bytes_of, show_number
+from seatrial.verify.check_values import (
+    BOUNDS,
+    NO_NAMES,
+    PATTERNS,
+    Names,
+    ValueBounds,
+    bounds_of,
+    depends,
+    pattern_of,
+    text_of,
+)
 from seatrial.verify.figures import Finding, number, shown
+from seatrial.verify.python_function import FunctionFailed, fault_by
 from seatrial.verify.reading import (
     DEFAULT_LIMIT,
     HostFailed,
     Missing,
     TooLarge,
     Unreadable,
+    plain,
     read_text,
     sha256,
     size_of,
 )
-from seatrial.verify.search import SearchFailed, find_all
+from seatrial.verify.search import SearchFailed, find_all, find_placed
+
+LONGEST_NAME = 100  # of a check
+LONGEST_REASON = 400
 
 
-def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) -> list[Finding]:
+def find_faults(
+    test: Test, folder: Path, exit_code: int | None, names: Names = NO_NAMES
+) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
-    the exit code, it must be 0. ``exit_code`` is None if the script left none."""
-    ordered = sorted(checks, key=lambda check: check.exit_code is None)
+    the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
+    of the expressions."""
+    ordered = sorted(test.verify, key=lambda check: check.exit_code is None)
     if not ordered or ordered[0].exit_code is None:
         ordered.insert(0, Check(exit_code=0))
-    found = [find_fault(check, folder, exit_code) for check in ordered]
+    own = Path(test.folder)
+    found = [find_fault(check, folder, exit_code, names, own) for check in ordered]
     return [finding for finding in found if finding is not None]
 
 
-def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
-    """Return the finding of one check on the run in ``folder``; None if it passes. Raises nothing,
-    whatever the job wrote."""
+def find_fault(
+    check: Check,
+    folder: Path,
+    exit_code: int | None,
+    names: Names = NO_NAMES,
+    test_folder: Path = Path(),
+) -> Finding | None:
+    """Return the finding of one check on the run in ``folder``, with the name of the check; None if
+    it passes. Raises HostFailed and SearchTookLong, but nothing else, whatever the job wrote."""
+    finding = _finding(check, folder, exit_code, names, test_folder)
+    if finding is None or not check.name:
+        return finding
+    return Finding(finding.code, f"{check.name}: {finding.text}")
+
+
+def _finding(
+    check: Check, folder: Path, exit_code: int | None, names: Names, test_folder: Path
+) -> Finding | None:
     if check.exit_code is not None:
         return _exit_code(check, exit_code)
     kinds = _kinds_of(check)
     if len(kinds) != 1:
-        return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0]}")
+        return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
     try:
-        fault = _FUNCTIONS[kinds[0]](check, getattr(check, kinds[0]), folder)
+        if check.python is not None:
+            fault = _python(check.python, test_folder, folder, names)
+        else:
+            fault = _FUNCTIONS[kinds[0]](check, folder, names)
     except Unreadable as error:
         return unreadable(error, WRONG_ANSWER)
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
+    except FunctionFailed as error:
+        return Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
     return Finding(WRONG_ANSWER, fault) if fault else None
@@ -79,25 +120,28 @@ def _exit_code(check: Check, exit_code: int | None) -> Finding | None:
 # ---- the other kinds: the fault of a run, "" if there is none --------------------------------
 
 
-def _contains(check: Check, wanted: str, folder: Path) -> str:
+def _contains(check: Check, folder: Path, names: Names) -> str:
+    wanted = text_of(check.contains or "", names)
     found = wanted in _text_of(check, folder)
     return "" if found else f"{check.in_file} does not contain {shown(wanted)}"
 
 
-def _absent(check: Check, unwanted: str, folder: Path) -> str:
+def _absent(check: Check, folder: Path, names: Names) -> str:
+    unwanted = text_of(check.absent or "", names)
     before, found, _ = _text_of(check, folder).partition(unwanted)
     line = before.count("\n") + 1
     return f"{check.in_file} contains {shown(unwanted)} in line {line}" if found else ""
 
 
-def _matches(check: Check, pattern: str, folder: Path) -> str:
+def _matches(check: Check, folder: Path, names: Names) -> str:
+    pattern = pattern_of(check.matches or "", names)
     (found,) = find_all([pattern], _text_of(check, folder), most=1)
     return "" if found else f"{check.in_file} does not match {shown(pattern)}"
 
 
-def _file(check: Check, name: str, folder: Path) -> str:
+def _file(check: Check, folder: Path, names: Names) -> str:
     try:
-        size_of(folder, name)
+        size_of(folder, check.file or "")
     except HostFailed:
         raise
     except Unreadable as error:
@@ -105,34 +149,52 @@ def _file(check: Check, name: str, folder: Path) -> str:
     return ""
 
 
-def _value(check: Check, pattern: str, folder: Path) -> str:
+def _value(check: Check, folder: Path, names: Names) -> str:
     """Every number that is found must pass, so that a right one cannot hide a wrong one."""
-    if check.equals is None:
-        raise ValueError("value: needs equals:")
-    (found,) = find_all([pattern], _text_of(check, folder))
+    bounds = bounds_of(check, names)
+    pattern = pattern_of(check.value or "", names)
+    found = find_placed(pattern, _text_of(check, folder))
     if not found:
         return f"{check.in_file} has no value for {shown(pattern)}"
-    allowed = check.tolerance + check.relative * abs(check.equals)
-    rounding = 1e-12 * abs(check.equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
-    for text in found:
+    for text, line in found:
         try:
             value = number(text)
         except ValueError as error:
-            return f"{check.in_file}: {error}, found by {shown(pattern)}"
-        if not abs(value - check.equals) <= allowed + rounding:
-            within = f" within {show_number(allowed)}" if allowed else ""
-            return f"{check.in_file}: the value is {text}, not {check.equals:.12g}{within}"
+            return f"{check.in_file}:{line}: {error}, found by {shown(pattern)}"
+        if missed := _missed(value, bounds):
+            return f"{check.in_file}:{line}: the value is {text}, {missed}"
     return ""
 
 
-def _identical(check: Check, name: str, folder: Path) -> str:
+def _missed(value: float, bounds: ValueBounds) -> str:
+    """Return which bound a value misses, in words; "" if none."""
+    equals, allowed, least, most = bounds
+    if equals is not None:
+        rounding = 1e-12 * abs(equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
+        if not abs(value - equals) <= allowed + rounding:
+            within = f" within {show_number(allowed)}" if allowed else ""
+            return f"not {equals:.12g}{within}"
+    if least is not None and not value >= least:
+        return f"less than at_least, {least:.12g}"
+    if most is not None and not value <= most:
+        return f"more than at_most, {most:.12g}"
+    return ""
+
+
+def _identical(check: Check, folder: Path, names: Names) -> str:
+    name = check.identical or ""
     is_sum, wanted = sha256(folder, name), (check.sha256 or "").lower()
     if is_sum == wanted:
         return ""
     return f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}..."
 
 
-_FUNCTIONS: dict[str, Callable[[Check, str, Path], str]] = {
+def _python(named: str, test_folder: Path, folder: Path, names: Names) -> str:
+    fault = fault_by(named, test_folder, folder, names)
+    return f"{Path(named).name}: {plain(fault)}" if fault else ""
+
+
+_FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
     "contains": _contains,
     "absent": _absent,
     "matches": _matches,
@@ -140,8 +202,8 @@ _FUNCTIONS: dict[str, Callable[[Check, str, Path], str]] = {
     "value": _value,
     "identical": _identical,
 }
-KINDS = ("exit_code", *_FUNCTIONS)
-_COMPANIONS = {"equals": "value", "tolerance": "value", "relative": "value", "sha256": "identical"}
+KINDS = ("exit_code", *_FUNCTIONS, "python")
+_COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 
 
 def _text_of(check: Check, folder: Path) -> str:
@@ -156,28 +218,51 @@ def _kinds_of(check: Check) -> list[str]:
 # ---- what is wrong with a check as it is written ------------------------------------------
 
 
-def faults_of_check(check: Check) -> list[str]:
-    """Return the faults of a check as a person wrote it, for the loader of suites."""
+def faults_of_check(check: Check) -> list[tuple[str, str]]:
+    """Return the faults of a check as a person wrote it, for the loader of suites: the key ("": the
+    check as a whole), and a message."""
     kinds = _kinds_of(check)
     if len(kinds) != 1:
         given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
-        return [f"a check has exactly one of {', '.join(KINDS)}; {given}"]
-    kind, faults = kinds[0], []
+        return [("", f"a check has exactly one of {', '.join(KINDS)}; {given}")]
+    kind = kinds[0]
+    faults: list[tuple[str, str]] = []
+    if len(check.name) > LONGEST_NAME or not check.name.isprintable():
+        faults.append(("name", f"must be one line of at most {LONGEST_NAME} characters"))
     if kind != "exit_code" and not getattr(check, kind):
-        faults.append(f"{kind}: is empty")
-    if kind in ("matches", "value"):
+        faults.append((kind, "is empty"))
+    if kind in PATTERNS:
         fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)
-        faults += [f"{kind}: {fault}"] if fault else []
-    for name, owner in _COMPANIONS.items():
-        if getattr(check, name) not in (None, 0.0) and kind != owner:
-            faults.append(f"{name}: belongs to {owner}:, which is not given")
-    if kind == "value" and check.equals is None:
-        faults.append("value: needs equals: the number that it must be")
+        faults += [(kind, fault)] if fault else []
+    for key, owner in _COMPANIONS.items():
+        if getattr(check, key) not in (None, 0.0) and kind != owner:
+            faults.append((key, f"belongs to {owner}:, which is not given"))
+    if kind == "value":
+        faults += _faults_of_bounds(check)
     if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or ""):
-        faults.append("identical: needs sha256: 64 hexadecimal digits, as sha256sum prints them")
+        text = "needs sha256: 64 hexadecimal digits, as sha256sum prints them"
+        faults.append(("identical", text))
     if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
-        faults.append(f"size_limit: {fault}")
+        faults.append(("size_limit", fault))
     return faults
+
+
+def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:
+    limits = [key for key in ("at_least", "at_most") if getattr(check, key) is not None]
+    if check.equals is None and not limits:
+        text = "needs equals: the number that it must be, or at_least or at_most"
+        return [("value", text)]
+    if check.equals is not None and limits:
+        return [(limits[0], "give equals with its tolerance, or at_least and at_most, not both")]
+    named = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
+    if check.equals is None and named:
+        return [(named[0], "belongs to equals:, which is not given")]
+    if not depends(check):
+        try:
+            bounds_of(check, NO_NAMES)
+        except ExpressionError as error:
+            return [(str(error.key[0]), str(error))]
+    return []
 
 
 def fault_of_pattern(pattern: str, groups: int | None) -> str:

@@ -16,7 +16,7 @@ from seatrial.units import Better, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
-from seatrial.verify.metric_function import MetricFunctionFailed, call, fault_of_function
+from seatrial.verify.python_function import FunctionFailed, fault_of_function, figures_by
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
 
@@ -162,8 +162,8 @@ def _parsed(name: str, folder: Path) -> Measured:
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
     try:
-        returned = call(named, Path(test.folder), folder)
-    except MetricFunctionFailed as error:
+        returned = figures_by(named, Path(test.folder), folder)
+    except FunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
     return [
         MetricValue(plain(name), value, plain(unit), cast(Better, better))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -19,6 +20,10 @@ from seatrial.files import is_of_host, open_regular
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
+
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 CHUNK = 1 << 20
 
 
@@ -120,6 +125,12 @@ def plain(text: str) -> str:
 def plain_line(text: str) -> str:
     """Return text that is safe on a terminal, on one line: newline and tab are escaped too."""
     return _escaped(text, "")
+
+
+def plain_page(text: str) -> str:
+    """Return the text of a page without control characters, and without those that change the
+    direction of writing: these are escaped. Line ends and tabs stay."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _escaped(text: str, kept: str) -> str:

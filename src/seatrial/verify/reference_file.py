@@ -19,7 +19,7 @@ import msgspec
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
-from seatrial.files import write_durably
+from seatrial.files import open_descriptor, read_regular, write_durably
 from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
 from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
@@ -65,7 +65,7 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
 
 
 def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
-    old = path.read_bytes().decode() if path.exists() else ""
+    old = read_regular(path, MAX_FILE_BYTES).decode() if path.exists() else ""
     data = merged(old, entries, path).encode()
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(
@@ -85,7 +85,7 @@ def _locked(path: Path) -> Iterator[None]:
     was got on a removed file does not count."""
     name = path.with_name(f".{path.name}.lock")
     while True:
-        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o666)
         with contextlib.suppress(PermissionError):  # it is another member's
             os.fchmod(lock, path.parent.stat().st_mode & 0o666)
         try:

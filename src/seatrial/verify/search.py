@@ -41,6 +41,27 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
     to ``most`` matches, each up to LONGEST_MATCH characters. ``^`` and ``$`` match at the ends of
     lines. Raises SearchFailed if it takes too long, SearchTookLong in the main thread, re.error
     for an invalid pattern."""
+    return [[found for found, _ in each] for each in _search(patterns, text, most)]
+
+
+def find_placed(pattern: str, text: str) -> list[tuple[str, int]]:
+    """Return the texts of the group of a pattern, as ``find_all`` does, each with the number of the
+    line in which it begins, from 1."""
+    (matches,) = _search([pattern], text, MAX_MATCHES)
+    found: list[tuple[str, int]] = []
+    line, before = 1, 0
+    for word, start in matches:
+        if start < before:  # a group that looks ahead may begin behind the next match
+            line, before = 1, 0
+        line, before = line + text.count("\n", before, start), start
+        found.append((word, line))
+    return found
+
+
+_Match = tuple[str, int]  # its text, and where it begins
+
+
+def _search(patterns: list[str], text: str, most: int) -> list[list[_Match]]:
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
     main_thread = threading.current_thread() is threading.main_thread()
     if main_thread and len(text) <= PAGE and not any(map(_HIGH_COUNT.search, patterns)):
@@ -54,7 +75,7 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
     question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
         answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS)
-        found: list[list[str]] = json.loads(answer)
+        found: list[list[_Match]] = json.loads(answer)
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
     return found
@@ -77,9 +98,12 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
+def _find(pattern: re.Pattern[str], text: str, most: int) -> list[_Match]:
     group = 1 if pattern.groups else 0
-    return [(found[group] or "")[:LONGEST_MATCH] for found in islice(pattern.finditer(text), most)]
+    return [
+        ((found[group] or "")[:LONGEST_MATCH], max(found.start(), found.start(group)))
+        for found in islice(pattern.finditer(text), most)
+    ]
 
 
 def _answer() -> None:

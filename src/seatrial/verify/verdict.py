@@ -1,11 +1,13 @@
 """The verdict on one run: is its answer right, is it fast enough?
 
-verdict = judge(test, case, run_directory, exit_code, references)
+names = names_of(test, case, machine)
+verdict = judge(test, case, run_directory, exit_code, references, names)
 verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,6 +16,7 @@ from msgspec import Struct
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
+from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.verify.metrics import measure
@@ -34,17 +37,25 @@ class Verdict(Struct, frozen=True):
 
 
 def judge(
-    test: Test, case: Case, folder: Path, exit_code: int | None, references: References
+    test: Test,
+    case: Case,
+    folder: Path,
+    exit_code: int | None,
+    references: References,
+    names: Names = NO_NAMES,
+    recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
 ) -> Verdict:
     """Return the verdict on the run in ``folder``: its exit code first (None: the script left
-    none), then the checks, the metrics, the references. Raises HostFailed,
+    none), then the checks, whose expressions have these ``names``, the metrics, the references.
+    Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
     try:
-        findings += find_faults(test.verify, folder, exit_code)
+        findings += find_faults(test, folder, exit_code, names)
         figures, missing = measure(test, folder)
         findings += missing
+        figures = [_as_recorded(figure, recorded) for figure in figures]
         figures, missed = _compared(figures, case, references, complete=not missing)
         findings += missed
     except (SearchTookLong, HostFailed):
@@ -56,6 +67,13 @@ def judge(
         return Verdict(PASS, "", figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:
+    if figure.name not in recorded:
+        return figure
+    value, unit = recorded[figure.name]
+    return msgspec.structs.replace(figure, value=value, unit=unit)
 
 
 def _compared(

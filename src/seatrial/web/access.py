@@ -6,13 +6,18 @@ On loopback no token is needed, but the Host header must be a local name. This s
 whose name resolves to this machine from reading the server (DNS rebinding). With a token, a browser
 signs in once on a form and keeps a cookie; programs send ``Authorization: Bearer``. The token is
 never part of an address. Only GET and HEAD are allowed, and POST for the form.
+
+A browser sends a cookie to every server of the same host name, whatever its port. So the cookie
+bears the port of this server in its name, and is valid for the client that got it, until this
+process ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
+import re
+import secrets
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, quote
@@ -26,12 +31,16 @@ from seatrial.log import logger
 COOKIE = "seatrial"
 MAX_FORM = 4096
 MAX_RETURN_PATH = 2000
+MAX_ADDRESS = 16384
 SIGN_IN = "/sign-in"
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
-# Both limit how fast a token can be guessed.
+# How fast a token can be guessed: no more than MAX_WRONG are found wrong in WRONG_S.
 WRONG_S = 1.0  # delay of the response to a wrong token
 MAX_WRONG = 20  # wrong tokens that may wait for their response
+MAX_UNJUDGED = 200  # tokens that may wait until they are judged
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^][:]*)(?::[0-9]*)?", re.IGNORECASE)
 
 _log = logger(__name__)
 
@@ -67,9 +76,10 @@ class AccessMiddleware:
         self._token = token
         self._hosts = hosts
         self._form = form
-        self._wrong = 0  # requests that wait for the response to a wrong token
-        # The cookie differs from the token, so that a stolen cookie does not work elsewhere.
-        self._pass = hashlib.sha256(b"seatrial cookie " + token.encode()).hexdigest()
+        self._judges = asyncio.Semaphore(MAX_WRONG)
+        self._unjudged = 0  # requests that wait until their token is judged
+        # Made by chance, not of the token: nobody can guess at the token by its cookie.
+        self._key = secrets.token_bytes(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,30 +108,36 @@ class AccessMiddleware:
                 421,
             )
         method, path = scope["method"], scope["path"]
+        if (length := _address_length(scope)) > MAX_ADDRESS:
+            text = f"This address has {length} characters; at most {MAX_ADDRESS} are read.\n"
+            return PlainTextResponse(text, 414)
         if self._token and path == SIGN_IN and method == "POST":
             return await self._sign_in(scope, headers, receive)
         if method not in ("GET", "HEAD"):
             return PlainTextResponse("Pages can only be read.\n", 405, {"allow": "GET, HEAD"})
-        if not self._token or path.startswith("/static/") or self._has_cookie(headers):
+        if not self._token or path.startswith("/static/") or self._has_cookie(scope, headers):
             return None
         told = "A token is needed: Authorization: Bearer TOKEN.\n"
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            if _same(token.strip(), self._token):
-                return None
-            if refusal := await self._slow_down(scope):
+            refusal = await self._judge(scope, token.strip())
+            if refusal is not _WRONG:
                 return refusal
             told = "That is not the token of this server; serve printed which file holds it.\n"
         if path == SIGN_IN or "text/html" in headers.get("accept", ""):
             return Response(self._form(False, _address_of(scope)), 401, media_type="text/html")
         return PlainTextResponse(told, 401, {"www-authenticate": "Bearer"})
 
-    def _has_cookie(self, headers: Headers) -> bool:
+    def _has_cookie(self, scope: Scope, headers: Headers) -> bool:
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(scope))
         except CookieError:
             return False
-        return cookie is not None and _same(cookie.value, self._pass)
+        return cookie is not None and _same(cookie.value, self._cookie(scope))
+
+    def _cookie(self, scope: Scope) -> str:
+        """Return the value of the cookie for the client of a request."""
+        return hmac.digest(self._key, _client(scope).encode(), "sha256").hex()
 
     async def _sign_in(self, scope: Scope, headers: Headers, receive: Receive) -> Response:
         body = b""
@@ -132,31 +148,42 @@ class AccessMiddleware:
             more = message.get("more_body", False)
         fields = parse_qs(body[:MAX_FORM].decode(errors="replace"))
         way = _return_path(fields.get("way", ["/"])[0])
-        if not _same(fields.get("token", [""])[0].strip(), self._token):
-            if refusal := await self._slow_down(scope):
-                return refusal
+        refusal = await self._judge(scope, fields.get("token", [""])[0].strip())
+        if refusal is _WRONG:
             return Response(self._form(True, way), 403, media_type="text/html")
+        if refusal is not None:
+            return refusal
         response = RedirectResponse(way, 303)
         # Lax: a link in a mail works, because following one changes nothing.
         # This header of a proxy is trusted, because it only restricts where the cookie is sent.
         secure = headers.get("x-forwarded-proto", "") == "https"
-        response.set_cookie(
-            COOKIE, self._pass, httponly=True, samesite="lax", path="/", secure=secure
-        )
+        name, value = _cookie_name(scope), self._cookie(scope)
+        response.set_cookie(name, value, httponly=True, samesite="lax", path="/", secure=secure)
         return response
 
-    async def _slow_down(self, scope: Scope) -> Response | None:
-        """Wait after a wrong token; return a response at once if too many wait already."""
-        _log.warning("wrong token from %s", (scope.get("client") or ["?"])[0])
-        if self._wrong >= MAX_WRONG:
+    async def _judge(self, scope: Scope, token: str) -> Response | None:
+        """Return None for the right token, ``_WRONG`` for a wrong one after a delay, and another
+        response where too many wait. While many wrong tokens wait for their responses, no token is
+        judged, the right one neither: otherwise a quick response would tell which one it is."""
+        if self._unjudged >= MAX_UNJUDGED:
             text = "Too many wrong tokens at this moment; try again.\n"
             return PlainTextResponse(text, 429, {"retry-after": "2"})
-        self._wrong += 1
+        self._unjudged += 1
         try:
-            await asyncio.sleep(WRONG_S)
+            await self._judges.acquire()
         finally:
-            self._wrong -= 1
-        return None
+            self._unjudged -= 1
+        try:
+            if _same(token, self._token):
+                return None
+            _log.warning("wrong token from %s", _client(scope))
+            await asyncio.sleep(WRONG_S)
+            return _WRONG
+        finally:
+            self._judges.release()
+
+
+_WRONG = Response(status_code=403)
 
 
 def _same(given: str, wanted: str) -> bool:
@@ -177,8 +204,22 @@ def _return_path(address: str) -> str:
     return address if len(address) <= MAX_RETURN_PATH else "/"
 
 
+def _client(scope: Scope) -> str:
+    """Return the address of the client of a request."""
+    return str((scope.get("client") or ["?"])[0])
+
+
+def _cookie_name(scope: Scope) -> str:
+    return f"{COOKIE}-{(scope.get('server') or ('', 0))[1]}"
+
+
+def _address_length(scope: Scope) -> int:
+    """Return the length of a request's address as it was sent."""
+    query = scope["query_string"]
+    return len(scope.get("raw_path") or scope["path"]) + (len(query) + 1 if query else 0)
+
+
 def _host_name(host: str) -> str:
-    """Return the name of a Host header, without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
+    """Return the name of a Host header, without its port; "" where it is no host and port."""
+    found = _HOST.fullmatch(host)
+    return found[1].lower() if found else ""

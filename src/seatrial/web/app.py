@@ -33,8 +33,6 @@ from seatrial.web.response_cache import Answer, Overloaded, ResponseCache
 from seatrial.web.routes import PAGES
 from seatrial.web.state.server_state import ServerState
 
-MAX_QUERY = 16384
-
 _log = logger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -102,8 +100,6 @@ class _Server:
 
         async def respond(request: Request) -> Response:
             text = request.url.query
-            if len(text) > MAX_QUERY:
-                return self._failed(form, 414, f"this address has {len(text)} characters")
             path = request.url.path
             address = path if form == "html" else path.removesuffix(f".{form}")
 
@@ -196,7 +192,6 @@ class _Server:
 _TITLES = {
     400: "This cannot be read",
     404: "Not here",
-    414: "Too long",
     500: "A defect",
     503: "Not now",
 }

@@ -20,8 +20,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from msgspec import Struct, structs
 
 from seatrial import __version__
-from seatrial.store.export import iso
+from seatrial.store.export import iso, no_formula
 from seatrial.store.rows import RUN_TIMES
+from seatrial.verify.reading import plain_page
 from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.output import run_figures
 from seatrial.web.page import AREAS, Page
@@ -33,9 +34,6 @@ STATIC = FOLDER / "static"
 
 # Fields that hold a time in ns if they hold one number.
 _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
-
-_BREAKS = ("\t", "\r", "\n")
-_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class Renderer:
@@ -67,14 +65,14 @@ class Renderer:
         text = self._template(page.template).render(
             page=page, state=state, query=query, data=data, refused=refused
         )
-        return text.encode()
+        return plain_page(text).encode()
 
     def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
         page = self._template("error.html").render(
             page=Page("", "", ""), state=state, query=None, status=status, title=title, text=text
         )
-        return page.encode()
+        return plain_page(page).encode()
 
     def sign_in(self, wrong: bool, way: str) -> bytes:
         """Return the page that asks for the token. ``way`` is the address to return to."""
@@ -124,13 +122,7 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}_")
         else:
-            yield before + name, _no_formula(value) if isinstance(value, str) else value
-
-
-def _no_formula(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would compute."""
-    text = text.replace("\0", "")
-    return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text
+            yield before + name, no_formula(value) if isinstance(value, str) else value
 
 
 def _with_iso(value: Any, name: str = "") -> Any:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import UsageError
+from seatrial.files import open_regular
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.web.access import LOCAL_NAMES
 
@@ -147,10 +148,10 @@ def token_of(file: Path) -> str:
 
 def _read_token(file: Path) -> str:
     try:
-        if file.stat().st_mode & 0o077:
-            raise UsageError(f"--token-file {file}: others may read it; chmod 600 {file}")
-        with file.open() as opened:
-            token = opened.read(4096).strip()
+        with open_regular(file) as opened:
+            if os.fstat(opened.fileno()).st_mode & 0o077:
+                raise UsageError(f"--token-file {file}: others may read it; chmod 600 {file}")
+            token = opened.read(4096).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--token-file {file}: cannot be read: {error}") from error
     if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable():

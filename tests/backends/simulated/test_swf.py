@@ -45,8 +45,8 @@ def test_a_log_as_the_archive_has_them() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["1 2 3", "1 " * 19, "x " * 18, "nan " * 18, "inf " * 18, "\0", "1," * 18],
-    ids=["short", "long", "words", "nan", "inf", "nul", "commas"],
+    ["1 2 3", "1 " * 19, "x " * 18, "nan " * 18, "inf " * 18, "\0", "1," * 18, "1 1e308 " * 9],
+    ids=["short", "long", "words", "nan", "inf", "nul", "commas", "huge"],
 )
 def test_damaged_lines_are_counted_and_passed_over(line: str) -> None:
     log = parse([*LOG.splitlines(), line, "4 100 0 1 1 -1 -1 1 1 -1 1 1 1 -1 1 -1 -1 -1"])

@@ -10,16 +10,19 @@ A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`
 from __future__ import annotations
 
 import gzip
+import io
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from seatrial.errors import UsageError
+from seatrial.files import open_regular
 
 FIELDS = 18
 _COLUMNS = (0, 1, 3, 4, 7, 8)  # of the fields of ``SwfJob``
 _LONGEST_LINE = 10_000
+_MAX_NUMBER = 4e9  # seconds, beyond times since the epoch, and processors
 
 
 class SwfJob(NamedTuple):
@@ -43,9 +46,9 @@ class SwfLog(NamedTuple):
 def read(path: Path) -> SwfLog:
     """Read a log, compressed (``.gz``) or not. Raises UsageError."""
     try:
-        opened: Any = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
-            return parse(lines)
+        compressed = path.suffix == ".gz"
+        with open_regular(path) as file, gzip.open(file) if compressed else file as data:
+            return parse(io.TextIOWrapper(data, encoding="utf-8", errors="replace"))
     except (OSError, EOFError) as error:
         raise UsageError(f"{path}: the workload cannot be read: {error}") from error
 
@@ -64,4 +67,5 @@ def _job(text: str) -> SwfJob | None:
         return None
     if len(numbers) != FIELDS or not all(map(math.isfinite, numbers)):
         return None
-    return SwfJob(*(numbers[column] for column in _COLUMNS))
+    job = SwfJob(*(numbers[column] for column in _COLUMNS))
+    return job if max(job[1:]) <= _MAX_NUMBER else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.errors import UsageError
+from seatrial.errors import TrialError, UsageError
 from seatrial.journal.codes import code_of
 from seatrial.journal.events import EVENT_NAMES, ScriptStarted
 from seatrial.machine.facts import unfold_or_empty
@@ -20,8 +21,18 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import RunPhase, expected, phases, removed_by_keep, told
-from seatrial.trial.folder import Record
+from seatrial.studies.one_run import (
+    FormerVerdict,
+    RunPhase,
+    expected,
+    former_verdict,
+    phases,
+    removed_by_keep,
+    told,
+)
+from seatrial.suite.job_options import described, effective
+from seatrial.suite.model import JobOptions
+from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
@@ -68,17 +79,19 @@ class Nodes(Struct, frozen=True):
 
 class RunPage(Struct, frozen=True, kw_only=True):
     """A run. Times in ns; ``launcher``, ``modules`` and the scripts are "" if they are not
-    known."""
+    known. ``asked`` is what was asked of the scheduler besides size and time."""
 
     run: RunRow
     verdict: str
     meaning: str
     reason: str
+    former: FormerVerdict | None
     state: str
     trial: TrialRow
     case: CaseRow
     build: BuildRow | None
     launcher: str
+    asked: str
     modules: str
     same_environment: int
     known_environments: int
@@ -118,6 +131,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     record = state.records.record(trial)
     slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
     outputs, job = in_time(lambda: _files(run, search, whole), slow)
+    asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
     if removal := removed_by_keep(events):
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
     same, known = _environments(run, beside.runs)
@@ -127,11 +141,13 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
+        former=former_verdict(events),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
         build=build,
         launcher=record.machine.launcher.kind if record else "",
+        asked=asked,
         modules=_modules(events),
         same_environment=same,
         known_environments=known,
@@ -168,6 +184,18 @@ def _run(store: Store, query: PageQuery) -> RunRow:
 
 
 # ---- what ran -----------------------------------------------------------------------------
+
+
+def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
+    """Return what was asked of the scheduler for a run; "" where nothing was, or it is not
+    known."""
+    try:
+        case = TrialFolder(Path(trial.path)).case(run.case)
+    except TrialError:
+        return ""
+    options = case.job if case is not None else JobOptions()
+    slurm = record.machine.scheduler == "slurm"
+    return described(effective(record.machine.slurm, options) if slurm else options)
 
 
 def _modules(events: Sequence[EventRow]) -> str:

@@ -1,8 +1,13 @@
-"""Call a Python function of a test that reads the figures from a run directory.
+"""Call a Python function of a test, which reads the figures from a run directory, or judges it.
 
     # metrics: {python: figures.py:read}     in figures.py, in the test's folder:
     def read(run_directory: Path) -> dict[str, float | tuple[float, str, str]]:
         return {"gap": 1.5, "rate": (12.0, "GB/s", "higher")}    # alone: no unit, higher is better
+
+    # verify: [{python: answer.py:check}]
+    def check(run_directory: Path, names: dict[str, str | float | bool]) -> str | None:
+        assert (run_directory / "result").exists(), "there is no result"    # a wrong answer
+        return "" if names["edge"] < 10 else "too large"                    # the fault, if any
 
 The function runs in a separate process (this file is also its main program), so a hang, a crash, an
 exit or its prints cannot harm the trial. Its working directory is the run directory.
@@ -16,6 +21,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +29,13 @@ FUNCTION_SECONDS = 60.0
 MAX_FIGURES = 10_000
 LONGEST_WORD = 200
 LONGEST_ANSWER = 1 << 20
+LONGEST_FAULT = 2000
 
 _NAMED = re.compile(r"(?P<file>[^:\0]+\.py):(?P<function>[A-Za-z_]\w*)")
 
 
-class MetricFunctionFailed(Exception):
-    """The function gave no figures; the text says why."""
+class FunctionFailed(Exception):
+    """The function gave no answer; the text says why."""
 
 
 def fault_of_function(named: str, folder: Path) -> str:
@@ -40,30 +47,41 @@ def fault_of_function(named: str, folder: Path) -> str:
     return "" if path.is_file() else f"{path} is missing"
 
 
-def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float, str, str]]:
+def figures_by(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float, str, str]]:
     """Return the figures that ``file.py:function`` of the test in ``folder`` returns for a run:
-    name, value, unit, better. Raises MetricFunctionFailed if it fails or takes over a minute."""
+    name, value, unit, better. Raises FunctionFailed if it fails or takes over a minute."""
+    figures = _call(named, folder, {"run_directory": str(run_directory.absolute())})
+    return [(str(name), float(value), str(unit), better) for name, value, unit, better in figures]
+
+
+def fault_by(named: str, folder: Path, run_directory: Path, names: Mapping[str, Any]) -> str:
+    """Return the fault that ``file.py:function`` finds in a run, "" if none. ``names`` are those of
+    expressions, with their values. Raises FunctionFailed if it fails or takes over a minute."""
+    asked = {"run_directory": str(run_directory.absolute()), "names": dict(names)}
+    return str(_call(named, folder, asked))
+
+
+def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
     from seatrial.verify.isolated_process import Apart, run_apart
 
     if fault := fault_of_function(named, folder):
-        raise MetricFunctionFailed(fault)
+        raise FunctionFailed(fault)
     file, function = named.rsplit(":", 1)
-    asked = {
+    asked |= {
         "path": str((folder / file).absolute()),
         "function": function,
-        "run_directory": str(run_directory.absolute()),
         "seconds": FUNCTION_SECONDS,
     }
     # From / and with -P: neither a json.py that the job left in its directory (an empty entry in
     # PYTHONPATH means the working directory) nor a module beside this file may shadow another.
     try:
         answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS)
-        figures, fault = json.loads(answer)
+        returned, fault = json.loads(answer)
     except Apart as error:
-        raise MetricFunctionFailed(f"{named} {error}") from None
+        raise FunctionFailed(f"{named} {error}") from None
     if fault:
-        raise MetricFunctionFailed(f"{named}: {fault}")
-    return [(str(name), float(value), str(unit), better) for name, value, unit, better in figures]
+        raise FunctionFailed(f"{named}: {fault}")
+    return returned
 
 
 # ---- the process of its own ---------------------------------------------------------------
@@ -74,20 +92,21 @@ def _answer() -> None:
     signal.alarm(int(asked["seconds"]) + 5)  # ends it even if the trial was killed
     answer_to = os.dup(1)  # not inherited; prints of the function go to stderr
     os.dup2(2, 1)
-    figures, fault = [], ""
+    returned: Any = None
+    fault = ""
     try:
-        figures = _figures(_call(asked))
+        returned = _fault(asked) if "names" in asked else _figures(_returned(asked))
     except BaseException as error:
         fault = _last_line(error)
-    data = json.dumps([figures, fault]).encode()
+    data = json.dumps([returned, fault]).encode()
     if len(data) > LONGEST_ANSWER:
-        data = json.dumps([[], f"its answer has {len(data)} bytes; that is too much"]).encode()
+        data = json.dumps([None, f"its answer has {len(data)} bytes; that is too much"]).encode()
     with os.fdopen(answer_to, "wb") as pipe:
         pipe.write(data)
     os._exit(0)  # does not wait for threads that it left behind
 
 
-def _call(asked: dict[str, str]) -> Any:
+def _returned(asked: dict[str, Any], *more: Any) -> Any:
     sys.dont_write_bytecode = True  # write no __pycache__: a suite may be read-only
     os.chdir(asked["run_directory"])
     path = asked["path"]
@@ -98,7 +117,20 @@ def _call(asked: dict[str, str]) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules["seatrial_custom"] = module  # dataclasses look for their module there
     spec.loader.exec_module(module)
-    return getattr(module, asked["function"])(Path(asked["run_directory"]))
+    return getattr(module, asked["function"])(Path(asked["run_directory"]), *more)
+
+
+def _fault(asked: dict[str, Any]) -> str:
+    """Return the fault that the function returns, or asserts; "" if none."""
+    try:
+        returned = _returned(asked, asked["names"])
+    except AssertionError as error:
+        return _last_line(error).removeprefix("AssertionError: ")
+    if returned is None or isinstance(returned, str):
+        return (returned or "")[:LONGEST_FAULT]
+    if type(returned).__name__ in ("bool", "bool_"):  # or NumPy's
+        return "" if returned else "it returned False"
+    raise TypeError(f"it returned {type(returned)}; return None, True, False or a text")
 
 
 def _figures(returned: Any) -> list[tuple[str, float, str, str]]:

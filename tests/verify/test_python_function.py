@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
-from seatrial.verify import metric_function
+from seatrial.verify import python_function
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.metric_function import MetricFunctionFailed, call
 from seatrial.verify.metrics import measure
+from seatrial.verify.python_function import FunctionFailed, figures_by
 from tests.programs import until
 
 from .helpers import a_test
@@ -111,12 +111,12 @@ def test_a_function_that_fails_is_a_check_error(
 def test_a_function_that_is_not_there(places: tuple[Path, Path]) -> None:
     folder, run = places
     write(folder, "return {}")
-    with pytest.raises(MetricFunctionFailed, match="has no attribute 'other'"):
-        call("figures.py:other", folder, run)
-    with pytest.raises(MetricFunctionFailed, match="is missing"):
-        call("other.py:read", folder, run)
-    with pytest.raises(MetricFunctionFailed, match="FileNotFoundError"):
-        call("figures.py:read", folder, run / "gone")
+    with pytest.raises(FunctionFailed, match="has no attribute 'other'"):
+        figures_by("figures.py:other", folder, run)
+    with pytest.raises(FunctionFailed, match="is missing"):
+        figures_by("other.py:read", folder, run)
+    with pytest.raises(FunctionFailed, match="FileNotFoundError"):
+        figures_by("figures.py:read", folder, run / "gone")
 
 
 def test_what_it_prints_and_leaves_behind_does_no_harm(places: tuple[Path, Path]) -> None:
@@ -135,14 +135,14 @@ def test_a_function_that_hangs_is_ended_with_its_children(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, run = places
-    monkeypatch.setattr(metric_function, "FUNCTION_SECONDS", 4.0)
+    monkeypatch.setattr(python_function, "FUNCTION_SECONDS", 4.0)
     body = (
         "child = os.fork(); child and (run / 'pid').write_text(str(child)); "
         "signal.signal(signal.SIGALRM, signal.SIG_IGN); time.sleep(600)"
     )
     named = write(folder, body, "import os, signal, time")
-    with pytest.raises(MetricFunctionFailed, match="took longer than 4 s"):
-        call(named, folder, run)
+    with pytest.raises(FunctionFailed, match="took longer than 4 s"):
+        figures_by(named, folder, run)
     child = int((run / "pid").read_text())
     until(lambda: not _runs(child), "its child to be gone")
 

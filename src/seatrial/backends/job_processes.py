@@ -1,0 +1,137 @@
+"""The processes of jobs on this host, found in ``/proc``.
+
+    leader, run_id                          # a job is a shell, the leader of its session
+    of_run(leader, run_id, pids())          # the processes of the job that have not ended
+
+A process that has left the session of its job (``setsid``) is found by ``SEATRIAL_RUN`` in its
+environment, unless it cleared that, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+STARTING_SECONDS = 0.2
+QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
+
+
+def handle_of(pid: int) -> int | None:
+    """Return a pidfd of a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
+    ProcessLookupError where there is no such process."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        os.kill(pid, 0)
+        return None
+
+
+def is_over(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] in "ZX"
+    except OSError:
+        return True
+
+
+def reap(pid: int) -> int | None:
+    """Return the exit code as a shell reports it (128 + signal); None where the process is no child
+    of ours."""
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def end_rest(leader: int, run_id: str, age: float) -> None:
+    """Kill the background processes of a job, in its own process group and in others. To check all
+    processes of the host would take longer than a quick run. Process ids are given out in turn, so
+    those of a quick job are between its own and the latest."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    latest = int(Path("/proc/loadavg").read_text().split()[-1])
+    quick = age < QUICK_SECONDS and leader <= latest
+    signal_run(leader, run_id, signal.SIGKILL, range(leader, latest + 1) if quick else None)
+
+
+def signal_run(leader: int, run_id: str, number: int, among: Iterable[int] | None = None) -> None:
+    """Send a signal to the processes of a job, of these or of all on the host."""
+    for pid in of_run(leader, run_id, pids() if among is None else among):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def of_run(leader: int, run_id: str, among: Iterable[int]) -> list[int]:
+    """Return the processes of a job that have not ended: those of its session, and those that left
+    it and have the run in their environment."""
+    mark = b"\0SEATRIAL_RUN=%s\0" % os.fsencode(run_id)
+    found = []
+    for pid in among:
+        with contextlib.suppress(OSError):
+            ours = os.getsid(pid) == leader or mark in _environment(pid)
+            if ours and _stat(pid)[0] not in "ZX":
+                found.append(pid)
+    return found
+
+
+def _environment(pid: int) -> bytes:
+    """Return the environment with which a process began, empty where another user's is not ours to
+    read."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = [b"\0"]
+        while part := os.read(descriptor, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def age_of(pid: int) -> float:
+    """Return the age of a process in seconds, independent of changes of the clock."""
+    started = int(_stat(pid)[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
+    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    return text.rpartition(")")[2].split()
+
+
+def pids() -> Iterator[int]:
+    return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+
+
+def job_processes() -> Iterator[tuple[str, int]]:
+    """Yield (real path of the job script, pid) of each shell that runs a job on this host. The path
+    is resolved because the trial may have several."""
+    for pid in pids():
+        try:
+            words = _command(pid).split(b"\0") if os.getsid(pid) == pid else []
+        except OSError:
+            continue
+        if len(words) == 3 and words[1].endswith(b"/job.sh"):
+            yield os.path.realpath(os.fsdecode(words[1])), pid
+
+
+def _command(pid: int) -> bytes:
+    """Return the command line of a process. It is empty for a moment while a process starts, so
+    wait for that: a job that is not recognised would be started again."""
+    deadline = time.monotonic() + STARTING_SECONDS
+    while True:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if line or _stat(pid)[0] in "ZX" or time.monotonic() > deadline:
+            return line
+        time.sleep(0.001)

@@ -1,0 +1,143 @@
+"""``seatrial judge``: judge the runs of a trial again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import format_option
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
+from seatrial.journal.codes import PASS
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.second_judgement import SecondJudgement
+
+SHOWN = 50
+
+
+@click.command("judge")
+@click.argument("trial")
+@click.option("--again", is_flag=True, help="Record the verdicts; without it they are only shown.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; needed with --again.")
+@click.option(
+    "--with",
+    "suites",
+    multiple=True,
+    metavar="SUITE",
+    help="Suite to judge by; may be repeated. Default: that of the trial, as it is now.",
+)
+@click.option(
+    "--references",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of references to judge by. Default: that of the machine, as it is now.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, record nothing.")
+@format_option("table", "json")
+@click.pass_obj
+def command(
+    folders: Folders,
+    trial: str,
+    again: bool,
+    reason: str,
+    suites: tuple[str, ...],
+    references: Path | None,
+    dry_run: bool,
+    form: str,
+) -> int:
+    """Judge the runs of TRIAL again, after a check, a tolerance or a reference was corrected.
+
+    The checks and references are taken as they are now, the outputs as they were kept. Each run
+    whose verdict changes gets an event with who, when and why; its first verdict stays in the
+    journal. Figures that were recorded stay as they are. Verdicts that are not of a check
+    (timeout, node failure, cancelled) are not touched.
+    """
+    import socket
+
+    from seatrial.trial.folder import find, user_name
+    from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
+
+    folder = find(folders.trials, trial)
+    record = folder.record()
+    if record.rehearsed:
+        raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
+    record_it = again and not dry_run
+    if record_it and not reason.strip():
+        raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
+    if record_it:
+        by = f"{user_name()}@{socket.gethostname()}"
+        found = record_judgements(folder, record, suites, references, by, reason.strip())
+        if record.machine.sinks and any(one.changed for one in found):
+            _tell_sinks(folder, folders)
+    else:
+        now = definitions_now(record, folder.cases(), suites, references)
+        found = list(judge_again(folder, record, now))
+    if form == "json":
+        _print_json(found)
+    else:
+        _print_table(folders, folder.tag, found, record_it)
+    return 0 if all(one.code == PASS or one.run.life.will_rerun for one in found) else 1
+
+
+def _tell_sinks(folder: TrialFolder, folders: Folders) -> None:
+    from seatrial.sinks.process import start
+
+    if trouble := start(folder, folders.log_level):
+        again = folders.command("sink", folder.tag)
+        click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
+
+
+def _print_json(found: Sequence[SecondJudgement]) -> None:
+    from seatrial.store.export import to_json
+
+    records = [
+        {
+            "run_id": one.run.run_id,
+            "case": one.run.case.name,
+            "before": one.was.name,
+            "verdict": one.code.name,
+            "why": one.reason,
+            "changed": one.changed,
+            "cannot": one.cannot or None,
+        }
+        for one in found
+    ]
+    click.echo(to_json(records), nl=False)
+
+
+def _print_table(
+    folders: Folders, tag: str, found: Sequence[SecondJudgement], recorded: bool
+) -> None:
+    rows = TextTable("run | case~ | was~ | is~ | why~")
+    changed = [one for one in found if one.changed]
+    for one in changed[:SHOWN]:
+        rows.add(one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
+    if changed:
+        click.echo(rows)
+    if len(changed) > SHOWN:
+        click.echo(f"and {len(changed) - SHOWN} more: --format json lists all")
+    turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
+    others = sum(one.was == one.code for one in changed)
+    said = [f"{number} {turn}" for turn, number in turns.items()]
+    said += [f"{others} for another reason"] if others else []
+    judged = sum(not one.cannot for one in found)
+    verb = "judged again" if recorded else "would be judged again"
+    click.echo(
+        f"{count(judged, 'run')} {verb}, {len(changed)} changed: {', '.join(said)}"
+        if changed
+        else f"{count(judged, 'run')} {verb}, none changed"
+    )
+    reasons = Counter(one.cannot for one in found if one.cannot)
+    for why, number in reasons.items():
+        runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
+        click.echo(f"{runs}, as it cannot be judged again: {plain_line(why)}")
+    if changed and not recorded:
+        click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

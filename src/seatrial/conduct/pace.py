@@ -1,0 +1,93 @@
+"""The pace of tests whose shares leave a part of the machine idle.
+
+A test may always start a run where its runs in flight then hold no more nodes than its share. A
+share that is no whole number of runs is kept in time: a further run starts when the runs so far, at
+their usual time, have used up the share up to now (the generic cell rate algorithm, ITU-T I.371).
+Time that was lost before is made up for by one run at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from seatrial.conduct.admission import Shape
+from seatrial.conduct.in_flight import InFlightCounts
+from seatrial.conduct.shares import ROUNDING
+from seatrial.units import SECOND_NS
+
+
+class Pace:
+    """The share of each entry in ``nodes`` (of a shared node: in cores), and what it has started.
+
+    Since ``_base`` (ns) the runs that were launched have a width of ``_width`` together."""
+
+    def __init__(
+        self, nodes: Sequence[float], widths: Sequence[int], copies: Sequence[int]
+    ) -> None:
+        self._nodes = [each + ROUNDING for each in nodes]
+        fitting = [int(each // width) for each, width in zip(self._nodes, widths, strict=True)]
+        # tests with copies alone keep to them; others may make up for lost time by one run
+        self._most = [
+            number if 0 < runs <= number else runs + 1
+            for number, runs in zip(copies, fitting, strict=True)
+        ]
+        self._widths = widths
+        self._base = [0] * len(nodes)  # 0 before the first launch
+        self._width = [0] * len(nodes)
+
+    def launched(self, entry: int, width: int, time: int, usual: float) -> None:
+        """Record the launch of a run. ``usual`` is the time of a run of the entry in seconds."""
+        earliest = self._earliest(entry, time, usual)
+        if earliest > self._base[entry] + self._span(entry, self._width[entry], usual):
+            self._base[entry], self._width[entry] = earliest, 0
+        self._width[entry] += width
+
+    def due(self, entry: int, now: int, usual: float, ahead: int = 0) -> int:
+        """Return when the share will be used up (ns) by the runs so far, and by runs of the width
+        ``ahead`` that are launched now."""
+        due = self._base[entry] + self._span(entry, self._width[entry], usual)
+        return max(due, self._earliest(entry, now, usual)) + self._span(entry, ahead, usual)
+
+    def _earliest(self, entry: int, now: int, usual: float) -> int:
+        """Return the time before which nothing is made up for: that of one run, none at first."""
+        if not self._base[entry]:
+            return now
+        return now - self._span(entry, self._widths[entry], usual)
+
+    def _span(self, entry: int, width: int, usual: float) -> int:
+        """Return in what time (ns) the share of an entry comes to a run of a width."""
+        return math.ceil(width * usual * SECOND_NS / self._nodes[entry])
+
+    def allows(
+        self,
+        entry: int,
+        width: int,
+        counts: InFlightCounts,
+        now: int,
+        usual: float,
+        ahead: int = 0,
+    ) -> bool:
+        """Return whether a run of a width may start now, after runs of the width ``ahead`` that
+        are launched with it. ``counts`` includes these."""
+        if counts.in_flight[entry] >= self._most[entry]:
+            return False
+        within = counts.width[entry] + width <= self._nodes[entry]
+        return within or now >= self.due(entry, now, usual, ahead)
+
+    def next_start(
+        self, now: int, launches: Sequence[Shape], counts: InFlightCounts, usual: Sequence[float]
+    ) -> int | None:
+        """Return the earliest time after now (ns) at which a share is used up, if runs of these
+        shapes are launched now; None if there is none."""
+        ahead = [0] * len(usual)
+        runs = list(counts.in_flight)
+        for shape in launches:
+            ahead[shape.entry] += shape.width
+            runs[shape.entry] += 1
+        times = (
+            self.due(entry, now, usual[entry], width)
+            for entry, width in enumerate(ahead)
+            if runs[entry] < self._most[entry]
+        )
+        return min((time for time in times if time > now), default=None)

@@ -1,0 +1,80 @@
+"""Where a journal is damaged, and how people are told.
+
+damage_of(path)                     # None, or Damage(lines=3, first=812)
+told("stability", path, damage)     # one line, with the remedy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from seatrial.files import open_regular
+from seatrial.journal.checksum import ENDING, seed_of
+from seatrial.journal.encoding import decode_lines
+from seatrial.journal.events import Event
+from seatrial.journal.journal import LONGEST_LINE, seed_before
+from seatrial.journal.mark import read_mark
+
+READ_AT_ONCE = 1 << 20
+
+
+class Damage(NamedTuple):
+    """So many damaged lines; ``first`` is the number of the first of them, from 1."""
+
+    lines: int
+    first: int
+
+
+class JournalLine(NamedTuple):
+    """A line: its first byte, the byte behind its end, its event if it has one, whether it is
+    damaged."""
+
+    first: int
+    last: int
+    events: list[Event]
+    damaged: bool
+
+
+def told(tag: str, journal: Path, damage: Damage) -> str:
+    """Return what people are told of a damaged journal."""
+    lines = "1 damaged line" if damage.lines == 1 else f"{damage.lines} damaged lines"
+    return (
+        f"{tag}: {journal}:{damage.first}: {lines}, events are missing; put a good copy of the "
+        f"file back, or `seatrial resume {tag}` judges again what lost its verdict"
+    )
+
+
+def damage_of(journal: Path) -> Damage | None:
+    """Read a journal line by line, and return its damage; None if it is whole. Raises OSError."""
+    mark = read_mark(journal)
+    lines = first = number = 0
+    try:
+        with open_regular(journal) as file:
+            for number, line in enumerate(lines_of(file, 0), 1):
+                lines += line.damaged
+                first = first or (number if line.damaged else 0)
+            is_cut = mark is not None and not mark.is_kept_by(file.fileno())
+    except FileNotFoundError:
+        is_cut = mark is not None
+    if not lines and is_cut:
+        return Damage(1, number + 1)
+    return Damage(lines, first) if lines else None
+
+
+def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[JournalLine]:
+    """Yield the whole lines of an open journal from one byte to another, however long they are."""
+    seed = seed_before(file, start)
+    last = file.seek(start)
+    while (end is None or last < end) and (line := file.readline(LONGEST_LINE)):
+        first = last
+        last += len(line)
+        while not line.endswith(b"\n") and (rest := file.readline(READ_AT_ONCE)):
+            last += len(rest)
+            line = b"\0" + rest[-ENDING:]  # longer than any event
+        if not line.endswith(b"\n"):
+            return
+        events, damaged = decode_lines([line[:-1]], seed)
+        seed = seed_of(line[-ENDING:])
+        yield JournalLine(first, last, events, damaged > 0)

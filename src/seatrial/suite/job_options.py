@@ -1,0 +1,235 @@
+"""What a test asks of the scheduler: GPUs, memory, partition, QOS, reservation, account, options.
+
+    asked = AskedOptions(test.run)          # parses the texts once
+    asked.of(names)                         # the JobOptions of one case
+
+Who decides, the strongest first: a component of a plan, the test, the machine as it is in the
+phase. The ``options`` of all are given to sbatch in the order machine, test, component.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
+from seatrial.suite.model import JobOptions, RunSpec, show
+from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
+from seatrial.units import show_bytes
+
+GPU_KEYS = ("gpus_per_node", "gpus_per_task")
+TEXT_KEYS = ("partition", "account", "qos", "reservation")
+ASKED_KEYS = (*GPU_KEYS, "memory", *TEXT_KEYS, "options")
+_OVERRIDDEN = (*TEXT_KEYS, "constraint")
+
+_INSERTED = re.compile(r"\{([^{}]*)\}")
+_LONGEST = 1000
+
+# Options of sbatch by which Seatrial describes a job itself, and what is to be used instead.
+_OWN = {
+    **dict.fromkeys(("array", "a", "job-name", "J", "chdir", "D", "wrap", "clusters", "M"), ""),
+    **dict.fromkeys(("output", "o", "error", "e", "input", "i", "parsable", "wait", "W"), ""),
+    **dict.fromkeys(("requeue", "test-only", "help", "h", "version", "V", "usage"), ""),
+    **dict.fromkeys(("nodes", "N"), "run.nodes"),
+    **dict.fromkeys(("ntasks", "n"), "run.tasks"),
+    "ntasks-per-node": "run.tasks_per_node",
+    **dict.fromkeys(("cpus-per-task", "c"), "run.threads_per_task"),
+    **dict.fromkeys(("time", "t"), "run.walltime"),
+}
+_OPTION = re.compile(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
+
+
+class AskedOptions:
+    """The options that a test asks for. ``partition`` is None where it depends on the case. Raises
+    ExpressionError for what cannot be parsed."""
+
+    def __init__(self, run: RunSpec) -> None:
+        self._gpus = {
+            key: quantity(value, key, whole_or_none)
+            for key in GPU_KEYS
+            if (value := getattr(run, key)) is not None
+        }
+        self._memory = memory(run.memory) if run.memory is not None else None
+        self._texts = {
+            key: Text.of(value, key)
+            for key in TEXT_KEYS
+            if (value := getattr(run, key)) is not None
+        }
+        self._options = [Text.of(each, "options", i) for i, each in enumerate(run.options)]
+        self.any = bool(self._gpus or self._memory or self._texts or self._options)
+        self.any_gpus = bool(self._gpus)
+        self.partition = self._texts["partition"].fixed if "partition" in self._texts else None
+        self._by_node = any(
+            "node.gpus" in compile_expression(value).names
+            for key in GPU_KEYS
+            if isinstance(value := getattr(run, key), str)
+        )
+
+    def of(self, names: Names) -> JobOptions:
+        """Return the options for the values of a case. Raises ExpressionError."""
+        if not self.any:
+            return _NONE
+        texts = {key: text.value(names) for key, text in self._texts.items()}
+        options = tuple(text.value(names) for text in self._options)
+        for i, fault in faults_of_options(options):
+            raise ExpressionError(fault, "run", "options", i)
+        memory_asked = self._memory(names) if self._memory else 0
+        gpus = {key: number(names) for key, number in self._gpus.items()}
+        return replace(_NONE, **gpus, **texts, memory=memory_asked, options=options)
+
+    def wants_missing(self, names: Names) -> bool:
+        """Return whether the test asks for as many GPUs as a node has, where it has none."""
+        return self._by_node and not names["node.gpus"]
+
+
+class Text(NamedTuple):
+    """A text in which ``{name}``, or another expression in braces, stands for its value."""
+
+    parts: tuple[str | Expression, ...]
+    key: tuple[str | int, ...]
+
+    @classmethod
+    def of(cls, written: str, *key: str | int) -> Text:
+        """Parse a text. Raises ExpressionError."""
+        parts: list[str | Expression] = []
+        end = 0
+        for found in _INSERTED.finditer(written):
+            parts += written[end : found.start()], compile_expression(found[1])
+            end = found.end()
+        parts.append(written[end:])
+        if any(isinstance(part, str) and re.search(r"[{}]", part) for part in parts):
+            raise ExpressionError(f"{written!r} has half a pair of braces; write {{name}}")
+        return cls(tuple(parts), key)
+
+    @property
+    def names(self) -> frozenset[str]:
+        used = [part.names for part in self.parts if isinstance(part, Expression)]
+        return frozenset().union(*used)
+
+    @property
+    def fixed(self) -> str | None:
+        """The text where it has no expression."""
+        return None if len(self.parts) > 1 else str(self.parts[0])
+
+    def value(self, names: Names) -> str:
+        """Return the text for the values of a case. Raises ExpressionError."""
+        text = "".join(
+            part if isinstance(part, str) else show(part.evaluate(names, "run", *self.key))
+            for part in self.parts
+        )
+        if fault := fault_of_word(text) if "options" in self.key else fault_of_name(text):
+            raise ExpressionError(fault, "run", *self.key)
+        return text
+
+
+# ---- faults -------------------------------------------------------------------------------
+
+
+def fault_of_word(text: str) -> str:
+    """Return why a text cannot be an argument of sbatch; "" if it can."""
+    if len(text) > _LONGEST:
+        return f"is longer than {_LONGEST} characters"
+    bad = next((c for c in text if not c.isprintable()), "")
+    return f"{text!r} holds {bad!r}, which no argument of sbatch may" if bad else ""
+
+
+def fault_of_name(text: str) -> str:
+    """Return why a text cannot be the name of a partition, an account, ...; "" if it can."""
+    if text != text.strip() or " " in text or text.startswith("-"):
+        return f"{text!r} is not a name of Slurm's; write one word, e.g. gpu"
+    return fault_of_word(text)
+
+
+def faults_of_options(options: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the position and the fault of each of these arguments of sbatch that cannot be given
+    to it."""
+    takes_value = False  # whether the word before is an option that may take this word as its value
+    for i, word in enumerate(options):
+        found = _OPTION.fullmatch(word)
+        if fault := fault_of_word(word):
+            yield i, fault
+        elif found is None:
+            if not takes_value:
+                yield i, f"{word!r} is no option; it must begin with -, e.g. --constraint=a100"
+            takes_value = False
+            continue
+        else:
+            name = found[1] or found[3]
+            if name in _OWN:
+                instead = f"; use {_OWN[name]}" if _OWN[name] else ""
+                yield i, f"{word!r} is given by Seatrial itself{instead or '; remove it'}"
+        takes_value = found is not None and not (found[2] or found[4])
+
+
+def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the key and the text of each fault of what a plan says to Slurm."""
+    for key in TEXT_KEYS:
+        if fault := fault_of_name(getattr(slurm, key) or ""):
+            yield (key,), fault
+    for i, fault in faults_of_options(slurm.options):
+        yield ("options", i), fault
+
+
+# ---- who decides --------------------------------------------------------------------------
+
+
+def overridden(options: JobOptions, by: SlurmOverride) -> JobOptions:
+    """Return the options of a case as a component of a plan overrides them."""
+    return _laid_over(options, _as_options(by))
+
+
+def as_written(machine: Slurm, run: RunSpec, plan: SlurmOverride) -> dict[str, str]:
+    """Return what is asked of the scheduler for a test, as the files have it: the value of each
+    key that the test or its plan gives, or the machine's where they give none."""
+    said = {}
+    for key in (*GPU_KEYS, "memory", *_OVERRIDDEN):
+        texts = (getattr(each, key, None) for each in (plan, run, machine))
+        said[key] = str(next((text for text in texts if text is not None), ""))
+    said["options"] = " ".join([*machine.options, *run.options, *plan.options])
+    return said
+
+
+def overridden_settings(slurm: Slurm, by: SlurmOverride) -> Slurm:
+    """Return the settings of a machine as a phase of a plan overrides them."""
+    given = {key: text for key in _OVERRIDDEN if (text := getattr(by, key)) is not None}
+    return replace(slurm, **given, options=[*slurm.options, *by.options])
+
+
+def effective(machine: Slurm, options: JobOptions) -> JobOptions:
+    """Return what is said to Slurm: the machine's settings, overridden by the options of a case.
+    Texts are "" where nothing is said."""
+    return _laid_over(_as_options(machine), options)
+
+
+def described(options: JobOptions) -> str:
+    """Return options for people: ``gpus_per_node=4 memory=16.0 GiB partition=gpu``; "" for none."""
+    words = [f"{key}={getattr(options, key)}" for key in GPU_KEYS if getattr(options, key)]
+    words += [f"memory={show_bytes(options.memory).replace(' ', '')}"] if options.memory else []
+    words += [f"{key}={value}" for key in _OVERRIDDEN if (value := getattr(options, key))]
+    return " ".join([*words, *options.options])
+
+
+def _as_options(said: Slurm | SlurmOverride) -> JobOptions:
+    texts = {key: getattr(said, key) for key in _OVERRIDDEN}
+    return JobOptions(**texts, options=tuple(said.options))
+
+
+def _laid_over(under: JobOptions, over: JobOptions) -> JobOptions:
+    texts = {
+        key: getattr(under, key) if (value := getattr(over, key)) is None else value
+        for key in _OVERRIDDEN
+    }
+    return JobOptions(
+        **texts,
+        gpus_per_node=over.gpus_per_node or under.gpus_per_node,
+        gpus_per_task=over.gpus_per_task or under.gpus_per_task,
+        memory=over.memory or under.memory,
+        options=under.options + over.options,
+    )
+
+
+_NONE = JobOptions()

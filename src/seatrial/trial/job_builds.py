@@ -1,0 +1,200 @@
+"""Builds in jobs of the machine's scheduler: ``build: {where: job}``.
+
+A build's job goes to the nodes that the runs of its case would get. Its folder is that of its
+submission, its output is the log of the build. A job that an earlier driver submitted is found
+again, as those of runs are; one that a node failed under is submitted again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from seatrial.backends.protocol import (
+    Backend,
+    Ended,
+    Job,
+    NeverStarted,
+    Refused,
+    Submission,
+    Update,
+)
+from seatrial.backends.slurm_parse import PREFIX
+from seatrial.journal.codes import CANCELLED, TIMEOUT
+from seatrial.machine.model import Machine
+from seatrial.runs import builds
+from seatrial.runs.builds import BuildResult
+from seatrial.runs.directory import job_events
+from seatrial.runs.environment import write_script
+from seatrial.suite.model import Case, Test
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import seconds, show_seconds
+
+MAX_ATTEMPTS = 3  # of a build whose jobs end for reasons of the machine
+LOOK_SECONDS = 0.2
+CANCEL_SECONDS = 30.0
+
+# The claim: a job that was submitted twice builds once.
+_SCRIPT = """\
+#!/bin/bash
+set -C
+: > events.jsonl || exit 93
+set +C
+exec 9> /dev/null
+bash {script} 9 > {log} 2>&1
+_code=$?
+printf '{{"time":%s,"event":"binary_execute_end","value":%d}}\\n' "$(date +%s%N)" "$_code" \\
+  >> events.jsonl
+exit "$_code"
+"""
+
+BuildUpdate = Ended | Refused | NeverStarted
+
+
+class JobBuilds:
+    """The builds of one trial that run as jobs. ``unique`` tells the trial from others."""
+
+    def __init__(
+        self, folder: TrialFolder, machine: Machine, backend: Backend, unique: str
+    ) -> None:
+        self._folder = folder
+        self._machine = machine
+        self._backend = backend
+        self._unique = unique
+        self._news: dict[str, asyncio.Queue[BuildUpdate]] = {}  # by run id
+
+    def receive(self, update: Update) -> bool:
+        """Take an update of the backend; return False if it is about no build."""
+        news = self._news.get(getattr(update, "run_id", ""))
+        if news is not None and isinstance(update, BuildUpdate):
+            news.put_nowait(update)
+        return news is not None
+
+    async def build(self, test: Test, case: Case) -> BuildResult:
+        """Build in a job, or return the result of an earlier build. Raises TrialError as
+        ``builds.build`` does."""
+        directory = self._folder.builds / case.build
+        failures = 0
+        for number in range(1000):
+            if (done := builds.result_of(directory)) is not None:
+                return await builds.kept(directory, done)
+            submission = self._submission(test, case, number)
+            (job,) = submission.jobs
+            found = job.path.exists()
+            news = self._news[job.run_id] = asyncio.Queue()
+            if found:
+                await self._backend.find([submission], {})
+                ended = await news.get()
+            if not found or isinstance(ended, NeverStarted):
+                if (fault := builds.prepared(directory, test, case, self._machine)) is not None:
+                    return fault
+                self._write(job, directory)
+                await self._backend.submit(submission)
+                ended = await news.get()
+            del self._news[job.run_id]
+            if (done := await self._judged(ended, directory, test, found)) is not None:
+                return await builds.kept(directory, done)
+            failures += not (isinstance(ended, Ended) and ended.code == CANCELLED.number)
+            if failures == MAX_ATTEMPTS:
+                break
+        return BuildResult(1, f"its jobs ended {failures} times: {_state(ended)}")
+
+    def _submission(self, test: Test, case: Case, number: int) -> Submission:
+        assert test.build is not None
+        text = f"{self._unique} {case.build} {number}"
+        run_id = "b" + hashlib.sha256(text.encode()).hexdigest()[:12]
+        job = Job(
+            run_id=run_id,
+            path=Path(),
+            nodes=1,
+            tasks=1,
+            tasks_per_node=1,
+            threads=test.build.cores,
+            walltime=seconds(test.build.timeout),
+            node="",
+            exclusive=False,
+            features=tuple(test.requires.features),
+            options=replace(case.job, gpus_per_node=min(case.gpus, 1), gpus_per_task=0),
+        )
+        ((name, _),) = self._backend.arrange([job])
+        return Submission(name, (job._replace(path=self._folder.submissions / name / "build"),))
+
+    def _write(self, job: Job, directory: Path) -> None:
+        job.path.mkdir(parents=True, exist_ok=True)
+        script = _SCRIPT.format(
+            script=shlex.quote(str(directory / builds.JOB)),
+            log=shlex.quote(str(directory / builds.LOG)),
+        )
+        write_script(job.path / "job.sh", script)
+
+    async def _judged(
+        self, ended: BuildUpdate, directory: Path, test: Test, found: bool
+    ) -> BuildResult | None:
+        """Return the result of a build whose job is over; None where it is to be built again.
+        ``found``: an earlier driver submitted the job, and may have cancelled it."""
+        assert test.build is not None
+        if isinstance(ended, Refused):
+            return BuildResult(1, ended.reason)
+        if isinstance(ended, NeverStarted):
+            return None
+        if ended.code is None:
+            return await self._visible(directory, ended)
+        if ended.code == TIMEOUT.number:
+            limit = show_seconds(seconds(test.build.timeout))
+            return BuildResult(
+                TIMEOUT.number, f"not done after {limit}\n{builds.log_tail(directory)}"
+            )
+        if ended.code == CANCELLED.number and not found:
+            return BuildResult(1, "its job was cancelled by a person or the scheduler")
+        return None
+
+    async def _visible(self, directory: Path, ended: Ended) -> BuildResult:
+        """Return the result that a job wrote, as soon as it is seen on this host."""
+        until = time.monotonic() + seconds(self._machine.slurm.visible_after)
+        while (done := builds.result_of(directory)) is None:
+            if time.monotonic() > until:
+                log = builds.log_tail(directory)
+                return BuildResult(1, f"it left no result: {_state(ended)}\n{log}".strip())
+            await asyncio.sleep(LOOK_SECONDS)
+        return done
+
+    async def cancel(self) -> None:
+        """Cancel the jobs of builds, also those of an earlier driver, and wait a while for their
+        ends. Call it when nobody else takes the updates of the backend."""
+        paths = self._folder.submissions.glob(f"{PREFIX}b*/build")
+        left = {
+            path.parent.name.removeprefix(PREFIX): path
+            for path in paths
+            if job_events(path).end is None
+        }
+        unknown = [
+            Submission(PREFIX + run_id, (Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),))
+            for run_id, path in left.items()
+            if run_id not in self._news
+        ]
+        if not left:
+            return
+        await self._backend.find(unknown, {})
+        await self._backend.cancel(left)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CANCEL_SECONDS):
+                while left:
+                    for run_id in _ended(await self._backend.updates()):
+                        left.pop(run_id, None)
+
+
+def _ended(updates: Sequence[Update]) -> set[str]:
+    return {update.run_id for update in updates if isinstance(update, BuildUpdate)}
+
+
+def _state(update: BuildUpdate) -> str:
+    if isinstance(update, Ended):
+        return f"{update.state}, exit code {update.exit_code}"
+    return update.reason if isinstance(update, Refused) else "never started"

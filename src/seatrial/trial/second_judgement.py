@@ -1,0 +1,336 @@
+"""Judge the runs of a trial again, by the checks, metrics and references as they are now.
+
+now = definitions_now(record, suites, references)        # raises InvalidFiles, UsageError
+for judgement in judge_again(folder, record, now):       # changes nothing
+    judgement.was, judgement.code, judgement.cannot
+record_judgements(folder, record, judgements, by, why)   # appends to the journal
+
+A run is judged again if its own end, and not the scheduler's word, gave its verdict, and what it
+wrote is still there. What was measured stays: figures that were recorded are judged as they are,
+and only those that had not been found are added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.documents import Faults
+from seatrial.errors import TrialError, UsageError
+from seatrial.journal import codes
+from seatrial.journal.codes import Code, code_of
+from seatrial.journal.events import (
+    ClockStepped,
+    Event,
+    JobEnded,
+    MetricRecorded,
+    RunEvent,
+    RunJudgedAgain,
+    ScriptEnded,
+    TrialOpened,
+)
+from seatrial.journal.journal import Journal, read
+from seatrial.journal.lifecycle import RunLife
+from seatrial.runs.directory import cut_file
+from seatrial.runs.script import judged_files
+from seatrial.suite.load import load
+from seatrial.suite.model import Case, Test, show
+from seatrial.suite.parameters import ParameterSpace
+from seatrial.trial.event_headers import run_header
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.units import SECOND_NS, count
+from seatrial.verify.check_tests import check_bounds, check_judging
+from seatrial.verify.check_values import names_of
+from seatrial.verify.figures import MetricValue
+from seatrial.verify.metrics import PYTHON
+from seatrial.verify.reading import HostFailed
+from seatrial.verify.references import References
+from seatrial.verify.references import load as load_references
+from seatrial.verify.search import SearchTookLong
+from seatrial.verify.verdict import Verdict, judge
+
+OF_CHECKS = frozenset(
+    code.number
+    for code in (
+        codes.PASS,
+        codes.FAILED,
+        codes.WRONG_ANSWER,
+        codes.PERFORMANCE,
+        codes.NO_FIGURE,
+        codes.TOO_LARGE,
+        codes.CHECK_ERROR,
+    )
+)
+"""The verdicts that a run's own output gave."""
+
+_RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
+
+
+class Definitions(NamedTuple):
+    """What the runs of a trial are judged by: its tests and the references, as they are now, with
+    the SHA-256 of each test's checks and metrics, and of the references."""
+
+    tests: dict[str, Test]
+    references: References
+    checks: dict[str, str]
+    references_sha256: str
+
+
+class JudgedRun(Struct):
+    """A run of the journal: its life, its case, whether its job ended by itself, the end of its
+    script, its figures."""
+
+    run_id: str
+    case: Case
+    life: RunLife
+    ended_itself: bool = False
+    end: ScriptEnded | None = None
+    figures: dict[str, MetricRecorded] = {}
+
+
+class SecondJudgement(NamedTuple):
+    """The judgement of one run again. ``cannot`` is why it cannot be judged, and keeps its verdict;
+    ``figures`` are those that had not been recorded."""
+
+    run: JudgedRun
+    was: Code
+    code: Code
+    reason: str
+    figures: Sequence[MetricValue] = ()
+    cannot: str = ""
+
+    @property
+    def changed(self) -> bool:
+        life = self.run.life
+        return not self.cannot and (self.code.number, self.reason) != (life.code, life.reason)
+
+
+# ---- what is judged by ------------------------------------------------------------------------
+
+
+def definitions_now(
+    record: Record, cases: Sequence[Case], suites: Sequence[str], references: Path | None
+) -> Definitions:
+    """Return what a trial is judged by as it is now: the tests of ``suites`` (none: those that the
+    trial was made of) and a file of references (None: the trial's). Raises InvalidFiles, and
+    UsageError where a test or the file is not there."""
+    faults = Faults()
+    suite = load([Path(each) for each in suites or record.asked.suites], faults)
+    own = {name: test for name, test in suite.tests.items() if name in record.tests}
+    for name, old in record.tests.items():
+        if name not in own:
+            raise UsageError(f"there is no test {name} in {_said(suites, record)}; name --with")
+        if not suites and own[name].folder != old.folder:
+            raise UsageError(
+                f"{own[name].folder}: the trial's test {name} was in {old.folder}; go to the "
+                "folder in which the trial was started, or name the suite with --with"
+            )
+    suite = suite._replace(tests=own)
+    check_judging(suite, faults)
+    faults.raise_any()
+    bound = [_with_new_parameters(case, own[case.test], record) for case in cases]
+    check_bounds(suite, bound, record.machine, faults)
+    faults.raise_any()
+    path = references or Path(record.references)
+    if not path.exists() and (references is not None or record.expected):
+        raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
+    found = load_references(path)
+    sums = {name: _sha256(_judging(test)) for name, test in own.items()}
+    return Definitions(own, found, sums, _sha256([msgspec.json.encode(found.entries)]))
+
+
+def _said(suites: Sequence[str], record: Record) -> str:
+    return ", ".join(suites or record.asked.suites)
+
+
+def _judging(test: Test) -> Iterator[bytes]:
+    """Yield what a test judges by: its checks and metrics, and the files of its functions."""
+    yield msgspec.json.encode([test.verify, test.metrics])
+    named: list[Any] = [check.python for check in test.verify]
+    for function in [*named, test.metrics.get(PYTHON)]:
+        if isinstance(function, str):
+            with contextlib.suppress(OSError):
+                yield (Path(test.folder) / function.rpartition(":")[0]).read_bytes()
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _with_new_parameters(case: Case, test: Test, record: Record) -> Case:
+    """Return a case with the parameters that its test has got since, such as an expected value that
+    is zipped with a size: those of the only binding that agrees with the case, if there is one."""
+    new = [name for name in test.parameters if name not in case.parameters]
+    if not new:
+        return case
+    facts = names_of(test, case, record.machine)
+    rows = {
+        tuple(show(binding[name]) for name in new): binding
+        for binding in ParameterSpace.of(test).bindings(facts)
+        if all(show(binding.get(n, v)) == show(v) for n, v in case.parameters.items())
+    }
+    if len(rows) != 1:
+        return case
+    (binding,) = rows.values()
+    return msgspec.structs.replace(case, parameters={**binding, **case.parameters})
+
+
+# ---- judging ------------------------------------------------------------------------------
+
+
+def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
+    """Return the runs of a trial that have a verdict which their own output gave. Raises TrialError
+    where the journal is damaged."""
+    by_id = {case.id: case for case in cases}
+    runs: dict[str, JudgedRun] = {}
+    reading = read(folder.journal)
+    for event in reading:
+        if not isinstance(event, RunEvent) or event.case not in by_id:
+            continue
+        run = runs.get(event.run_id)
+        if run is None:
+            run = runs[event.run_id] = JudgedRun(event.run_id, by_id[event.case], RunLife())
+        run.life.apply(event)
+        if isinstance(event, JobEnded):
+            run.ended_itself = event.code == 0
+        elif isinstance(event, ScriptEnded):
+            run.end = event
+        elif isinstance(event, MetricRecorded):
+            run.figures[event.metric] = event
+    if reading.damaged:
+        lines = count(reading.damaged, "damaged line")
+        raise TrialError(
+            f"{folder.journal}: it has {lines}, so the verdicts of runs are not surely known; "
+            "put back a sound copy of it"
+        )
+    return [run for run in runs.values() if _is_of_checks(run)]
+
+
+def _is_of_checks(run: JudgedRun) -> bool:
+    known = run.life.judged is not None and run.life.code in OF_CHECKS
+    return known and run.ended_itself and run.end is not None
+
+
+def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterator[SecondJudgement]:
+    """Yield the judgement of every run that can be judged by its output, and of those of which the
+    output is gone. Changes nothing."""
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        for run in judged_runs(folder, folder.cases()):
+            was = code_of(run.life.code)
+            path = _directory(folder, run)
+            if gone := _gone(path, run, record.tests[run.case.test], now.tests[run.case.test]):
+                yield SecondJudgement(run, was, was, run.life.reason, cannot=gone)
+                continue
+            try:
+                try:
+                    verdict = _verdict(path, run, record, now)
+                except SearchTookLong:
+                    verdict = aside.submit(_verdict, path, run, record, now).result()
+            except HostFailed as error:
+                yield SecondJudgement(run, was, was, run.life.reason, cannot=str(error))
+                continue
+            new = [figure for figure in verdict.figures if figure.name not in run.figures]
+            yield SecondJudgement(run, was, verdict.code, verdict.why, new)
+
+
+def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Verdict:
+    test = now.tests[run.case.test]
+    names = names_of(test, _with_new_parameters(run.case, test, record), record.machine)
+    exit_code = run.end.exit_code if run.end is not None else None
+    recorded: Mapping[str, MetricRecorded] = run.figures
+    known = {
+        name: (float(event.value), event.unit)
+        for name, event in recorded.items()
+        if event.value is not None
+    }
+    return judge(test, run.case, path, exit_code, now.references, names, known)
+
+
+def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
+    """Return the directory of a run, though the folder of the trial was moved."""
+    path = Path(run.life.path)
+    moved = folder.run(run.case.test, run.run_id)
+    return path if path.is_dir() or not moved.is_dir() else moved
+
+
+def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
+    """Return what of a run's output is not there any more; "" if nothing."""
+    if not path.is_dir():
+        return "its directory is gone"
+    if not (path / "stdout").exists():
+        return "its stdout is gone"
+    before = judged_files(old)
+    if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
+        return cut
+    for name in judged_files(new):
+        if not (path / name).exists() and (name not in before or run.life.code in _RIGHT):
+            return f"{name} is not there, and whether the run wrote it is not known"
+    return ""
+
+
+# ---- recording ----------------------------------------------------------------------------
+
+
+def record_judgements(
+    folder: TrialFolder,
+    record: Record,
+    suites: Sequence[str],
+    references: Path | None,
+    by: str,
+    why: str,
+) -> list[SecondJudgement]:
+    """Judge the runs of a trial again, and append the verdicts that differ to its journal. Raises
+    Owned where the trial is being run."""
+    with Journal.own(folder.journal) as journal:
+        now = definitions_now(record, folder.cases(), suites, references)
+        judgements = list(judge_again(folder, record, now))
+        for event in read(folder.journal):
+            if isinstance(event, TrialOpened):
+                journal.clock.go_on(event.boot, event.time, event.uptime)
+            elif isinstance(event, ClockStepped):
+                journal.clock.told(round(event.seconds * SECOND_NS))
+        for judgement in judgements:
+            if judgement.changed:
+                for event in _events_of(judgement, record, now, journal.now(), by, why):
+                    journal.append(event)
+        journal.flush(durable=True)
+    return judgements
+
+
+def _events_of(
+    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
+) -> Iterator[Event]:
+    run = judgement.run
+    header = run_header(record, run.case, run.run_id)
+    for figure in judgement.figures:
+        yield MetricRecorded(
+            time=time,
+            **header,
+            metric=figure.name,
+            value=figure.value,
+            unit=figure.unit,
+            better=figure.better,
+        )
+    yield RunJudgedAgain(
+        time=time,
+        **header,
+        code=judgement.code.number,
+        verdict=judgement.code.name,
+        reason=judgement.reason,
+        will_rerun=run.life.will_rerun,
+        before=judgement.was.number,
+        by=by,
+        why=why,
+        checks=now.checks[run.case.test],
+        references=now.references_sha256,
+    )

@@ -1,0 +1,150 @@
+"""What a check compares with in one case: the values of its expressions, parameters in its texts.
+
+names = names_of(test, case, machine)        # {"node.cores": 64, "nodes": 2, "edge": 10, ...}
+bounds_of(Check(value=r"^energy (\\S+)", equals="want"), names).equals      # 202500.0
+pattern_of("^energy $want", names)           # "^energy 202500"
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from seatrial.errors import suggest
+from seatrial.machine.facts import facts_of, groups_with, unfold
+from seatrial.machine.model import Machine
+from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
+from seatrial.suite.model import Case, Check, Test, show
+
+CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
+"""What expressions of checks may use besides parameters and facts: the numbers of the case."""
+
+BOUNDS = ("equals", "tolerance", "relative", "at_least", "at_most")
+TEXTS, PATTERNS = ("contains", "absent"), ("matches", "value")
+
+Names = Mapping[str, Any]
+NO_NAMES: Names = MappingProxyType({})
+
+_IN_TEXT = re.compile(r"\$(?:\{([A-Za-z]\w*)\}|([A-Za-z]\w*))", re.ASCII)
+# What is escaped or in brackets stands for itself. Elsewhere a dollar before a letter can match
+# nothing, as it is the end of a line: so it is a name.
+_IN_PATTERN = re.compile(
+    rf"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|{_IN_TEXT.pattern}", re.ASCII | re.DOTALL
+)
+
+
+class ValueBounds(NamedTuple):
+    """The bounds of a value; None: there is none. ``allowed`` is the tolerance of ``equals``."""
+
+    equals: float | None
+    allowed: float
+    at_least: float | None
+    at_most: float | None
+
+
+def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
+    """Return the names of a case's expressions, with their values. A parameter takes precedence
+    over a number of the case."""
+    kinds = groups_with(machine, test.requires.features)
+    if case.node:
+        kinds = [kind for kind in kinds if case.node in unfold(kind.names)]
+    return {
+        **facts_of(machine, kinds).names,
+        "toolchain.name": case.toolchain,
+        "nodes": case.nodes,
+        "tasks": case.tasks,
+        "tasks_per_node": case.tasks_per_node,
+        "threads": case.threads,
+        **case.parameters,
+    }
+
+
+def bounds_of(check: Check, names: Names) -> ValueBounds:
+    """Return the bounds of a value. Raises ExpressionError, with the key, where one is no number
+    that can be a bound."""
+    equals, tolerance, relative, least, most = (_bound(check, key, names) for key in BOUNDS)
+    for key, number in (("tolerance", tolerance), ("relative", relative)):
+        if (number or 0.0) < 0:
+            raise ExpressionError(f"{_written(check, key)} is less than 0", key)
+    if least is not None and most is not None and least > most:
+        raise ExpressionError(f"{least:.12g} is more than at_most, {most:.12g}", "at_least")
+    return ValueBounds(
+        equals, (tolerance or 0.0) + (relative or 0.0) * abs(equals or 0.0), least, most
+    )
+
+
+def _bound(check: Check, key: str, names: Names) -> float | None:
+    written = getattr(check, key)
+    if written is None or isinstance(written, int | float):
+        return written
+    value = compile_expression(written).evaluate(names, key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ExpressionError(f"{written!r} gives {value!r:.60}, which is not a number", key)
+    return float(value)
+
+
+def _written(check: Check, key: str) -> str:
+    written = getattr(check, key)
+    return repr(written) if isinstance(written, str) else f"{written:g}"
+
+
+def text_of(text: str, names: Names) -> str:
+    """Return a text with values in place of ``$name`` and ``${name}``. What is no name stays as it
+    is."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return show(names[name]) if name in names else found[0]
+
+    return _IN_TEXT.sub(value, text) if "$" in text else text
+
+
+def pattern_of(pattern: str, names: Names) -> str:
+    """Return a regular expression with values, taken literally, in place of ``$name`` and
+    ``${name}``. Raises ExpressionError for a name without a value."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if name is None:
+            return found[0]
+        if name not in names:
+            raise ExpressionError(f"{pattern!r}: {name} has no value here")
+        return re.escape(show(names[name]))
+
+    return _IN_PATTERN.sub(value, pattern) if "$" in pattern else pattern
+
+
+# ---- what is wrong with them as they are written ------------------------------------------
+
+
+def depends(check: Check) -> bool:
+    """Return whether a check may differ from case to case."""
+    return any(isinstance(getattr(check, key), str) for key in BOUNDS)
+
+
+def faults_of_names(check: Check, parameters: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a check's expressions and patterns: the key, and a message."""
+    known = {*FACTS, *CASE_NAMES, *parameters}
+    for key in BOUNDS:
+        written = getattr(check, key)
+        if isinstance(written, str):
+            try:
+                used = compile_expression(written).names
+            except ExpressionError as error:
+                yield key, str(error)
+                continue
+            for name in sorted(used - known):
+                yield key, f"{written!r}: {name} is not defined{_remedy(name, known)}"
+    for key in PATTERNS:
+        for found in _IN_PATTERN.finditer(getattr(check, key) or ""):
+            name = found[1] or found[2]
+            if name is not None and name not in known:
+                remedy = _remedy(name, {*CASE_NAMES, *parameters})
+                yield key, f"${name}: {name} is not defined{remedy}; write \\$ for a dollar"
+
+
+def _remedy(name: str, known: Collection[str]) -> str:
+    return "; " + (suggest(name, known) or f"there are {', '.join(sorted(known))}")

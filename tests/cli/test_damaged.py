@@ -1,0 +1,110 @@
+"""What every command says of a trial in whose journal one bit has changed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from seatrial.cli import COMMANDS
+from seatrial.journal.events import RunJudged
+from seatrial.journal.journal import read
+from seatrial.trial.folder import TrialFolder
+from tests.programs import Workplace
+from tests.trial.plans import TAG, accept, short, write_plan
+
+SCORE = "score: hpl\nparts:\n  t: {test: t, metric: rate}\n"
+
+# What is typed after the command's name; {run}: a run of another verdict.
+ASKED: dict[str, list[str]] = {
+    "trials": [""],
+    "runs": ["", f"--trial {TAG}", "--failed --format json", "--format csv"],
+    "show": ["{run}"],
+    "export": [f"{TAG} -o out.xml", f"{TAG} --format json"],
+    "compare": [f"{TAG} {TAG}"],
+    "history": ["rate", "rate --format json"],
+    "variability": [TAG, f"{TAG} --json"],
+    "suspects": ["", f"--trial {TAG}"],
+    "scaling": [f"{TAG} --x p"],
+    "score": [f"score.yaml {TAG}"],
+    "network": [TAG],
+    "report": [f"{TAG} -o r.md", "plan.yaml -o r.json"],
+    "reference": [f"accept {TAG}", f"accept {TAG} --damaged --dry-run"],
+    "accept": ["status plan.yaml", "status plan.yaml --format json", "plan.yaml -q"],
+    "sink": [f"{TAG} --stdout"],
+    "resume": [TAG],
+}
+SILENT = {
+    "run": "begins a trial",
+    "cancel": "answers nothing about results",
+    "list": "reads a suite",
+    "machine": "reads a machine's file",
+    "note": "reads the diary",
+    "parse": "reads an output",
+    "rehearse": "reads a plan",
+    "schema": "reads nothing",
+    "serve": "its pages: tests/web/test_now.py and test_trial.py",
+    "store": "lists the gaps: test_store.py",
+}
+QUESTIONS = [(name, words) for name, asked in ASKED.items() for words in asked]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """A plan's trial that has ended."""
+    place = Workplace(tmp_path_factory.mktemp("whole"))
+    place.local()
+    rate = {"rate": {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}}
+    short(place, "t", 'echo "rate 4$p"; sleep 0.1', parameters={"p": [1, 2]}, metrics=rate)
+    (place.folder / "score.yaml").write_text(SCORE)
+    write_plan(place, "2s")
+    done = accept(place)
+    assert done.code == 0, done.said
+    return place
+
+
+@pytest.fixture
+def place(whole: Workplace, tmp_path: Path) -> Workplace:
+    """The same, and one bit of a verdict is another."""
+    ignored = shutil.ignore_patterns("store.sqlite*")  # it knows the other folder
+    shutil.copytree(whole.folder, tmp_path / "place", ignore=ignored)
+    place = Workplace(tmp_path / "place")
+    flip(place.trial(TAG), number_of_verdict(place.trial(TAG)))
+    return place
+
+
+def number_of_verdict(trial: TrialFolder) -> int:
+    lines = trial.journal.read_bytes().splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if b'"check_end"' in line)
+
+
+def flip(trial: TrialFolder, number: int) -> None:
+    lines = trial.journal.read_bytes().splitlines(keepends=True)
+    line = lines[number - 1]
+    bit = line.index(b'"value":0') + len(b'"value":')
+    lines[number - 1] = line[:bit] + b"1" + line[bit + 1 :]
+    trial.journal.write_bytes(b"".join(lines))
+
+
+def test_every_command_is_asked() -> None:
+    assert sorted(COMMANDS) == sorted([*ASKED, *SILENT])
+
+
+@pytest.mark.parametrize(("name", "words"), QUESTIONS, ids=[f"{n} {w}" for n, w in QUESTIONS])
+def test_each_command_tells_where_and_what_to_do(
+    whole: Workplace, place: Workplace, name: str, words: str
+) -> None:
+    trial = place.trial(TAG)
+    number = number_of_verdict(trial)
+    run = [event.run_id for event in read(trial.journal) if isinstance(event, RunJudged)][-1]
+    asked = [name, *words.format(run=run).split()]
+    assert "damaged" not in whole.seatrial(*asked).err
+    done = place.seatrial(*asked)
+    told = [line for line in done.err.splitlines() if "damaged line" in line]
+    assert len(told) == 1, done.said
+    assert told[0].startswith(
+        f"seatrial: {TAG}: trials/{TAG}/journal.jsonl:{number}: 1 damaged line"
+    )
+    assert f"`seatrial resume {TAG}`" in told[0]
+    assert "Traceback" not in done.err

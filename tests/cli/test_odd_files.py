@@ -1,0 +1,170 @@
+"""What is in the place of a file, and is none: each command says so, and waits for nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.programs import COMMAND, LONG_S, Workplace
+
+SECONDS = 20.0
+
+COMMANDS = [
+    "runs",
+    "trials",
+    "report t -o x.html",
+    "sink t --stdout",
+    "resume t",
+    "store rebuild",
+]
+
+
+@pytest.fixture
+def one_trial(place: Workplace) -> Workplace:
+    place.test("hello", "echo hello")
+    assert place.run("--name", "t").code == 0
+    return place
+
+
+def put(kind: str, path: Path) -> None:
+    """Put a FIFO, or a link to a device that gives bytes for ever, in the place of a file."""
+    path.unlink(missing_ok=True)
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize(
+    "name", ["trial.json", "cases.jsonl", "journal.jsonl", "journal.jsonl.lock", "sinks/lock"]
+)
+def test_no_command_waits_for_a_file_of_a_trial(one_trial: Workplace, kind: str, name: str) -> None:
+    (one_trial.trials / "t" / "sinks").mkdir(exist_ok=True)
+    put(kind, one_trial.trials / "t" / name)
+    for command in COMMANDS:
+        done = one_trial.seatrial(*command.split(), timeout=SECONDS)
+        assert done.code in (0, 1, 2, 3), command
+        assert "Traceback" not in done.said, (command, done.said)
+    told = one_trial.seatrial("resume", "t")
+    if name != "sinks/lock":
+        assert told.code == 3
+        assert f"{name}: cannot be" in told.err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize("command", ["runs", "store rebuild", "store update", "store info"])
+def test_no_command_waits_for_a_store(one_trial: Workplace, kind: str, command: str) -> None:
+    put(kind, one_trial.trials / "store.sqlite")
+    done = one_trial.seatrial(*command.split(), timeout=SECONDS)
+    assert done.code == 2
+    assert "store.sqlite: is no regular file" in done.err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("report odd", "accept odd --status", "accept odd", "rehearse odd", "run odd -m here"),
+        *("run suite -m odd", "network odd", "parse hpl odd", "report verify odd"),
+        *("score -f odd", "history hello", "note hello", "serve --token-file odd"),
+    ],
+)
+def test_no_command_waits_for_a_file_that_people_name(
+    one_trial: Workplace, kind: str, command: str
+) -> None:
+    put(kind, one_trial.folder / "odd.yaml")
+    put(kind, one_trial.trials / "notes.jsonl")
+    words = [word.replace("odd", "odd.yaml") for word in command.split()]
+    done = one_trial.seatrial(*words, timeout=SECONDS)
+    assert done.code in (2, 3)
+    assert "Traceback" not in done.said
+
+
+def test_a_workload_is_a_regular_file(place: Workplace) -> None:
+    from seatrial.backends.simulated.swf import read
+    from seatrial.errors import UsageError
+
+    put("fifo", place.folder / "log.swf")
+    with pytest.raises(UsageError, match="FIFO"):
+        read(place.folder / "log.swf")
+
+
+def test_a_record_whose_groups_are_no_nodes_is_told(one_trial: Workplace) -> None:
+    path = one_trial.trials / "t" / "trial.json"
+    record = json.loads(path.read_text())
+    record["machine"]["groups"] = {"rack": "n["}
+    path.write_text(json.dumps(record))
+    done = one_trial.seatrial("resume", "t")
+    assert done.code == 3
+    assert "trial.json: is not a trial's record: 'n[' is not a node set" in done.err
+
+
+@pytest.mark.parametrize("stream", [">&-", "<&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    "words", ["runs", "list suite -m machine.yaml", "run suite -m machine.yaml"]
+)
+def test_closed_standard_streams_take_nobody_s_place(
+    one_trial: Workplace, stream: str, words: str
+) -> None:
+    """Otherwise the store has the number of stdout, and the next output goes into it."""
+    (one_trial.trials / "store.sqlite").unlink()
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} {words} {stream}"],
+        cwd=one_trial.folder,
+        capture_output=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert one_trial.seatrial("runs").code == 0
+
+
+def test_a_report_needs_a_name(one_trial: Workplace) -> None:
+    done = one_trial.seatrial("report", "t", "-o", "")
+    assert done.code == 2
+    assert "--output: names no file" in done.err
+
+
+@pytest.fixture
+def full(one_trial: Workplace) -> Iterator[Workplace]:
+    """The trial on a file system without room."""
+    away = one_trial.folder / "away"
+    one_trial.trials.rename(away)
+    one_trial.trials.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(one_trial.trials)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        shutil.copytree(away / "t", one_trial.trials / "t")
+        yield one_trial
+    finally:
+        subprocess.run(["umount", str(one_trial.trials)], check=True)
+
+
+@pytest.mark.parametrize("before", ["no store", "an old store"])
+def test_on_a_full_disk_what_asks_gets_an_answer(full: Workplace, before: str) -> None:
+    if before == "an old store":
+        shutil.move(full.trials / "t", full.folder / "t")
+        assert full.seatrial("store", "update").code == 0
+        shutil.move(full.folder / "t", full.trials / "t")
+    with (full.trials / "filling").open("wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(bytes(4096))
+            except OSError:
+                break
+    for command in ("runs", "trials", "show t", "export t", "suspects"):
+        done = full.seatrial(*command.split())
+        assert done.code in (0, 2), (command, done.said)
+        assert "journals are read anew" in done.err, command
+        assert "disk is full" in done.err
+    assert "hello" in full.seatrial("runs").out
+    assert full.seatrial("store", "rebuild").code == 3

@@ -1,0 +1,107 @@
+"""The mark of a journal: a journal that lost its last lines is not one that never had them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.events import AlertRaised
+from seatrial.journal.journal import Journal, read
+from seatrial.journal.mark import path_of, read_mark
+
+LINES = 5
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "journal.jsonl"
+    with Journal.own(path) as owned:
+        for number in range(LINES):
+            owned.append(AlertRaised(time=1 + number))
+    return path
+
+
+def damaged(path: Path) -> int:
+    reading = read(path)
+    list(reading)
+    return reading.damaged
+
+
+@pytest.mark.parametrize("lines", range(LINES))
+def test_a_cut_at_the_end_of_a_line_is_one_damaged_line(journal: Path, lines: int) -> None:
+    whole = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(whole[:lines]))
+    assert damaged(journal) == 1
+    for _ in range(2):  # the driver records it, once
+        with Journal.own(journal) as owned:
+            owned.append(AlertRaised(time=9))
+    assert damaged(journal) == 1
+    assert len(list(read(journal))) == lines + 2
+
+
+def test_a_journal_that_is_missing_is_damaged(journal: Path) -> None:
+    journal.unlink()
+    assert damaged(journal) == 1
+
+
+def test_another_journal_of_the_same_length_is_damaged(journal: Path) -> None:
+    whole = journal.read_bytes()
+    path_of(journal).rename(journal.with_name("kept"))
+    journal.unlink()
+    with Journal.own(journal) as owned:
+        for number in range(LINES):
+            owned.append(AlertRaised(time=2 + number))
+    assert len(whole) == journal.stat().st_size
+    journal.with_name("kept").rename(path_of(journal))
+    assert damaged(journal) == 1
+
+
+def test_the_mark_follows_each_sync(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal.own(path) as owned:
+        owned.sync()
+        assert read_mark(path) is None
+        sizes = []
+        for durable in (False, True, False, True):
+            owned.append(AlertRaised(time=1))
+            owned.flush(durable)
+            mark = read_mark(path)
+            sizes.append(mark.bytes if mark else 0)
+        size = path.stat().st_size // 4
+        assert sizes == [0, 2 * size, 2 * size, 4 * size]
+    assert damaged(path) == 0
+
+
+def test_a_torn_end_behind_the_mark_is_no_damage(journal: Path) -> None:
+    with journal.open("ab") as file:
+        file.write(b'{"event":"al')
+    assert damaged(journal) == 0
+    with Journal.own(journal) as owned:
+        owned.append(AlertRaised(time=9))
+    assert damaged(journal) == 0
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\0" * 64, b"{}", b'{"bytes":3,"crc":"00000000"}', b"[" * 99]
+)
+def test_a_mark_that_cannot_be_read_is_none(journal: Path, text: bytes) -> None:
+    path_of(journal).write_bytes(text)
+    assert read_mark(journal) is None
+    journal.write_bytes(b"")
+    assert damaged(journal) == 0
+
+
+def test_a_journal_of_version_0_1_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"event":"alert","time":1}\n')
+    Journal.own(path).close()
+    assert read_mark(path) is None
+
+
+def test_a_place_where_no_mark_can_be_written_is_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path_of(path).mkdir()
+    with Journal.own(path) as owned:
+        owned.append(AlertRaised(time=1))
+    assert damaged(path) == 0

@@ -1,0 +1,156 @@
+"""What follows from the ends of the jobs of builds, with a backend that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
+from seatrial.machine.model import Machine, NodeGroup, Slurm, Toolchain
+from seatrial.runs import builds
+from seatrial.runs.builds import BuildResult
+from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.model import Build, Case, JobOptions, RunSpec, Test
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.job_builds import JobBuilds
+
+MACHINE = Machine(
+    machine="m",
+    nodes=[NodeGroup(names="n1", cores=4)],
+    scheduler="slurm",
+    slurm=Slurm(visible_after="0.5s"),
+    toolchains={"gcc": Toolchain()},
+)
+TEST = Test(
+    name="t",
+    folder="/t",
+    app="a",
+    run=RunSpec(script="true"),
+    build=Build(script="make", where="job", cores=3, timeout="7m"),
+)
+Step = Callable[["FakeBackend", Job], Update]
+
+
+class FakeBackend:
+    """Each submission, or question for one, takes the next step."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = list(steps)
+        self.jobs: list[Job] = []
+        self.found = 0
+        self.directory = Path()
+        self.builds: JobBuilds | None = None
+
+    def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
+        return [Submission(f"seatrial-{job.run_id}", (job,)) for job in jobs]
+
+    async def submit(self, submission: Submission) -> None:
+        (job,) = submission.jobs
+        assert (job.path / "job.sh").is_file()
+        self.jobs.append(job)
+        self._step(job)
+
+    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+        self.found += 1
+        for submission in submissions:
+            self._step(submission.jobs[0])
+
+    def _step(self, job: Job) -> None:
+        assert self.builds is not None
+        assert self.builds.receive(Queued(job.run_id, "1"))
+        assert self.builds.receive(self.steps.pop(0)(self, job))
+
+
+def good(backend: FakeBackend, job: Job) -> Update:
+    (backend.directory / builds.RESULT).write_text("0\n")
+    return Ended(job.run_id, None, "COMPLETED", 0)
+
+
+def silent(backend: FakeBackend, job: Job) -> Update:
+    return Ended(job.run_id, None, "FAILED", 7)
+
+
+def refused(backend: FakeBackend, job: Job) -> Update:
+    return Refused(job.run_id, "no such account")
+
+
+def unknown(backend: FakeBackend, job: Job) -> Update:
+    return NeverStarted(job.run_id)
+
+
+def ends(code: Code) -> Step:
+    return lambda backend, job: Ended(job.run_id, code.number, code.name, None)
+
+
+def a_case(**keys: Any) -> Case:
+    about = {"id": "c", "test": "t", "parameters": {}, "toolchain": "gcc", "walltime": 60.0}
+    case = Case(**about, nodes=2, tasks=4, tasks_per_node=2, threads=1, **keys)  # type: ignore[arg-type]
+    return Case(**{f: getattr(case, f) for f in case.__struct_fields__ if f != "build"},
+                build=BuildKeys().key(TEST, case, MACHINE))  # fmt: skip
+
+
+def build(folder: Path, *steps: Step, case: Case | None = None) -> tuple[BuildResult, FakeBackend]:
+    case = case or a_case()
+    trial = TrialFolder(folder)
+    backend = FakeBackend(steps)
+    backend.directory = trial.builds / case.build
+    backend.builds = JobBuilds(trial, MACHINE, backend, "t 1")  # type: ignore[arg-type]
+    return asyncio.run(backend.builds.build(TEST, case)), backend
+
+
+def test_a_good_build_and_its_job(tmp_path: Path) -> None:
+    options = JobOptions(partition="gpu", gpus_per_task=2, memory=1 << 30)
+    result, backend = build(tmp_path, good, case=a_case(job=options))
+    assert result.code == 0
+    (job,) = backend.jobs
+    assert (job.nodes, job.tasks, job.threads, job.walltime) == (1, 1, 3, 420.0)
+    assert job.options == JobOptions(partition="gpu", gpus_per_node=1, memory=1 << 30)
+    again, later = build(tmp_path, case=a_case(job=options))
+    assert (again.code, later.jobs, later.found) == (0, [], 0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "why", "jobs"),
+    [
+        ([refused], 1, "no such account", 1),
+        ([ends(TIMEOUT)], TIMEOUT.number, "not done after 7 m 0 s", 1),
+        ([ends(CANCELLED)], 1, "cancelled by a person", 1),
+        ([silent], 1, "it left no result: FAILED, exit code 7", 1),
+        ([ends(NODE_FAILURE), ends(PREEMPTED), good], 0, "", 3),
+        ([ends(NODE_FAILURE)] * 3, 1, "its jobs ended 3 times: node failure", 3),
+    ],
+)
+def test_ends_of_its_job(tmp_path: Path, steps: list[Step], code: int, why: str, jobs: int) -> None:
+    result, backend = build(tmp_path, *steps)
+    assert (result.code, len(backend.jobs)) == (code, jobs)
+    assert why in result.text
+    assert len({job.run_id for job in backend.jobs}) == jobs
+
+
+@pytest.mark.parametrize(
+    ("steps", "submitted"),
+    [([good], 0), ([unknown, good], 1), ([ends(CANCELLED), good], 1), ([ends(TIMEOUT), good], 0)],
+)
+def test_what_an_earlier_driver_submitted(
+    tmp_path: Path, steps: list[Step], submitted: int
+) -> None:
+    """It is found; one that was cancelled with its trial is built anew; one that never came to the
+    scheduler is submitted."""
+    with pytest.raises(IndexError):  # that driver comes to no end
+        build(tmp_path)
+    result, backend = build(tmp_path, *steps)
+    assert (backend.found, len(backend.jobs)) == (1, submitted)
+    assert result.code == (
+        0 if steps[-1:] == [good] and len(backend.steps) == 0 else TIMEOUT.number
+    )
+
+
+def test_updates_about_runs_are_not_of_builds(tmp_path: Path) -> None:
+    backend = FakeBackend([])
+    in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t")  # type: ignore[arg-type]
+    assert not in_jobs.receive(Ended("r1", None, "COMPLETED", 0))

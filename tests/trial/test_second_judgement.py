@@ -1,0 +1,270 @@
+"""`seatrial judge`: verdicts that were made by a wrong check are made again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.journal.events import MetricRecorded, RunJudged, RunJudgedAgain
+from tests.programs import Workplace
+
+WRONG: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 9}]
+RIGHT: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 8.25}]
+REASON = ("--reason", "the energy was of another edge")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    place = Workplace(tmp_path)
+    place.local()
+    return place
+
+
+def write(place: Workplace, verify: list[dict[str, Any]], **more: Any) -> None:
+    place.test("lulesh", "echo energy 8.25", verify=verify, **more)
+
+
+def listed(place: Workplace, *words: str) -> list[dict[str, Any]]:
+    done = place.seatrial("runs", "--trial", "t", "--format", "json", *words)
+    found: list[dict[str, Any]] = json.loads(done.out)
+    return found
+
+
+def test_a_corrected_check_gives_new_verdicts_and_keeps_the_old_ones(place: Workplace) -> None:
+    write(place, WRONG, repeat=3)
+    place.test("sound")
+    assert place.run("--name", "t").code == 1
+    (before,) = {event.time for event in place.events("t", RunJudged)[-1:]}
+    write(place, RIGHT, repeat=3)
+    shown = place.seatrial("judge", "t")
+    assert (shown.code, place.count(RunJudgedAgain)) == (0, 0)
+    assert "4 runs would be judged again, 3 changed: 3 wrong answer -> pass" in shown.out
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert (done.code, done.err) == (0, "")
+    events = place.events("t", RunJudgedAgain)
+    assert [(event.test, event.verdict, event.before) for event in events] == [
+        ("lulesh", "pass", 2)
+    ] * 3
+    assert {event.why for event in events} == {"the energy was of another edge"}
+    assert all("@" in event.by and event.time > before for event in events)
+    assert len({event.checks for event in events}) == len({e.references for e in events}) == 1
+    assert all(len(event.checks) == len(event.references) == 64 for event in events)
+    runs = {run["run_id"]: run for run in listed(place)}
+    again = [runs[event.run_id] for event in events]
+    assert {(run["verdict"], run["first_verdict"], run["why"]) for run in again} == {
+        ("pass", "wrong answer", "")
+    }
+    others = [run for run in runs.values() if run not in again]
+    assert [(run["verdict"], run["first_verdict"]) for run in others] == [("pass", None)]
+    assert listed(place, "--failed") == []
+    (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    assert (trial["passed"], trial["failed"]) == (4, 0)
+
+
+def test_it_is_idempotent_and_may_change_again(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT)
+    assert place.seatrial("judge", "t", "--again", *REASON).code == 0
+    journal = place.trial().journal.read_bytes()
+    assert "none changed" in place.seatrial("judge", "t", "--again", *REASON).out
+    assert place.trial().journal.read_bytes() == journal
+    write(place, WRONG)
+    assert place.seatrial("judge", "t", "--again", *REASON).code == 1
+    (run,) = listed(place)
+    assert (run["verdict"], run["first_verdict"]) == ("wrong answer", "wrong answer")
+    assert [event.before for event in place.events("t", RunJudgedAgain)] == [2, 0]
+
+
+def test_the_trial_goes_on_with_the_last_verdicts(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT)
+    place.seatrial("judge", "t", "--again", *REASON)
+    done = place.resume()
+    assert (done.code, "1 passed" in done.out) == (0, True)
+    place.audit()
+    (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    assert trial["state"] == "ended"
+
+
+def test_verdicts_that_are_not_of_a_check_are_not_touched(place: Workplace) -> None:
+    place.test("slow", "sleep 60", run={"walltime": "1s"}, verify=[{"contains": "x"}])
+    place.test("bad", "exit 3", verify=[{"contains": "x"}])
+    place.run("--name", "t")
+    place.test("slow", "true")
+    place.test("bad", "true", verify=[{"exit_code": 3}])
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "1 run judged again, 1 changed: 1 failed -> pass" in done.out
+    assert [event.test for event in place.events("t", RunJudgedAgain)] == ["bad"]
+
+
+def test_what_is_gone_cannot_be_judged_and_keeps_its_verdict(place: Workplace) -> None:
+    write(place, WRONG)
+    place.test("left", "echo 1 > out", verify=[{"contains": "1", "in": "out"}])
+    place.test("more", "echo 1", verify=[{"contains": "2"}])
+    place.run("--name", "t")
+    shutil.rmtree(place.run_folder("lulesh"))
+    (place.run_folder("left") / "out").unlink()
+    write(place, RIGHT)
+    place.test("left", "echo 1 > out", verify=[{"contains": "2", "in": "out"}])
+    place.test("more", "echo 1", verify=[{"contains": "1"}, {"file": "never"}])
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert done.code == 1
+    assert "0 runs judged again, none changed" in done.out
+    assert (
+        "1 run keeps its verdict, as it cannot be judged again: its directory is gone" in done.out
+    )
+    assert "out is not there, and whether the run wrote it is not known" in done.out
+    assert "never is not there" in done.out
+    assert not place.count(RunJudgedAgain)
+
+
+def test_figures_that_were_recorded_stay_and_missing_ones_are_added(place: Workplace) -> None:
+    metrics = {
+        "kept": {"find": r"^kept (\S+)", "unit": "s", "better": "lower"},
+        "found": {"find": r"^fuond (\S+)", "unit": "s", "better": "lower"},
+    }
+    script = "echo kept 5; echo kept_too 7; echo found 6"
+    place.test("rates", script, metrics=metrics)
+    place.run("--name", "t")
+    metrics["kept"]["find"], metrics["found"]["find"] = r"^kept_too (\S+)", r"^found (\S+)"
+    place.test("rates", script, metrics=metrics)
+    references = place.folder / "other.yaml"
+    references.write_text(
+        "references:\n  - {test: rates, metric: kept, unit: s, max: 6}\n"
+        "  - {test: rates, metric: found, unit: s, max: 5}\n"
+    )
+    done = place.seatrial("judge", "t", "--again", "--references", "other.yaml", *REASON)
+    assert "1 no figure -> performance" in done.out
+    figures = place.events("t", MetricRecorded)
+    assert [(event.metric, event.value) for event in figures] == [("kept", 5.0), ("found", 6.0)]
+    (event,) = place.events("t", RunJudgedAgain)
+    assert event.reason == "found 6 s is above its maximum 5 s"
+    (run,) = listed(place)
+    assert run["metrics"] == {
+        "kept": {"value": 5.0, "unit": "s"},
+        "found": {"value": 6.0, "unit": "s"},
+    }
+
+
+def test_an_expected_value_may_be_added_as_a_parameter(place: Workplace) -> None:
+    script = "echo energy $((edge * edge)).25"
+    place.test("lulesh", script, verify=WRONG, parameters={"edge": [2, 3, 4]})
+    place.run("--name", "t")
+    right = [{"name": "energy", "value": r"^energy (\S+)", "equals": "want"}]
+    about: dict[str, Any] = {"edge": [2, 3, 4, 5], "want": [4.25, 9.25, 16.25, 25.25]}
+    zipped: dict[str, Any] = {"parameters": about, "zip": [["edge", "want"]]}
+    place.test("lulesh", script, verify=right, **zipped)
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert (done.code, "3 wrong answer -> pass" in done.out) == (0, True)
+    about["edge"][0] = 7
+    place.test("lulesh", script, verify=right, **zipped)
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert done.code == 2
+    assert (
+        "verify[0].equals: 'want': want has no value here, in the case lulesh{edge=2}" in done.err
+    )
+
+
+def test_a_slow_pattern_and_a_function_judge_again(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, [{"python": "answer.py:check"}, {"absent": "x", "in": "stdout"}])
+    (place.suite / "lulesh/answer.py").write_text("def check(run, names): return 'no'\n")
+    first = place.seatrial("judge", "t", "--again", *REASON)
+    assert "answer.py:check: no" in first.out
+    (place.suite / "lulesh/answer.py").write_text("def check(run, names): return ''\n")
+    assert place.seatrial("judge", "t", "--again", *REASON).code == 0
+    one, two = place.events("t", RunJudgedAgain)
+    assert one.checks != two.checks
+
+
+# ---- what is refused ------------------------------------------------------------------------
+
+
+def test_without_a_reason_nothing_is_recorded(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    done = place.seatrial("judge", "t", "--again")
+    assert (done.code, "--reason" in done.err) == (2, True)
+
+
+def test_a_trial_that_runs_is_refused(place: Workplace) -> None:
+    place.test("slow", "echo; sleep 60")
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: bool(place.ran()), "a run")
+        done = place.seatrial("judge", "t", "--again", *REASON)
+        assert done.code == 3
+        assert "this trial is being run by" in done.err
+
+
+def test_a_damaged_journal_is_refused(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT)
+    journal = place.trial().journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:3], b"torn\n", *lines[3:]]))
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert done.code == 3
+    assert "journal.jsonl: it has 1 damaged line" in done.err
+
+
+def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    other = place.folder / "other"
+    (other / "suite").mkdir(parents=True)
+    shutil.copytree(place.suite, other / "suite", dirs_exist_ok=True)
+    with_other = place.seatrial("judge", "t", "--with", "other/suite")
+    assert with_other.code == 1
+    shutil.rmtree(place.suite / "lulesh")
+    write(place, WRONG)
+    (place.suite / "lulesh").rename(place.suite / "lulash")
+    done = place.seatrial("judge", "t")
+    assert (done.code, "there is no test lulesh in suite" in done.err) == (2, True)
+    done = place.seatrial("judge", "t", "--references", "no.yaml")
+    assert done.code == 2
+
+
+# ---- what people see --------------------------------------------------------------------------
+
+
+def test_the_old_verdict_is_shown_with_who_and_why(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT)
+    place.seatrial("judge", "t", "--again", *REASON)
+    (event,) = place.events("t", RunJudgedAgain)
+    shown = place.seatrial("show", event.run_id).out
+    was = "it was     wrong answer: energy: stdout:1: the value is 8.25, not 9; judged again "
+    assert was in shown
+    assert f"by {event.by}: the energy was of another edge\n" in shown
+    assert f"check_again           pass; by {event.by}: the energy was of another edge" in shown
+    former = json.loads(place.seatrial("show", event.run_id, "--format", "json").out)
+    assert former["former_verdict"]["verdict"] == "wrong answer"
+    assert former["run"]["judged"] < former["former_verdict"]["time"]
+    junit = place.seatrial("export", "t", "--format", "junit").out
+    assert 'failures="0"' in junit
+    assert '<property name="first verdict" value="wrong answer"/>' in junit
+
+
+def test_the_report_lists_what_was_judged_again(place: Workplace) -> None:
+    write(place, WRONG, repeat=2)
+    place.run("--name", "t")
+    write(place, RIGHT, repeat=2)
+    place.seatrial("judge", "t", "--again", *REASON)
+    assert place.seatrial("report", "write", "t", "-o", "report.json").code == 0
+    (part,) = json.loads((place.folder / "report.json").read_text())["components"]
+    tables = {table["title"]: table for table in part["tables"]}
+    assert "Runs that did not pass" not in tables
+    ((test, first, verdict, runs, when, by, why),) = tables["Runs that were judged again"]["rows"]
+    event = place.events("t", RunJudgedAgain)[-1]
+    assert (test, first, verdict, runs) == ("lulesh", "wrong answer", "pass", 2)
+    assert (by, why) == (event.by, "the energy was of another edge")
+    assert when == event.time or isinstance(when, str)
