@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,10 @@ def test_a_file_that_cannot_be_written_disturbs_nothing(
             log.error("x" * 3000)
     assert capfd.readouterr() == ("", "")
     assert not (tmp_path / "none").exists()
+
+
+def test_what_asyncio_warns_of_is_no_part_of_a_command_s_output() -> None:
+    """Such as: Loop <...> that handles pid 7 is closed."""
+    code = "import logging, seatrial.log; logging.getLogger('asyncio').warning('Loop closed')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stderr == b""

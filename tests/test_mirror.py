@@ -86,6 +86,7 @@ ACROSS_MODULES = {
         "damage": "damage from outside",
         "kill": "a driver that is killed at any moment",
         "log_file": "the log of a driver",
+        "mix_slurm": "a mix of tests on the emulated Slurm",
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",

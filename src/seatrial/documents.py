@@ -69,6 +69,9 @@ def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) 
 
 
 def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
+    also = shape.extra and shape.extra.get("also") if isinstance(shape, shapes.Metadata) else None
+    if type(node.value) is int and node.value == also:
+        node = YamlNode(str(node.value), node.place)  # a number that is meant as text
     options, value = _options(shape), node.value
     for option in options:
         if _takes(option, value):

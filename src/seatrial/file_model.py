@@ -15,6 +15,14 @@ def doc(text: str, **limits: Any) -> Meta:
 Scalar = str | int | float | bool
 Duration = Annotated[int | float | str, doc("seconds, or e.g. 90s, 5m, 1h30m")]
 Size = Annotated[int | str, doc("bytes, or e.g. 64MiB")]
+Unit = Annotated[
+    str,
+    doc(
+        "unit of the figure, such as MB/s; 1 for none",
+        extra={"also": 1},
+        extra_json_schema={"type": ["string", "integer"]},
+    ),
+]
 Share = Annotated[int | float | str, doc("a share, such as 0.05 or 5%")]
 
 

@@ -15,11 +15,23 @@ FAR_FUTURE_NS = 1 << 62  # later than any time
 MAX_FIGURE = 1e150  # its square is finite; the smallest figure but 0 is 1 over it
 
 Better = Literal["higher", "lower"]
+Direction = Literal["higher", "lower", "none"]
+NO_DIRECTION = "none"
 
 
 def better_of(text: str) -> Better:
-    """Return the direction of a metric as the store or an event has it."""
+    """Return the direction of a metric that is judged, as the store or an event has it."""
     return "lower" if text == "lower" else "higher"
+
+
+def direction_of(text: str) -> Direction:
+    """Return the direction of any metric, as the store or an event has it."""
+    return "none" if text == NO_DIRECTION else better_of(text)
+
+
+def direction_text(text: str) -> str:
+    """Return the direction of a metric in words: ``lower is better``, or that it has none."""
+    return "no direction" if text == NO_DIRECTION else f"{text} is better"
 
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)

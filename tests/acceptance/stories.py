@@ -113,9 +113,9 @@ class Story:
         self.tell(end + kept, RunJudged, code=verdict.number, will_rerun=again, **of)
         return run_id
 
-    def history(self, nodes: Any = NODES) -> TrialHistory:
+    def history(self, nodes: Any = NODES, **more: int) -> TrialHistory:
         names = [f"n{i + 1}" for i in range(nodes)] if isinstance(nodes, int) else nodes
-        history = TrialHistory(self.cases, self.policy, names)
+        history = TrialHistory(self.cases, self.policy, names, **more)
         for event in sorted(self.events, key=lambda event: event.time):
             history.apply(event)
         return history

@@ -50,6 +50,17 @@ def test_pauses_and_interruptions_cut_a_trial() -> None:
     assert found(story, 12)[-1].ended_by == "the trial ended"
 
 
+def test_their_times_end_with_the_duration_of_the_trial() -> None:
+    """Its last jobs end later."""
+    story = Story(cases_of(1))
+    story.tell(2, TrialPaused)
+    story.tell(4, TrialResumed)
+    story.tell(9, TrialEnded, failed=0)
+    history = story.history()
+    parts = sub_phases(history.spans, history.runs, at(9), 5 * 3600)
+    assert [part.clock for part in parts] == [2 * 3600, 3 * 3600]
+
+
 def test_a_trial_that_has_not_begun_has_none() -> None:
     assert sub_phases([], [], at(1)) == []
 

@@ -71,6 +71,13 @@ def test_a_job_whose_start_was_seen_late_held_its_nodes_from_its_script_on() -> 
     assert story.history().runs[0].held_nodes(at(9)) == (at(1), at(3))
 
 
+def test_the_clock_ends_with_the_duration() -> None:
+    """Jobs may end later: no 5 m 9 s of 5 m 0 s."""
+    cases = cases_of(1)
+    history = Story(cases, sustained(cases, 5)).history()
+    assert [history.clock(at(hour)) for hour in (4, 5, 5.2)] == [4 * 3600, 5 * 3600, 5 * 3600]
+
+
 def test_the_clock_stands_in_pauses_and_after_the_end() -> None:
     story = Story(cases_of(1))
     story.tell(2, TrialPaused)

@@ -410,13 +410,18 @@ def test_what_sbatch_answered_is_told(
     with_backend(tmp_path, work)
 
 
-def hanging(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
-    """Reading in directories with this name waits until the returned event is set."""
+def hanging(
+    monkeypatch: pytest.MonkeyPatch, name: str, asked: list[Path] | None = None
+) -> threading.Event:
+    """Reading in directories with this name waits until the returned event is set; ``asked`` are
+    those that were asked for."""
     answers = threading.Event()
     read = directory.job_events
 
     def slow(path: Path) -> JobEvents:
         if path.name == name:
+            if asked is not None:
+                asked.append(path)
             answers.wait(LONG_S)
         return read(path)
 
@@ -430,7 +435,8 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
 ) -> None:
     """Slurm knows none of three jobs any more: their events decide, as soon as they can be read."""
     monkeypatch.setattr(job_readings, "ANSWER_SECONDS", 0.2)
-    answers = hanging(monkeypatch, "stuck")
+    asked: list[Path] = []
+    answers = hanging(monkeypatch, "stuck", asked)
     commands.say("sbatch", "echo 7")
     whole = a_submission(tmp_path, "own", "stuck", "well")
     jobs = [
@@ -449,6 +455,7 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
         assert sorted(ends) == ["own", "well"]
         polls = len(commands.told("squeue"))
         await until_true(lambda: len(commands.told("squeue")) > polls + 3, "more polls")
+        assert len(asked) == 1, "one thread hangs, not one a poll"
         answers.set()
         assert await first(backend, Ended) == Ended("stuck", None, "gone", 0)
 

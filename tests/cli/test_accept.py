@@ -384,6 +384,38 @@ def test_copies_on_a_host_without_a_scheduler_take_its_cores(place: Workplace) -
     assert "3 of a take 3 cores; there are 2" in refused.err
 
 
+def test_a_dry_run_says_what_the_mix_gives_to_each_test(place: Workplace) -> None:
+    """Of the two cores of this host."""
+    for test in ("a", "b", "c"):
+        short(place, test)
+    mix = {"a": {"share": "30%"}, "b": {"copies": 1}, "c": {"fill": True}}
+    write_plan(place, tests=mix)
+    told = accept(place, "--dry-run").out
+    assert "mix: a 30 %, b 50 % (1 copy), c 20 % (what is left)" in told
+    write_plan(place, tests={"a": {"share": "30%"}})
+    assert "mix: a 30 %, 70 % is left to no test and stays idle" in accept(place, "--dry-run").out
+    write_plan(place, tests={"a": {"share": "50%"}, "b": {"copies": 1}, "c": {"fill": True}})
+    assert "c 0 % (gaps only: all is claimed)" in accept(place, "--dry-run").out
+    write_plan(place, tests={"a": {"share": "60%"}, "b": {"copies": 1}})
+    refused = accept(place)
+    assert refused.code == 2
+    assert "shares and copies add up to 110 %: a 60 % + b 50 % (copies)" in refused.err
+
+
+def test_a_trial_of_before_whose_copies_were_a_cap_continues(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "60s", tests={"a": {"copies": 1}})
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        assert control(place, "pause").code == 0
+        driving.end()
+    record = place.trials / TAG / "trial.json"
+    about = json.loads(record.read_text())
+    about["policy"]["entries"][0]["most"] = 1
+    record.write_text(json.dumps(about))
+    assert accept(place, "--dry-run").out.startswith("p-mix: continues; ")
+
+
 def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> None:
     short(place, "a")
     write_plan(place, "60s")

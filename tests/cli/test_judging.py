@@ -469,6 +469,22 @@ def test_references_are_learned_from_a_history(stepped: Path) -> None:
     assert "upper: " in Path("references.yaml").read_text()
 
 
+def test_a_reference_that_allows_half_is_refused_unless_forced(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.trial([100.0, 110.0])  # range / 1.128 * 3.5 = 31 of 105
+    story.trial([100.0, 125.0])
+    wide = ask(tmp_path, "reference", "accept", "t001", "--dry-run")
+    assert (wide.code, "wide: " in wide.err) == (0, True)
+    assert "2 figures scatter so that it allows 29.6 %" in wide.err
+    refused = ask(tmp_path, "reference", "accept", "t002")
+    assert (refused.code, Path("references.yaml").exists()) == (2, False)
+    assert "2 figures scatter so that it allows 69.0 %, which tells nothing" in refused.err
+    assert "--force" in refused.err
+    forced = ask(tmp_path, "reference", "accept", "t002", "--force")
+    assert (forced.code, "left out" in forced.err, "wide: " in forced.err) == (0, False, True)
+    assert "lower: -0.6896" in Path("references.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -168,3 +168,38 @@ def test_on_a_full_disk_what_asks_gets_an_answer(full: Workplace, before: str) -
         assert "disk is full" in done.err
     assert "hello" in full.seatrial("runs").out
     assert full.seatrial("store", "rebuild").code == 3
+
+
+# ---- names that are not UTF-8 -----------------------------------------------------------------
+
+ODD = "\udcff\udcfe"  # the bytes ff fe
+PLACES = [
+    *("", "t", "t/runs", "t/runs/hello", "t/builds", "t/requests", "t/sinks", "t/log"),
+    *("t/environments", "t/submissions", "t/scripts"),
+]
+ASKING = [
+    *("runs", "trials", "show RUN", "export t", "compare t t", "variability t", "suspects"),
+    *("history elapsed", "report t -o x.html", "sink t --stdout", "resume t", "cancel t"),
+    *("store rebuild", "store info", "note hello", "note --list"),
+    *("run suite -m machine.yaml --name u", "run suite -m machine.yaml"),
+]
+
+
+def test_a_name_that_is_not_utf8_costs_itself_alone(one_trial: Workplace) -> None:
+    """As a folder with a copy of the trial's record, and as a file."""
+    record = (one_trial.trials / "t" / "trial.json").read_bytes()
+    for place in PLACES:
+        folder = one_trial.trials / place
+        (folder / ODD).mkdir(parents=True)
+        (folder / ODD / "trial.json").write_bytes(record)
+        (folder / f"{ODD}.json").write_bytes(b"{}")
+    (one_trial.trials / f".making-{ODD}").mkdir()
+    (one_trial.run_folder("hello") / ODD).write_bytes(b"x")
+    run = one_trial.run_folder("hello").name
+    for command in ASKING:
+        done = one_trial.seatrial(*command.replace("RUN", run).split())
+        assert done.code in (0, 1) or command == "compare t t", (command, done.said)
+        assert "defect" not in done.said, command
+    told = one_trial.seatrial("runs")
+    assert "hello" in told.out
+    assert r"\udcff\udcfe" in told.err and "not UTF-8" in told.err

@@ -137,7 +137,7 @@ def test_states_are_counted_apart_over_seeds(stage: Stage, seatrial: Command) ->
     assert [waived[state] for state in states] == [0, 0, 0, 3]
     text = seatrial("rehearse", "plan.yaml", "--seeds", "3").out
     assert "- variability of wide: undecided with 3 seeds, first with 1: " in text
-    (row,) = [line.split() for line in text.splitlines() if line.startswith("wide ")]
+    row, *_ = [line.split() for line in text.splitlines() if line.startswith("wide ")]
     assert row == ["wide", "2", "0", *row[3:4], *["0", "s"] * 2]  # none to take times of
     assert "missed" not in text
 
@@ -302,3 +302,32 @@ def test_trials_are_listed_by_when_they_were_made(
     assert any(line.startswith("p-stability-rehearsed ") for line in lines)
     assert all(len(line) <= 80 for line in lines)
     assert sum("rehearsed" in line.split() for line in lines) == 3
+
+
+def test_planned_and_achieved_shares_are_shown(stage: Stage, seatrial: Command) -> None:
+    """Three runs of two nodes and two of one leave nothing of eight nodes."""
+    done = seatrial("rehearse", "plan.yaml", "--json")
+    (trial,) = json.loads(done.out)["trials"]
+    shares = trial["node_shares"]
+    assert {each["test"]: each["planned"] for each in shares["tests"]} == {
+        "small": 0.25,
+        "wide": 0.75,
+    }
+    achieved = {each["test"]: each["achieved"] for each in shares["tests"]}
+    assert achieved == pytest.approx({"small": 0.25, "wide": 0.75}, abs=0.01)
+    text = seatrial("rehearse", "plan.yaml").out
+    assert "share of node-hours  planned  achieved" in text
+    assert "wide                  75.0 %    75.0 %" in text
+    assert "share of wide, planned" in seatrial("rehearse", "--compare", *["plan.yaml"] * 2).out
+
+
+def test_what_is_assumed_of_the_machine_is_said(stage: Stage, seatrial: Command) -> None:
+    stage.plan["rehearsal"]["assumed"] = ["Nothing is known."]
+    stage.machine["rehearsal"] = {"poll": "7s", "start_delay": "3s", "node_failures": "2d"}
+    first, *assumed = json.loads(seatrial("rehearse", "plan.yaml", "--json").out)["assumed"]
+    assert first == "Nothing is known."
+    said = " ".join(assumed)
+    for value in ("1 s after its submission", "3 s after", "every 7 s", "every 2 d", "4 h"):
+        assert value in said
+    text = seatrial("rehearse", "plan.yaml").out
+    assert "- Starts and ends of jobs are noticed at a poll, every 7 s." in text

@@ -19,7 +19,10 @@ def trials(tmp_path: Path) -> Path:
 
 
 def test_trials_are_marked(trials: Path) -> None:
-    real, made_up = ask(trials, "trials").out.splitlines()[1:]
+    real, told = ask(trials, "trials").out.splitlines()[1:]
+    assert real.startswith("real")
+    assert told.startswith("1 rehearsal not shown")
+    real, made_up = ask(trials, "trials", "--rehearsed").out.splitlines()[1:]
     assert "rehearsed" not in real and made_up.endswith("rehearsed")
 
 

@@ -672,6 +672,30 @@ def test_the_summary_tells_the_verdicts_of_the_runs(place: Workplace) -> None:
     assert line.endswith(" performance")
 
 
+def test_the_summary_tells_the_verdict_of_each_metric_and_of_crashed_runs(
+    place: Workplace,
+) -> None:
+    references = place.folder / "here" / "references.yaml"
+    references.parent.mkdir()
+    about = {"test": "a", "metric": "rate", "value": 10, "unit": "GB/s"}
+    references.write_text(yaml.safe_dump({"references": [about]}))
+    metrics = {"rate": METRIC, "fom": {**METRIC, "find": r"fom (\S+)"}}
+    place.test("a", "echo rate 5; echo fom 7", metrics=metrics, repeat=2)
+    place.test("crash", "exit 3", metrics=metrics, repeat=2)
+    once = place.folder / "once"
+    part = f"echo rate 9; echo fom 1; [ -e {once} ] || {{ : > {once}; exit 4; }}"
+    place.test("part", part, metrics=metrics, repeat=2)
+    done = place.run("--name", "t", "-j", "1")
+    table = [line.split() for line in done.out.splitlines() if "@plain" in line]
+    rows = [words for words in table if words[0].endswith("@plain")]
+    verdicts = {tuple(words[:2]): " ".join(words[2:]) for words in rows if len(words) > 2}
+    assert verdicts["a@plain", "rate"].endswith("2 of 2 performance")
+    assert "performance" not in verdicts["a@plain", "fom"]
+    assert " ".join(["crash@plain", "2 of 2 failed"]) in [" ".join(words) for words in rows]
+    assert " ".join(["part@plain", "1 of 2 failed"]) in [" ".join(words) for words in rows]
+    assert "failed" not in verdicts["part@plain", "fom"]
+
+
 def test_what_the_system_refuses_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -725,6 +749,29 @@ def test_a_local_trial_is_resumed_on_its_own_host(place: Workplace) -> None:
     place.audit()
 
 
+def test_a_process_that_left_its_session_ends_with_its_run(place: Workplace) -> None:
+    leave = f"setsid bash -c 'echo $$ > {place.folder}/left; exec sleep 300' &\nwait"
+    place.test("leaves", leave, run={"walltime": "1s"})
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"leaves": "timeout"}
+    pid = (place.folder / "left").read_text().strip()
+    until(lambda: not Path(f"/proc/{pid}/fd/0").exists(), "its end")
+
+
+def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None:
+    gate, ready = place.folder / "gate", place.folder / "ready"
+    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.02; done")
+    with place.start_run("--name", "one") as other:
+        other.until(ready.exists, "a run")
+        place.test("waits", "true", run={"exclusive": True})
+        assert place.run("--name", "two").code == 0
+        gate.touch()
+        assert other.end().code == 0
+    assert f"{place.trials}/one/runs/waits/" in place.alerts("two")
+    assert "one after the other" in place.alerts("two")
+    assert not place.alerts("one")
+
+
 def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:
     """-k looks at the application, too; a test of which a parameter is asked may be meant."""
     place.test("lj", run={"nodes": "hosts"}, parameters={"hosts": [1, 2]})
@@ -748,26 +795,3 @@ def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:
     assert told("ranks=2") == ["water"], "its parameters are not bound"
     assert told("not water and hosts=1") == []
     assert told("hosts=1 or not ranks=2") == ["lj{hosts=2}@plain", "water"]
-
-
-def test_a_process_that_left_its_session_ends_with_its_run(place: Workplace) -> None:
-    leave = f"setsid bash -c 'echo $$ > {place.folder}/left; exec sleep 300' &\nwait"
-    place.test("leaves", leave, run={"walltime": "1s"})
-    assert place.run("--name", "t").code == 1
-    assert place.verdicts() == {"leaves": "timeout"}
-    pid = (place.folder / "left").read_text().strip()
-    until(lambda: not Path(f"/proc/{pid}/fd/0").exists(), "its end")
-
-
-def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None:
-    gate, ready = place.folder / "gate", place.folder / "ready"
-    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.02; done")
-    with place.start_run("--name", "one") as other:
-        other.until(ready.exists, "a run")
-        place.test("waits", "true", run={"exclusive": True})
-        assert place.run("--name", "two").code == 0
-        gate.touch()
-        assert other.end().code == 0
-    assert f"{place.trials}/one/runs/waits/" in place.alerts("two")
-    assert "one after the other" in place.alerts("two")
-    assert not place.alerts("one")

@@ -132,6 +132,30 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "nothing is left for wide: give it fill: true, or a share"
         ],
     ),
+    "shares and copies above 100 %": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {share: 60%}\n    wide: {copies: 1}\n",
+        [
+            "12: components[0].tests: shares and copies add up to 110 %: "
+            "small 60 % + wide 50 % (copies) in phase two; the machine has 100 %"
+        ],
+    ),
+    "more copies than the share holds": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {share: 20%, copies: 2}\n",
+        [
+            "13: components[0].tests.small.copies: 2 of small are 25 % in phase two, "
+            "more than its share, 20%; give fewer, or a larger share"
+        ],
+    ),
+    "a mix without an upper bound": (
+        SUSTAINED + "  duration: 1d\n  criteria:\n    - {criterion: mix, at_least: 5 points}\n"
+        "    - {criterion: mix, at_most: five, tests: [small]}\n",
+        [
+            "13: components[0].criteria[0].at_least: a mix has no lower bound; "
+            "give at_most, e.g. 5 points",
+            "14: components[0].criteria[1].at_most: 'five' is no percentage points; "
+            "write e.g. 5 points",
+        ],
+    ),
     "copies that do not fit": (
         SUSTAINED + "  duration: 1d\n  tests:\n    wide: {copies: 3}\n",
         ["13: components[0].tests.wide.copies: 3 of wide take 12 nodes; there are 8 in phase two"],
@@ -280,8 +304,8 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [correct_answers]}]\n",
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
-            "accepted_runs, availability, correct_answers, figure_of_merit, jobs_in_flight, mtbf, "
-            "pass_rate, slowdown, utilisation, variability",
+            "accepted_runs, availability, correct_answers, figure_of_merit, jobs_in_flight, mix, "
+            "mtbf, pass_rate, slowdown, utilisation, variability",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
     ),

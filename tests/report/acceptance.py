@@ -95,5 +95,6 @@ def _stability(stage: Stage) -> None:
             {"criterion": "jobs_in_flight", "at_least": 3},
             {"criterion": "variability", "at_most": "10%"},
             {"criterion": "accepted_runs", "at_least": 50},
+            {"criterion": "mix", "at_most": "5 points"},
         ],
     )

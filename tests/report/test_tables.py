@@ -128,3 +128,21 @@ def test_blackouts_and_loads_of_a_rehearsal(tmp_path: Path, seatrial: Command) -
     stage.plan_file.unlink()  # it said so when the trial was made
     assert seatrial(tmp_path, "report", "p-mix", "-o", "r.json").code == 0
     assert json.loads((tmp_path / "r.json").read_text())["assumed"] == [f"Nothing fails {UGLY}"]
+
+
+def test_the_mix_planned_and_achieved(tmp_path: Path, seatrial: Command) -> None:
+    stage = Stage(tmp_path)
+    stage.test("work", nodes=2)
+    stage.test("rest")
+    stage.behave("*", elapsed="1m")
+    tests = {"work": {"copies": 2}, "rest": {"share": "25%"}}
+    stage.component("mix", kind="sustained", duration="30m", tests=tests)
+    stage.play_all()
+    rest, work, nobody = tables(seatrial, tmp_path, "plan.yaml", "--rehearsed")[
+        "The mix, planned and achieved"
+    ]
+    assert (work["test"], work["planned"], rest["planned"]) == ("work", 0.5, 0.25)
+    assert work["achieved"] == pytest.approx(0.5, abs=0.02)
+    assert work["difference"] == pytest.approx(100 * (work["achieved"] - 0.5))
+    assert (nobody["test"], nobody["planned"]) == ("no run", 0.25)
+    assert nobody["achieved"] == pytest.approx(1 - work["achieved"] - rest["achieved"])

@@ -44,7 +44,7 @@ def test_what_gives_no_reference_is_named_without_a_node(tmp_path: Path) -> None
     trial = TrialMaker(tmp_path, "nodes", [on_node(1), on_node(2)])
     trial.run(trial.cases[0], "wrong", codes.FAILED, figures={"triad": 5.0})
     what = "stream{touch=all}@gcc triad"
-    assert learned(tmp_path, trial) == ([], [(what, "no run of it gave a right answer")], [])
+    assert learned(tmp_path, trial) == ([], [(what, "no run of it gave a right answer")], [], [])
 
 
 @pytest.mark.parametrize("change", [{"unit": "GB/s"}, {"better": "lower"}])

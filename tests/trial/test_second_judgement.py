@@ -124,6 +124,24 @@ def test_what_is_gone_cannot_be_judged_and_keeps_its_verdict(place: Workplace) -
     assert not place.count(RunJudgedAgain)
 
 
+def test_outputs_that_keep_removed_cannot_be_judged(place: Workplace) -> None:
+    """Whatever the verdict was: here a wrong one, so that it does not turn into another."""
+    about: dict[str, Any] = {"keep": {"runs": "none"}}
+    for name in ("file", "function", "stdout"):
+        check = {"contains": "2", "in": "out" if name == "file" else "stdout"}
+        place.test(name, "echo 1 > out; echo 1", verify=[check], **about)
+    place.run("--name", "t")
+    place.test("file", "", verify=[{"contains": "1", "in": "out"}])
+    place.test("function", "", verify=[{"python": "a.py:check"}])
+    (place.suite / "function/a.py").write_text("def check(run, names): return 'no'\n")
+    place.test("stdout", "", verify=[{"contains": "1"}])
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "1 run judged again, 1 changed: 1 wrong answer -> pass" in done.out
+    assert [event.test for event in place.events("t", RunJudgedAgain)] == ["stdout"]
+    assert "files of it were removed by keep, and a function may need them" in done.out
+    assert "out is not there, and whether the run wrote it is not known" in done.out
+
+
 def test_figures_that_were_recorded_stay_and_missing_ones_are_added(place: Workplace) -> None:
     metrics = {
         "kept": {"find": r"^kept (\S+)", "unit": "s", "better": "lower"},

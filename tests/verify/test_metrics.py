@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
+from seatrial.journal.events import MetricRecorded
 from seatrial.suite.model import Metric, Reduce
 from seatrial.verify import search
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import formats
 from seatrial.verify.metrics import faults_of_metrics, figure_names, measure, reduced
+from tests.programs import Workplace
 
 from .helpers import DATA, TRIAD, a_test, sparse
 
@@ -229,3 +233,64 @@ def test_the_names_of_figures_before_a_test_has_run(
     metrics: dict[str, Any], names: set[str] | None
 ) -> None:
     assert figure_names([a_test(metrics=metrics)]) == names
+
+
+def test_a_metric_without_a_direction_is_recorded_shown_and_never_judged(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    (tmp_path / "here").mkdir()
+    metrics = {
+        "drift": {"find": r"drift (\S+)", "better": "none", "unit": "kJ/mol"},
+        "steps": {"find": r"steps (\S+)", "better": "none"},
+        "share": {"find": r"share (\S+)", "better": "higher", "unit": 1},
+    }
+    text = "references: [{test: md, metric: drift, unit: kJ/mol, max: 1}]"
+    (tmp_path / "here" / "references.yaml").write_text(text)
+    for tag, drift in (("a", 5), ("b", 500)):
+        place.test("md", f"echo drift {drift}; echo steps 7; echo share 0.5", metrics=metrics)
+        done = place.run("--name", tag, "--repeat", "5")
+        assert (done.code, f"drift   {drift} kJ/mol" in done.out) == (0, True)
+    recorded = {(e.metric, e.unit, e.better) for e in place.events("b", MetricRecorded)}
+    assert recorded == {
+        ("drift", "kJ/mol", "none"),
+        ("steps", "1", "none"),
+        ("share", "1", "higher"),
+    }
+    compared = place.seatrial("compare", "a", "b", "--format", "json")
+    rows = {row["metric"]: row for row in _rows(json.loads(compared.out))}
+    assert (rows["drift"]["verdict"], rows["drift"]["why"]) == (
+        "not compared",
+        "it has no direction (better: none)",
+    )
+    assert rows["share"]["verdict"] == "same"
+    assert compared.code == 0
+    history = place.seatrial("history", "drift", "--check")
+    assert history.code == 0
+    assert "kJ/mol, no direction, n 10" in history.out
+    accepted = place.seatrial("reference", "accept", "a", "--dry-run")
+    assert ("share" in accepted.out, "drift" in accepted.out + accepted.err) == (True, False)
+    asked = place.seatrial("reference", "accept", "a", "--metric", "drift")
+    assert (asked.code, "left out: drift: has no direction" in asked.err) == (2, True)
+    shown = place.seatrial("show", place.ran()[-1]).out
+    assert ["drift", "500", "kJ/mol", "none"] in [line.split() for line in shown.splitlines()]
+
+
+def _rows(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows anywhere in the JSON of a comparison."""
+    if isinstance(found, dict):
+        if "metric" in found and "verdict" in found:
+            yield found
+        found = list(found.values())
+    for each in found if isinstance(found, list) else ():
+        yield from _rows(each)
+
+
+@pytest.mark.parametrize("unit", ["true", "2", "[a]", "0x1g]"])
+def test_only_1_is_a_unit_without_quotes(tmp_path: Path, unit: str) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    folder = place.test("md", "true")
+    text = (folder / "test.yaml").read_text()
+    metric = f"metrics: {{a: {{find: '(1)', better: lower, unit: {unit}}}}}\n"
+    (folder / "test.yaml").write_text(text + metric)
+    assert place.run().code == 2

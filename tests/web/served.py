@@ -102,7 +102,10 @@ class Served:
     def until_read(self) -> None:
         """Wait until it has read the journals of all trials: it answers before that."""
         count = len([path for path in self._trials.iterdir() if path.is_dir()])
-        until(lambda: self.json("/trials")["found"] == count, "the journals to be read")
+        until(
+            lambda: self.json("/trials", rehearsed="also")["found"] == count,
+            "the journals to be read",
+        )
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:

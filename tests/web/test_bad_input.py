@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tests.programs import Workplace, until
 
 from ..store.conftest import NEEDS_POSTGRES
 from ..store.postgres import PostgresServer
+from ..store.trials import a_trial
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
@@ -257,3 +259,17 @@ def test_a_record_that_cannot_be_read_leaves_the_rest(trials: Path) -> None:
             assert found["metrics"][0]["expected"] is None
             assert opened.get(f"/runs/weekly/slow1?find={number}")[0] == 200
         assert opened.get("/runs")[0] == 200
+
+
+def test_a_record_whose_groups_are_no_nodes_is_told_on_the_page(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    a_trial(trials, "odd")
+    path = trials / "odd" / "trial.json"
+    record = json.loads(path.read_text())
+    record["machine"]["groups"] = {"rack": "n["}
+    path.write_text(json.dumps(record))
+    with Served(trials) as served:
+        served.until_read()
+        status, text = served.get("/trials/odd")
+        assert status == 200
+        assert "is not a node set" in text

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
+from seatrial.acceptance.node_shares import NodeShares, sharing
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
@@ -23,7 +24,7 @@ from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
-from seatrial.plan.policy import width_of_machine, widths_of
+from seatrial.plan.policy import shares_cores, width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
@@ -65,7 +66,8 @@ class Status(Struct, frozen=True, kw_only=True):
     its course. ``sub_phases`` are the stretches between its pauses and interruptions. ``excluded``
     has nodes and reasons. ``criteria`` has the results of each criterion, the one on all its
     subjects first. ``held_back_by`` is what holds launches back now: gauges, blackouts, excluded
-    nodes, tests that are stopped or cannot be built."""
+    nodes, tests that are stopped or cannot be built. ``node_shares`` has the planned and the
+    achieved share of each test, None before any node-hours were available."""
 
     tag: str
     plan: str
@@ -88,6 +90,12 @@ class Status(Struct, frozen=True, kw_only=True):
     excluded: list[tuple[str, str]]
     criteria: list[list[Result]]
     held_back_by: list[Hold] = []
+    node_shares: NodeShares | None = None
+
+    @property
+    def sharing(self) -> str:
+        """How far runs shared nodes, in words; "" if they did not."""
+        return sharing(self.node_shares)
 
 
 def status(
@@ -117,8 +125,15 @@ def status(
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
-    """Return an empty history of a trial, on the nodes of its machine."""
-    return TrialHistory(cases, record.policy, node_names(record.machine))
+    """Return an empty history of a trial, on the nodes of its machine. In a rehearsal runs never
+    share a node."""
+    machine, names = record.machine, node_names(record.machine)
+    if record.rehearsed:
+        return TrialHistory(cases, record.policy, names)
+    cores = max((kind.cores for kind in machine.nodes), default=0)
+    if shares_cores(machine):
+        return TrialHistory(cases, record.policy, names, room=cores)
+    return TrialHistory(cases, record.policy, names, cores=cores)
 
 
 def status_of(
@@ -153,13 +168,14 @@ def status_of(
             for one in view.timeline.bins(BINS)
             if one.use.available
         ],
-        sub_phases=sub_phases(history.spans, history.runs, now),
+        sub_phases=sub_phases(history.spans, history.runs, now, history.duration),
         parts=tests_of(
             history, history.runs, verdicts(history), expected_of(history, record.machine)
         ),
         alerts=alerts_of(history, now),
         excluded=_excluded(history),
         criteria=results,
+        node_shares=view.node_shares,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -40,19 +41,29 @@ class SubPhase(Struct, frozen=True, kw_only=True, rename={"start": "from", "end"
     accepted: int
 
 
-def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int) -> list[SubPhase]:
-    """Return the sub-phases of a trial whose clock ran in these spans, in their order."""
+def sub_phases(
+    spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int, duration: float = 0.0
+) -> list[SubPhase]:
+    """Return the sub-phases of a trial whose clock ran in these spans, in their order, up to its
+    duration (seconds) if it has one."""
     starts = [span.start for span in spans]
     accepted = [0] * len(spans)
     for run in runs:
         if run.judged is not None and run.passed and spans:
             accepted[max(0, bisect_right(starts, run.judged) - 1)] += 1
+    lengths = [max(0, end_by(span.end, now) - span.start) / SECOND_NS for span in spans]
+    if duration:
+        before = accumulate(lengths, initial=0.0)
+        lengths = [
+            max(0.0, min(length, duration - ran))
+            for length, ran in zip(lengths, before, strict=False)
+        ]
     return [
         SubPhase(
             number=i + 1,
             start=span.start,
             end=span.end,
-            clock=max(0, end_by(span.end, now) - span.start) / SECOND_NS,
+            clock=lengths[i],
             ended_by=_ended_by(span),
             accepted=accepted[i],
         )

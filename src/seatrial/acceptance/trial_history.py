@@ -133,13 +133,23 @@ class RaisedAlert(NamedTuple):
 
 class TrialHistory(TrialLife):
     """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
-    has. Events of other nodes do not count. Runs are in the order of their
-    creation."""
+    has. Events of other nodes do not count. Runs are in the order of their creation. ``room`` is
+    the cores of a host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the
+    cores of its largest node, 0 where runs never share one."""
 
-    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: Iterable[str]) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        policy: Policy,
+        nodes: Iterable[str],
+        room: int = 0,
+        cores: int = 0,
+    ) -> None:
         super().__init__(policy.duration)
         self.cases = cases
         self.policy = policy
+        self.room = room
+        self._cores = cores
         self.names = frozenset(nodes)
         self.nodes = len(self.names)
         self.runs: list[RunHistory] = []
@@ -181,8 +191,10 @@ class TrialHistory(TrialLife):
         return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
 
     def clock(self, now: int) -> float:
-        """Return the seconds that the trial has run, pauses not counted."""
-        return sum(max(0, end_by(span.end, now) - span.start) for span in self.spans) / SECOND_NS
+        """Return the seconds that the trial has run, pauses not counted, up to its duration if it
+        has one: jobs may end later."""
+        ran = sum(max(0, end_by(span.end, now) - span.start) for span in self.spans) / SECOND_NS
+        return min(ran, self.duration) if self.duration else ran
 
     def window(self, now: int) -> list[tuple[int, int]]:
         """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
@@ -198,6 +210,19 @@ class TrialHistory(TrialLife):
 
     def test_of(self, run: RunHistory) -> str:
         return self.cases[run.case].test
+
+    def can_share(self, case: int) -> bool:
+        """Return whether runs of a case leave cores of their nodes to others."""
+        about = self.cases[case]
+        return not about.exclusive and about.tasks_per_node * about.threads < self._cores
+
+    def part_of_node(self, run: RunHistory) -> float:
+        """Return how many nodes a run has; a part of one on a host whose cores runs share."""
+        if not self.room:
+            return run.size
+        about = self.cases[run.case]
+        cores = self.room if about.exclusive else about.tasks_per_node * about.threads
+        return min(1.0, cores / self.room)
 
     # ---- events ---------------------------------------------------------------------------
 

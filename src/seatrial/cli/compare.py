@@ -44,6 +44,7 @@ def command(
     threshold: float,
     across: tuple[str, ...],
     each_node: bool,
+    elapsed: bool,
     form: str,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
@@ -71,6 +72,7 @@ def command(
             metric=(lambda name: is_named(name, metrics)) if metrics else None,
             across=across,
             each_node=each_node,
+            elapsed=elapsed,
         )
         for other in found[1:]
     ]

@@ -21,7 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, show_figure, show_unit
+from seatrial.units import count, direction_text, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -128,7 +128,7 @@ def _print_history(history: History) -> None:
     click.echo(click.style(plain_line(said), bold=True))
     unit = show_unit(plain_line(series.unit), "{}, ")
     noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
-    click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
+    click.echo(f"{unit}{direction_text(series.better)}, n {len(series.points)}{noise}")
     if series.excluded:
         reasons = ", ".join(f"{n} {plain_line(why)}" for why, n in series.excluded.items())
         click.echo(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
@@ -167,10 +167,9 @@ def _changes_table(history: History) -> TextTable:
     for told in history.told:
         levels = (told.change.before, told.change.after)
         shown = (show_figure(level, history.series.unit) for level in levels)
-        word = "worse" if told.worse else "better"
         by = _percent(told) or "no ratio"
         near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
-        found.add(told.change.tier, show_minute(told.first), *shown, by, word, near)
+        found.add(told.change.tier, show_minute(told.first), *shown, by, told.word, near)
     return found
 
 

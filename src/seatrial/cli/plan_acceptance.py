@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive
 from seatrial.errors import UsageError
 from seatrial.machine.choice import require_chosen
+from seatrial.plan import planned_mix
 from seatrial.plan.model import Component
 from seatrial.plan.phases import phases_of
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
@@ -28,6 +30,8 @@ from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
+
+WIDTH = 78
 
 _PartTrial = tuple[PreparedComponent, PlanTrial | None]
 
@@ -152,6 +156,12 @@ class Acceptance(OfPlan):
             click.echo(f"{tag}: {course}; {_size(part, going)}")
             if going is not None and course != "cannot continue":
                 self._print_changed(part, going)
+            if mix := planned_mix.sentence(part):
+                click.echo(
+                    "\n".join(
+                        wrap(f"mix: {mix}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+                    )
+                )
             _print_left_out(part)
         self._require_unchanged(trials)
         return 0
@@ -241,6 +251,8 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
 def _print_left_out(part: PreparedComponent) -> None:
     for what, reason in part.skipped[:10]:
         click.echo(f"left out: {what}: {reason}", err=True)
+    for warning in planned_mix.warnings(part):
+        click.echo(f"{part.tag}: {warning}", err=True)
 
 
 def _of_evidence(plan: str, component: Component) -> dict[str, Any]:

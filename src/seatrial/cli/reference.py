@@ -46,6 +46,7 @@ def command() -> None:
 )
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
+@click.option("--force", is_flag=True, help="Even references that allow 50 % or more.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
 @click.option("--damaged", is_flag=True, help="Even of a trial whose journal is damaged.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
@@ -57,6 +58,7 @@ def accept(
     since: int,
     machine: str,
     two_sided: bool,
+    force: bool,
     rehearsed: bool,
     damaged: bool,
     dry_run: bool,
@@ -64,20 +66,23 @@ def accept(
     """Write references from the measured medians of TRIAL, of several, or of all --since a time.
 
     The tolerance of each is learned from the spread of its figures: more spread gives a wider
-    tolerance. Of several trials, only figures since the last confirmed change of level count. An
-    existing reference for the same case is replaced; others stay as they are.
+    tolerance. One that would allow 50 % or more is left out. Of several trials, only figures since
+    the last confirmed change of level count. An existing reference for the same case is replaced;
+    others stay as they are.
     """
     with opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
         tell_damage(store, rows)
         _require_whole(rows, damaged)
-        learning = learn_from(store, rows, metric, since, two_sided)
+        learning = learn_from(store, rows, metric, since, two_sided, force)
         no_figure = "" if learning.references else _no_figure(store, rows, metric)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
         click.echo(f"{plain_line(what)}: {why}", err=True)
+    for what, why in learning.wide:
+        click.echo(f"wide: {plain_line(what)}: {plain_line(why)}", err=True)
     if not learning.references:
         raise UsageError(no_figure)
     if not dry_run:

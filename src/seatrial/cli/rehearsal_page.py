@@ -26,13 +26,14 @@ def page(report: RehearsalReport) -> str:
     """Return the rehearsals of one plan, trial by trial; with several seeds, the probability of
     each criterion."""
     first = report.first[0]
-    took = show_seconds(report.seconds)
+    took = show_seconds(report.took)
     seeds = f"seed {first.seed}"
     if len(report.by_seed) > 1:
         seeds = f"seeds {first.seed} to {report.by_seed[-1][0].seed}; first {seeds}"
     parts = [f"{report.plan} on {report.machine}, rehearsed in {took} with {seeds}"]
     for trial in report.first:
-        parts += [_head(trial), _over_time(trial), _tests(trial.tests), _criteria(trial.criteria)]
+        parts += [_head(trial), _over_time(trial), _tests(trial.tests), _mix(trial)]
+        parts.append(_criteria(trial.criteria))
         parts.append(_loads([trial]))
     if report.odds:
         parts += [_odds(report.odds), _loads(chain(*report.by_seed), with_seed=True)]
@@ -77,6 +78,18 @@ def _tests(tests: Iterable[TestTally]) -> str:
         node_hours = one.node_hours if one.accepted else None
         times = map(_span, (one.elapsed, one.wait, one.long_wait))
         rows.add(one.test, one.nodes, one.accepted, one.others, node_hours, *times)
+    return str(rows)
+
+
+def _mix(trial: Rehearsed) -> str:
+    """Return the planned and the achieved share of the node-hours of each test of a mix."""
+    found = trial.node_shares
+    if found is None or found.unclaimed is None:
+        return ""
+    rows = TextTable("share of node-hours~ | planned> | achieved>")
+    for each in found.tests:
+        rows.add(each.test, _percent(each.planned or 0.0), _percent(each.achieved))
+    rows.add("(no run)", _percent(found.unclaimed), _percent(found.unused))
     return str(rows)
 
 
@@ -164,12 +177,25 @@ def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
         for tests in by_test:
             accepted = median(one.accepted for one in tests)
             yield f"{lead}accepted {tests[0].test}", show_number(accepted)
+        for name, shares in _shares(trials).items():
+            yield f"{lead}share of {name}", _percent(median(shares))
         for tests in by_test:
             waits = [one.wait for one in tests if one.wait is not None]
             yield f"{lead}wait {tests[0].test}", _span(median(waits) if waits else None)
         for verdict in trials[0].criteria:
             yield f"{lead}{verdict.label}", _said(verdict.result, next(odds, None))
     yield from _loads_compared(report)
+
+
+def _shares(trials: Iterable[Rehearsed]) -> dict[str, list[float]]:
+    """Return the achieved shares of each test of a mix, and the planned ones."""
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        mix = trial.node_shares
+        for each in mix.tests if mix is not None and mix.unclaimed is not None else ():
+            found.setdefault(each.test, []).append(each.achieved)
+            found.setdefault(f"{each.test}, planned", []).append(each.planned or 0.0)
+    return found
 
 
 def _said(result: Result, odds: Odds | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from seatrial.units import count, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
 COURSE = 40  # characters of the row of bars
+WIDTH = 78
 
 
 def print_status(found: Sequence[Status]) -> None:
@@ -90,13 +92,30 @@ def _components(found: Sequence[Status]) -> TextTable:
 
 
 def _parts(one: Status) -> str:
-    """Return the tests: runs in flight and expected, runs that passed and others."""
-    rows = TextTable("test~ | in flight> | expected> | running> | passed> | others~")
+    """Return the tests: runs on nodes and expected, runs that wait (unless the trial is over), the
+    planned and the achieved share of the node-hours, runs that passed and others."""
+    over = one.state in ("ended", "abandoned")
+    now = "" if over else " | running> | expected> | queued>"
+    rows = TextTable(f"test~{now} | planned> | achieved> | passed> | others~")
+    shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
     for part in one.parts:
-        numbers = (part.in_flight, part.expected or None, part.running, part.accepted)
-        rows.add(part.test, *numbers, _others(part))
-    course = _course(one)
-    return f"{rows}\n{course}" if course else str(rows)
+        counts = (part.running, part.expected or None, part.in_flight - part.running)
+        share = shares.get(part.test)
+        planned = share.planned if share is not None else None
+        achieved = share.achieved if share is not None and planned is not None else None
+        percent = (None if each is None else f"{100 * each:.1f} %" for each in (planned, achieved))
+        rows.add(part.test, *(() if over else counts), *percent, part.accepted, _others(part))
+    return "\n".join(filter(None, [str(rows), *_shares(one), _course(one)]))
+
+
+def _shares(one: Status) -> Iterator[str]:
+    """Yield which share of the node-hours no test was to have and none had, and how far runs shared
+    nodes."""
+    found = one.node_shares
+    if found is not None and found.unclaimed is not None:
+        unclaimed = f"; {100 * found.unclaimed:.1f} % planned for none" if found.unclaimed else ""
+        yield f"no run had {100 * found.unused:.1f} % of the node-hours{unclaimed}"
+    yield from wrap(one.sharing, WIDTH)
 
 
 def _others(part: TestStatus) -> str:

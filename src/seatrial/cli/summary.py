@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Sequence
 
 import click
 
@@ -15,7 +16,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, MetricRow, SummaryRow, TrialRow
+from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
@@ -56,23 +57,57 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     with opened(folders) as store:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
-        rows = queries.summary(store, trial)
-        if not rows:
-            return name
-        cases = {case.id: case for case in queries.cases_of(store, trial)}
-        failed: dict[str, Counter[str]] = {}
-        for run in queries.runs(store, Filters(trial=name, failed=True)):
-            failed.setdefault(run.case, Counter())[run.verdict] += 1
+        rows: dict[str, list[SummaryRow]] = {}
+        for row in queries.summary(store, trial):
+            rows.setdefault(row.case, []).append(row)
+        failed = queries.runs(store, Filters(trial=name, failed=True))
+        slow = [run.row for run in failed if run.code == PERFORMANCE.number]
+        figures = queries.figures(store, slow)
+        wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
+        for run in failed:
+            if run.code != PERFORMANCE.number:
+                wrong.setdefault(run.case, Counter())[run.verdict] += 1
+        cases = {
+            case.id: case
+            for case in queries.cases_of(store, trial)
+            if case.id in rows or case.id in wrong
+        }
+    if not cases:
+        return name
     references = references_of(folder.record())
-    shown = (
-        _row(row, cases[row.case], failed.get(row.case, Counter()), references)
-        for row in rows[:MAX_ROWS]
-    )
-    click.echo(TextTable(COLUMNS, shown))
-    if len(rows) > MAX_ROWS:
+    missed = _missed(failed, figures, cases, references)
+    shown: list[list[object]] = []
+    for case in cases.values():
+        shown += [_row(row, case, missed, references) for row in rows.get(case.id, ())]
+        if case.id in wrong:
+            found = wrong[case.id].items()
+            verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
+            shown.append([case.name, "", "", "", "", "", verdicts])
+    click.echo(TextTable(COLUMNS, shown[:MAX_ROWS]))
+    if len(shown) > MAX_ROWS:
         more = folders.command("export", name, "--format", "json")
-        click.echo(f"and {len(rows) - MAX_ROWS} more: {more}")
+        click.echo(f"and {len(shown) - MAX_ROWS} more: {more}")
     return name
+
+
+def _missed(
+    failed: Sequence[RunRow],
+    figures: dict[int, list[MetricRow]],
+    cases: dict[str, CaseRow],
+    references: References,
+) -> Counter[tuple[str, str]]:
+    """Return by case and metric how many runs have a figure that misses its reference."""
+    missed: Counter[tuple[str, str]] = Counter()
+    for run in failed:
+        for figure in figures.get(run.row, ()):
+            wanted = expected(figure, cases[run.case], references)
+            if wanted is not None and wanted.meets is False:
+                missed[run.case, figure.name] += 1
+    return missed
+
+
+def _of_runs(number: int, case: CaseRow, verdict: str) -> str:
+    return f"{number} of {case.repeat} {verdict}" if case.repeat > 1 else verdict
 
 
 def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
@@ -86,10 +121,13 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 
 
 def _row(
-    row: SummaryRow, case: CaseRow, failed: Counter[str], references: References
+    row: SummaryRow,
+    case: CaseRow,
+    missed: Counter[tuple[str, str]],
+    references: References,
 ) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
-    if there are two or more."""
+    if there are two or more. Verdict: of the metric by its reference, "" without one."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
     reference = verdict = ""
@@ -98,8 +136,6 @@ def _row(
         if (wanted := expected(figure, case, references)) is not None:
             code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
             reference, verdict = wanted.text, code.name
-    if failed:  # the verdicts of the runs take precedence over that of their median
-        of = f" of {case.repeat}"
-        several = case.repeat > 1
-        verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
+    if number := missed[case.id, row.metric]:  # of single runs: they take precedence
+        verdict = _of_runs(number, case, PERFORMANCE.name)
     return [row.case_name, row.metric, value, spread, row.n, reference, verdict]

@@ -11,22 +11,25 @@ from seatrial.cli.tables import TextTable
 from seatrial.store import queries
 from seatrial.store.export import record, to_json
 from seatrial.store.rows import TrialRow
-from seatrial.units import show_seconds
+from seatrial.units import count, show_seconds
 
 
 @click.command("trials")
 @click.option("--limit", type=click.IntRange(min=0), help="Most trials; 0: all. Default: 50.")
+@click.option("--rehearsed", is_flag=True, help="Rehearsals, too.")
 @format_option("table", "json")
 @click.pass_obj
-def command(folders: Folders, limit: int | None, form: str) -> int:
+def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> int:
     """List the trials, newest first: state, and how many runs passed.
 
     The state is running, paused, cancelled, ended, abandoned, or interrupted: nobody drives it any
-    more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed. On a narrow
-    terminal, columns are left out before tags are folded.
+    more, and `seatrial resume` would continue it. Rehearsals are listed with --rehearsed, or where
+    there is nothing else. On a narrow terminal, columns are left out before tags are folded.
     """
     with opened(folders) as store:
-        found = queries.trials(store)
+        known = queries.trials(store)
+        measured = [row for row in known if not row.rehearsed]
+        found = known if rehearsed or not measured else measured
         most = (50 if form == "table" else 0) if limit is None else limit
         shown = found[:most] if most else found
         tell_damage(store, shown)
@@ -37,6 +40,9 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
         click.echo(nothing(folders))
         return 0
     click.echo(_table(shown))
+    if len(found) < len(known):
+        hidden = count(len(known) - len(found), "rehearsal")
+        click.echo(f"{hidden} not shown; --rehearsed shows them, too")
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
     return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seatrial.conduct.admission import Shape
+from seatrial.conduct.admission import Shape, shapes_of
 from seatrial.conduct.policy import Policy
+from seatrial.suite.model import Case
 
 ROUNDING = 1e-9
 
@@ -39,6 +40,13 @@ def planned_shares(policy: Policy, widths: Sequence[int], whole: int) -> Planned
     for number in fills:
         claims[number] = left / len(fills)
     return PlannedShares(claims, 0.0 if fills else left, fills)
+
+
+def planned_for(cases: Sequence[Case], policy: Policy, room: int) -> PlannedShares:
+    """Return the planned shares for the cases of a trial. ``room`` is the cores of a host whose
+    cores runs share, 0 where there is none."""
+    widths = widest_of(shapes_of(cases, policy, room), len(policy.entries))
+    return planned_shares(policy, widths, room or policy.nodes)
 
 
 def widest_of(shapes: Sequence[Shape], entries: int) -> list[int]:

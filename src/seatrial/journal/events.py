@@ -158,7 +158,7 @@ class CheckStarted(RunEvent, frozen=True, kw_only=True, tag="check_start"):
 
 
 class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
-    """A figure of merit of the run; ``better`` is ``higher`` or ``lower``."""
+    """A figure of merit of the run; ``better`` is ``higher``, ``lower`` or ``none``."""
 
     number: ClassVar[int] = 195
     metric: str = field(default="", name="alias")

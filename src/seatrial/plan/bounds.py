@@ -11,8 +11,9 @@ COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
 
 def bound_of(criterion: CriterionName, written: int | float | str) -> float:
     """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
-    may be negative for ``slowdown``). For ``figure_of_merit`` a number is in the metric's own unit,
-    and per cent are a share of its reference. Raises ValueError with a remedy."""
+    may be negative for ``slowdown``; for ``mix`` of percentage points). For ``figure_of_merit`` a
+    number is in the metric's own unit, and per cent are a share of its reference. Raises ValueError
+    with a remedy."""
     if criterion == "figure_of_merit":
         return share_of(written) if isinstance(written, str) else float(written)
     if criterion == "mtbf":
@@ -23,9 +24,26 @@ def bound_of(criterion: CriterionName, written: int | float | str) -> float:
         return float(written)
     if criterion == "slowdown":
         return _signed_share(written)
+    if criterion == "mix":
+        return _points(written)
     share = share_of(written)
     if criterion in AT_MOST_ALL and share > 1:
         raise ValueError(f"{written!r} is more than 100 %; write e.g. 0.95 or 95%")
+    return share
+
+
+def _points(written: int | float | str) -> float:
+    """Return percentage points as a share."""
+    if isinstance(written, str):
+        text = written.strip().removesuffix("points").removesuffix("point").rstrip()
+        try:
+            share = share_of(text if text.endswith("%") else f"{text}%")
+        except ValueError:
+            raise ValueError(f"{written!r} is no percentage points; write e.g. 5 points") from None
+    else:
+        share = share_of(written)
+    if share > 1:
+        raise ValueError(f"{written!r} is more than 100 points; write e.g. 5 points")
     return share
 
 

@@ -15,10 +15,11 @@ from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
+from seatrial.suite.model import Metric
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
-_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained"}
+_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
 
 _OF_A_METRIC = ("figure_of_merit", "slowdown")
 
@@ -63,6 +64,8 @@ def _bounds(criterion: Criterion, spot: Spot) -> None:
             found[key] = spot.parsed(partial(bound_of, criterion.criterion), written, key)
     if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
         spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
+    if criterion.criterion == "mix" and criterion.at_least is not None:
+        spot.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
     least, most = found.get("at_least"), found.get("at_most")
     if least is not None and most is not None and _comparable(criterion) and least > most:
         spot.fault(f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least")
@@ -89,6 +92,12 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
         listed = ", ".join(sorted(known)) or "none"
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
+    has_bounds = criterion.at_least is not None or criterion.at_most is not None
+    for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
+        metric = suite.tests[name].metrics.get(criterion.metric)
+        if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
+            text = f"{criterion.metric} of {name} has no direction (better: none)"
+            spot.fault(f"{text}; name another metric", "metric")
 
 
 def check_evidence(component: Component, folder: Path, at: Spot) -> None:

@@ -198,11 +198,37 @@ def _shares(running: ComponentInPhase) -> None:
     claimed = sum(
         claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
     )
+    copies = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
+    if claimed > 1 + ROUNDING and sum(copies.values()) <= running.whole:  # else it was reported
+        running.at.fault(f"{_claims(running)}{running.where}; the machine has 100 %", "tests")
+        return
+    for name, width in copies.items():
+        held = width / max(running.whole, 1)
+        if shares[name] and shares[name] + ROUNDING < held <= 1:
+            text = f"{running.parts[name].copies} of {name} are {100 * held:.4g} %{running.where}, "
+            text += (
+                f"more than its share, {running.parts[name].share}; give fewer, or a larger share"
+            )
+            running.spot(name).fault(text, "copies")
     for name, part in running.parts.items():
         if relative_weight(part) and claimed > 1 - ROUNDING:
             text = f"shares and copies take the whole machine{running.where}; nothing is left for "
             text += f"{name}: give it fill: true, or a share"
             running.spot(name).fault(text)
+
+
+def _claims(running: ComponentInPhase) -> str:
+    """Return the claim of each test, and their sum."""
+    claims = {
+        name: claim_of(part, running.widths[name], running.whole)
+        for name, part in running.parts.items()
+    }
+    each = " + ".join(
+        f"{name} {100 * claim:.4g} %{'' if share_of(running.parts[name].share) else ' (copies)'}"
+        for name, claim in claims.items()
+        if claim
+    )
+    return f"shares and copies add up to {100 * sum(claims.values()):.4g} %: {each}"
 
 
 def _caps(running: ComponentInPhase) -> None:

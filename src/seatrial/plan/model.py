@@ -37,6 +37,7 @@ CriterionName = Literal[
     "jobs_in_flight",
     "figure_of_merit",
     "accepted_runs",
+    "mix",
 ]
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 

@@ -107,7 +107,7 @@ def policy_of(
 def width_of_machine(machine: Machine) -> int:
     """Return the number of nodes, or of cores on a host without a scheduler: the unit that runs
     share."""
-    return machine.nodes[0].cores if _shared(machine) else len(node_names(machine))
+    return machine.nodes[0].cores if shares_cores(machine) else len(node_names(machine))
 
 
 def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
@@ -115,14 +115,14 @@ def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
     widths: dict[str, int] = {}
     for case in cases:
         width = case.nodes
-        if _shared(machine):
+        if shares_cores(machine):
             cores, whole = case.tasks_per_node * case.threads, machine.nodes[0].cores
             width = whole if case.exclusive else min(cores, whole)
         widths[case.test] = max(width, widths.get(case.test, 0))
     return widths
 
 
-def _shared(machine: Machine) -> bool:
+def shares_cores(machine: Machine) -> bool:
     """Return True if runs share a node, as on a host without a scheduler."""
     return machine.scheduler == "local" and len(node_names(machine)) == 1
 

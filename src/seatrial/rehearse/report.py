@@ -7,18 +7,20 @@ report.first, report.odds
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
+from seatrial.machine.model import Machine
 from seatrial.plan.prepare import prepare_plan
 from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
 from seatrial.rehearse.odds import Odds, odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
+from seatrial.units import seconds, show_seconds, span_of
 
 Progress = Callable[[int, int], None]
 MAX_LEFT_OUT = 10  # of a trial that are named
@@ -27,13 +29,13 @@ MAX_LEFT_OUT = 10  # of a trial that are named
 class RehearsalReport(NamedTuple):
     """The rehearsals of a plan, by seed; the trials of the first seed are written.
 
-    ``seconds``: the time it took. ``left_out``: what cannot run in a phase, and why.
+    ``took``: the time it took in seconds. ``left_out``: what cannot run in a phase, and why.
     """
 
     plan: str
     machine: str
     assumed: list[str]
-    seconds: float
+    took: float
     by_seed: list[list[Rehearsed]]
     left_out: Sequence[tuple[str, str]] = ()
 
@@ -89,10 +91,29 @@ def rehearse_plan(
             if progress is not None:
                 progress(len(by_seed), seeds)
     machine = plan.site.machine.machine
-    seconds = time.perf_counter() - began
+    took = time.perf_counter() - began
     left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
-    assumed = plan.plan.rehearsal.assumed
-    return RehearsalReport(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
+    assumed = [*plan.plan.rehearsal.assumed, *assumptions(plan.site.machine)]
+    return RehearsalReport(plan.plan.plan, machine, assumed, took, by_seed, left_out)
+
+
+def assumptions(machine: Machine) -> Iterator[str]:
+    """Yield what the rehearsal assumes of the machine, in words, with the values that it uses."""
+    model = machine.rehearsal
+    submit, start, poll = (
+        show_seconds(span_of(each)) for each in (model.submit_delay, model.start_delay, model.poll)
+    )
+    yield (
+        f"A job is in the queue {submit} after its submission; its script starts {start} after "
+        f"its nodes are free, and they are free again {start} after its end."
+    )
+    yield f"Starts and ends of jobs are noticed at a poll, every {poll}."
+    yield "Each job has whole nodes to itself, and is ended at its walltime to the second."
+    if failures := span_of(model.node_failures):
+        mean, repair = show_seconds(failures), show_seconds(seconds(model.repair))
+        yield f"Each node fails every {mean} on the mean, and is back after {repair}."
+    else:
+        yield "No node fails."
 
 
 # ---- for programs -------------------------------------------------------------------------
@@ -137,6 +158,7 @@ def _trial(trial: Rehearsed) -> dict[str, Any]:
             for one in trial.bins
         ],
         "tests": [test._asdict() for test in trial.tests],
+        "node_shares": trial.node_shares,
         "criteria": [verdict._asdict() for verdict in trial.criteria],
         "alerts": trial.alerts,
         "metadata_targets": [load._asdict() for load in trial.loads],

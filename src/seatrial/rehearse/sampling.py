@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.units import Better
+from seatrial.units import Direction
 from seatrial.verify.figures import MetricValue
 
 _STEP = 2.0**-52
@@ -30,7 +30,7 @@ class Quantity(NamedTuple):
     mean: float
     sd: float
     unit: str
-    better: Better
+    better: Direction
 
 
 class RunModel(NamedTuple):

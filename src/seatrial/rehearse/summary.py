@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from seatrial.acceptance.counts import Waits, waits
 from seatrial.acceptance.criteria import Result, TrialView, judged
+from seatrial.acceptance.node_shares import NodeShares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
@@ -46,7 +47,8 @@ class CriterionVerdict(NamedTuple):
 class Rehearsed(NamedTuple):
     """A rehearsed trial.
 
-    ``tag``: "" if it was not written. ``start`` and ``end``: in ns. ``why``: the reason if it did
+    ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
+    test. ``start`` and ``end``: in ns. ``why``: the reason if it did
     not come to its end, or "". ``remarks``: which jobs of others were left out.
     """
 
@@ -61,6 +63,7 @@ class Rehearsed(NamedTuple):
     use: Use
     bins: list[Bin]
     tests: list[TestTally]
+    node_shares: NodeShares | None
     criteria: list[CriterionVerdict]
     alerts: dict[str, int]
     loads: list[TargetLoad]
@@ -108,6 +111,7 @@ def summarise(
         use=view.timeline.total,
         bins=view.timeline.bins(BINS),
         tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
+        node_shares=view.node_shares,
         criteria=[
             CriterionVerdict(first.label, first, subjects)
             for first, *subjects in judged(part.component, view)

@@ -135,6 +135,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         failed(history),
         judged_again(history),
         expected(view),
+        *tables.node_shares(found),
         *tables.node_hours(found),
         *tables.sub_phases(found),
     ]
@@ -191,6 +192,11 @@ def _remarks(found: Status, damaged: int) -> Iterator[str]:
         yield (
             f"Interim: this trial is {found.state}; what is said of it is as of its journal's end "
             "in this report."
+        )
+    if found.sharing:
+        yield (
+            f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
+            "of tests it is divided among the runs, by their cores."
         )
     if damaged:
         yield _unread(damaged)

@@ -109,6 +109,26 @@ def node_hours(status: Status) -> Iterator[Table]:
     yield bounded("Where node-hours went", columns, rows)
 
 
+def node_shares(status: Status) -> Iterator[Table]:
+    """Yield the table of the planned and the achieved share of each test of a mix."""
+    found = status.node_shares
+    if found is None or found.unclaimed is None:
+        return
+    rows: list[Sequence[Cell]] = []
+    for each in found.tests:
+        points = 100 * (each.achieved - (each.planned or 0.0))
+        rows.append((each.test, each.planned, each.achieved, points, each.node_hours))
+    rows.append(("no run", found.unclaimed, found.unused, None, None))
+    columns = (
+        "test | planned: share | achieved: share | difference: number, points | node-hours: number"
+    )
+    about = (
+        "Of the node-hours that were available: what the plan gives to each test, and what its "
+        "runs had while their scripts ran, whatever their verdicts."
+    )
+    yield bounded("The mix, planned and achieved", columns, rows, about)
+
+
 def sub_phases(status: Status) -> Iterator[Table]:
     """Yield the table of the sub-phases, if there are several or it is of a plan."""
     parts = status.sub_phases

@@ -33,7 +33,7 @@ from seatrial.store.by_case import (
 )
 from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
-from seatrial.units import better_of, unfit_of
+from seatrial.units import NO_DIRECTION, better_of, unfit_of
 
 MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
@@ -202,6 +202,8 @@ def _row(
     elif len(kinds) > 1:
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
         why, unit, comparable = f"unit or direction differ: {said}", "", False
+    elif better == NO_DIRECTION:
+        why = "it has no direction (better: none)"
     elif better not in ("higher", "lower"):
         why = "it is not known whether higher or lower is better"
     else:

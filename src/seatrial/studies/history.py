@@ -26,7 +26,7 @@ from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.studies.note_file import Near, Note, nearest
 from seatrial.suite.select import is_like
-from seatrial.units import SECOND_NS, Better, better_of, unfit
+from seatrial.units import SECOND_NS, Direction, direction_of, unfit
 
 ELAPSED = "elapsed"
 MANY = 400  # series for which several processes are worth their start
@@ -53,7 +53,7 @@ class MetricSeries(Struct, frozen=True):
     test: str
     toolchain: str
     unit: str
-    better: Better
+    better: Direction
     points: list[Point]
     excluded: dict[str, int]
 
@@ -64,14 +64,20 @@ class MetricSeries(Struct, frozen=True):
 
 class ReportedChange(Struct, frozen=True):
     """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
-    either side; ``percent`` is None where levels have no ratio; ``worse`` None where equal."""
+    either side; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
+    direction."""
 
     change: changes.LevelChange
     last: int
     first: int
     percent: float | None
-    worse: bool
+    worse: bool | None
     near: Near | None
+
+    @property
+    def word(self) -> str:
+        """``worse`` or ``better``; "" for a metric without a direction."""
+        return "" if self.worse is None else "worse" if self.worse else "better"
 
     @property
     def confirmed(self) -> bool:
@@ -157,7 +163,7 @@ def _series(
             excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
-    better = better_of(latest.better)
+    better = direction_of(latest.better)
     return MetricSeries(
         metric=metric,
         machine=name.machine,
@@ -225,5 +231,5 @@ def _told(
     if percent is not None and change.before < 0:
         percent = -percent
     rose = change.after > change.before
-    worse = rose == (series.better == "lower")
+    worse = None if series.better == "none" else rose == (series.better == "lower")
     return ReportedChange(change, last, first, percent, worse, nearest(notes, last, first))

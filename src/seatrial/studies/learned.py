@@ -15,18 +15,22 @@ from seatrial.store import queries, series
 from seatrial.store.rows import CaseRow, Filters, Measured, TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import show
-from seatrial.units import better_of, count
+from seatrial.units import NO_DIRECTION, better_of, count
 from seatrial.verify.learning import learn
 from seatrial.verify.references import Learned, Reference
 
+WIDE = 0.2  # a tolerance that people are warned of
+USELESS = 0.5  # one that must be asked for
+
 
 class Learning(NamedTuple):
-    """The references that trials give, what gives none, and what was not used though it was there:
-    the latter two as (what, why)."""
+    """The references that trials give, what gives none, what was not used though it was there, and
+    references that allow much: the latter three as (what, why)."""
 
     references: list[Reference]
     left_out: list[tuple[str, str]]
     older: list[tuple[str, str]]
+    wide: list[tuple[str, str]]
 
 
 def learn_from(
@@ -35,14 +39,20 @@ def learn_from(
     metric: str = "",
     since: int = 0,
     two_sided: bool = False,
+    force: bool = False,
 ) -> Learning:
     """One reference for each metric (or that metric alone) of cases that differ in nothing but
     their node, from the figures of runs whose answer was right, created since a time (ns). The
     formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
     since the last confirmed change counts, or a step would pass for scatter and widen the
-    tolerance; but not where cases are pinned to nodes, for nodes differ without a change."""
-    learning = Learning([], [], [])
+    tolerance; but not where cases are pinned to nodes, for nodes differ without a change. A
+    reference that would allow half of its value or more is left out, unless by ``force``."""
+    learning = Learning([], [], [], [])
     for pool in _pools(store, trials, metric, since):
+        if pool.figures and all(figure.better == NO_DIRECTION for figure in pool.figures):
+            if metric:
+                learning.left_out.append((metric, "has no direction (better: none)"))
+            continue
         what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
         used = pool.figures
         if len(trials) > 1 and not pool.case.node:
@@ -54,7 +64,15 @@ def learn_from(
                 learning.older.append((what, why))
         try:
             tag = next((trial.tag for trial in trials if used and trial.row == used[-1].trial), "")
-            learning.references.append(_reference(pool, used, tag, two_sided))
+            reference = _reference(pool, used, tag, two_sided)
+            width = max(-(reference.lower or 0.0), reference.upper or 0.0)
+            if width >= WIDE:
+                scatter = f"{count(len(used), 'figure')} scatter so that it allows"
+                why = f"{scatter} {100 * width:.1f} %"
+                if width >= USELESS and not force:
+                    raise ValueError(f"{why}, which tells nothing; find out why, or --force it")
+                learning.wide.append((what, f"{why}; more runs may narrow it"))
+            learning.references.append(reference)
         except ValueError as error:
             learning.left_out.append((what, str(error)))
     return learning

@@ -30,7 +30,7 @@ from seatrial.journal.events import (
 )
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.trial.folder import TrialFolder, references_of
-from seatrial.units import SECOND_NS, better_of, count, show_figure
+from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import References
@@ -158,6 +158,8 @@ def references_for(trial: TrialRow) -> References:
 
 def expected(metric: MetricRow, case: CaseRow, references: References) -> Expected | None:
     """What a figure's reference is, a value or bounds; None where it has none."""
+    if metric.better == NO_DIRECTION:
+        return None
     try:
         found = refs.matching(references, case.test, metric.name, case.parameters, case.toolchain)
     except refs.AmbiguousReference:

@@ -37,7 +37,7 @@ from seatrial.store.by_case import (
 from seatrial.studies.compare import causes
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
-from seatrial.units import Better, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
@@ -259,6 +259,9 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
         return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if direction == NO_DIRECTION:
+        why = "it has no direction (better: none), so it has no speed-up"
+        return replace(table, why=why)
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
         groups.setdefault(_label(member, asked.by), []).append(member)

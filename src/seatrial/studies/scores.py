@@ -33,7 +33,7 @@ from seatrial.studies.formulas import (
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
 from seatrial.studies.selection import Side
 from seatrial.suite.model import show
-from seatrial.units import seconds, show_unit, unfit, unfit_of
+from seatrial.units import NO_DIRECTION, direction_text, seconds, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
 DAY = 86400.0
@@ -176,6 +176,8 @@ def _rated(
         if size is None:
             raise ValueError(f"give size, the {wanted.per}s of the system")
         there = part.reference or math.nan
+        if better == NO_DIRECTION:
+            raise ValueError(f"{part.metric} has no direction (better: none); name another")
         speed = figure / there if better == "higher" else there / figure
         used = (part.reference_count or 1, wanted.reference_size or 1)
         return part.capability * utilisation(count, size, *used) * speed, "c U S", count
@@ -183,7 +185,7 @@ def _rated(
         _require_seconds(part, unit, "with order, hpl's rate is computed from its time")
         return hpl_rate(_order(part, members), figure) / 1e9, "Gflop/s", None
     if better != "higher":
-        raise ValueError(f"{part.metric} is no rate: lower is better; name a rate")
+        raise ValueError(f"{part.metric} is no rate: {direction_text(better)}; name a rate")
     rates, example = _RATES[wanted.score]
     if not rates.search(unit):
         said = show_unit(unit, "{}") or "no unit"

@@ -28,7 +28,7 @@ from seatrial.store.rows import Filters, MetricRow, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
-from seatrial.units import SECOND_NS, Better, better_of, count, listed, unfit
+from seatrial.units import SECOND_NS, Direction, count, direction_of, listed, unfit
 
 
 class VariabilityRow(NamedTuple):
@@ -40,7 +40,7 @@ class VariabilityRow(NamedTuple):
     kind: str
     metric: str
     unit: str
-    better: Better
+    better: Direction
     spread: Spread
     excluded: dict[str, int]
     changes: int
@@ -112,7 +112,7 @@ def _rows(
             if one.elapsed is not None and not any(figure.name == ELAPSED for figure in own):
                 own = [MetricRow(ELAPSED, one.elapsed, "s", "lower"), *own]
             for name, value, unit, better in map(astuple, own):
-                kept = found.setdefault(_Metric(name, unit, better_of(better)), [])
+                kept = found.setdefault(_Metric(name, unit, direction_of(better)), [])
                 kept.append((value, one.node))
         if not found:
             found[_Metric(ELAPSED, "s", "lower")] = []
@@ -124,10 +124,16 @@ def _rows(
     return rows
 
 
+def _survey(by_node: dict[str, list[float]], better: Direction) -> Survey | None:
+    if not by_node or better == "none":
+        return None
+    return defective_nodes.survey(by_node, better)
+
+
 class _Metric(NamedTuple):
     name: str
     unit: str
-    better: Better
+    better: Direction
 
 
 def _row(
@@ -152,5 +158,5 @@ def _row(
     return VariabilityRow(
         *(test, kind, metric.name, metric.unit, metric.better),
         *(table, dict(excluded), len(changed), modes.find(latest)),
-        defective_nodes.survey(by_node, metric.better) if by_node else None,
+        _survey(by_node, metric.better),
     )

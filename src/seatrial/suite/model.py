@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
-from seatrial.units import Better
+from seatrial.file_model import Duration, FileModel, Scalar, Size, Unit, doc
+from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
@@ -113,8 +113,8 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     """A figure of merit and where it is found."""
 
     find: Annotated[str, doc("regular expression with one group, line by line")]
-    unit: Annotated[str, doc("unit of the figure, such as MB/s; 1 for none")]
-    better: Annotated[Better, doc("direction of improvement")]
+    better: Annotated[Direction, doc("direction of improvement; none: it is not judged")]
+    unit: Unit = "1"
     reduce: Annotated[Reduce | None, doc("how to reduce several values to one")] = None
     in_file: Annotated[str, doc("file to search")] = "stdout"
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.conduct.policy import Policy
 from seatrial.errors import TrialError
 from seatrial.files import read_regular
 from seatrial.journal.journal import read
@@ -134,7 +135,7 @@ def changes(
     been prepared without them."""
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
-        ("the policy", record.policy, part.policy),
+        ("the policy", _without_old_caps(record.policy, part.policy), part.policy),
         ("the machine", replace(record.machine, sinks=[]), replace(part.machine, sinks=[])),
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
@@ -150,6 +151,18 @@ def changes(
     if cases != present:
         changed.append("the cases")
     return changed
+
+
+def _without_old_caps(before: Policy, now: Policy) -> Policy:
+    """Return the policy of a trial without the caps of tests with copies alone, where the plan
+    gives none: until 0.1 copies were such a cap."""
+    if len(before.entries) != len(now.entries):
+        return before
+    entries = [
+        replace(old, most=0) if old.most == old.copies and not new.most else old
+        for old, new in zip(before.entries, now.entries, strict=True)
+    ]
+    return replace(before, entries=entries)
 
 
 def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:

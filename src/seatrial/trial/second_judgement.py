@@ -31,6 +31,7 @@ from seatrial.journal.events import (
     Event,
     JobEnded,
     MetricRecorded,
+    OutputRemoved,
     RunEvent,
     RunJudgedAgain,
     ScriptEnded,
@@ -49,7 +50,8 @@ from seatrial.units import SECOND_NS, count
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.metrics import PYTHON
+from seatrial.verify.formats import find_format
+from seatrial.verify.metrics import FROM, PYTHON
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
 from seatrial.verify.references import load as load_references
@@ -85,7 +87,7 @@ class Definitions(NamedTuple):
 
 class JudgedRun(Struct):
     """A run of the journal: its life, its case, whether its job ended by itself, the end of its
-    script, its figures."""
+    script, its figures, and whether Seatrial removed files of it."""
 
     run_id: str
     case: Case
@@ -93,6 +95,7 @@ class JudgedRun(Struct):
     ended_itself: bool = False
     end: ScriptEnded | None = None
     figures: dict[str, MetricRecorded] = {}
+    is_cleaned: bool = False
 
 
 class SecondJudgement(NamedTuple):
@@ -153,11 +156,9 @@ def _said(suites: Sequence[str], record: Record) -> str:
 def _judging(test: Test) -> Iterator[bytes]:
     """Yield what a test judges by: its checks and metrics, and the files of its functions."""
     yield msgspec.json.encode([test.verify, test.metrics])
-    named: list[Any] = [check.python for check in test.verify]
-    for function in [*named, test.metrics.get(PYTHON)]:
-        if isinstance(function, str):
-            with contextlib.suppress(OSError):
-                yield (Path(test.folder) / function.rpartition(":")[0]).read_bytes()
+    for function in _functions(test):
+        with contextlib.suppress(OSError):
+            yield (Path(test.folder) / function.rpartition(":")[0]).read_bytes()
 
 
 def _sha256(parts: Iterable[bytes]) -> str:
@@ -207,6 +208,8 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
             run.end = event
         elif isinstance(event, MetricRecorded):
             run.figures[event.metric] = event
+        elif isinstance(event, OutputRemoved):
+            run.is_cleaned = True
     if reading.damaged:
         lines = count(reading.damaged, "damaged line")
         raise TrialError(
@@ -264,18 +267,36 @@ def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
 
 
 def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
-    """Return what of a run's output is not there any more; "" if nothing."""
+    """Return what of a run's output is not there any more; "" if nothing. A file that was missing
+    when the run was judged may well be missing now."""
     if not path.is_dir():
         return "its directory is gone"
     if not (path / "stdout").exists():
         return "its stdout is gone"
-    before = judged_files(old)
+    before = _files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
         return cut
-    for name in judged_files(new):
-        if not (path / name).exists() and (name not in before or run.life.code in _RIGHT):
+    surely = run.is_cleaned or run.life.code in _RIGHT
+    for name in _files(new):
+        if (surely or name not in before) and not (path / name).exists():
             return f"{name} is not there, and whether the run wrote it is not known"
+    if run.is_cleaned and _functions(new):
+        return "files of it were removed by keep, and a function may need them"
     return ""
+
+
+def _files(test: Test) -> list[str]:
+    """Return the files besides stdout that a test judges by, its functions apart."""
+    files = judged_files(test)
+    if isinstance(form := test.metrics.get(FROM), str):
+        files.append(find_format(form).file)
+    return files
+
+
+def _functions(test: Test) -> list[str]:
+    """Return the Python functions that a test judges by."""
+    named: list[Any] = [check.python for check in test.verify]
+    return [each for each in (*named, test.metrics.get(PYTHON)) if isinstance(each, str)]
 
 
 # ---- recording ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.journal.codes import Code
-from seatrial.units import Better
+from seatrial.units import Direction
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
@@ -30,7 +30,7 @@ class MetricValue(Struct, frozen=True, omit_defaults=True):
     name: str
     value: float
     unit: str
-    better: Better
+    better: Direction
     reference: float | None = None
     low: float | None = None
     high: float | None = None

@@ -12,7 +12,7 @@ from typing import cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.suite.model import Metric, Reduce, Test
-from seatrial.units import Better, bytes_of
+from seatrial.units import Direction, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
@@ -166,7 +166,7 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
     except FunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
     return [
-        MetricValue(plain(name), value, plain(unit), cast(Better, better))
+        MetricValue(plain(name), value, plain(unit), cast(Direction, better))
         for name, value, unit, better in returned
     ], []
 

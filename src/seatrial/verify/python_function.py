@@ -145,8 +145,8 @@ def _figures(returned: Any) -> list[tuple[str, float, str, str]]:
         for word in (name, unit):
             if not isinstance(word, str) or not 0 < len(word) <= LONGEST_WORD:
                 raise ValueError(f"{word!r} is not a name or unit of 1 to {LONGEST_WORD} letters")
-        if better not in ("higher", "lower"):
-            raise ValueError(f"{name!r}: better is {better!r}; it must be 'higher' or 'lower'")
+        if better not in ("higher", "lower", "none"):
+            raise ValueError(f"{name!r}: better is {better!r}; it must be higher, lower or none")
         figures.append((name, float(value), unit, better))
     return figures
 

@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from seatrial.documents import decode
 from seatrial.errors import UsageError
-from seatrial.file_model import FileModel, Scalar, doc
+from seatrial.file_model import FileModel, Scalar, Unit, doc
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.suite.model import Case, show
-from seatrial.units import Better, show_number, show_unit
+from seatrial.units import NO_DIRECTION, Better, show_number, show_unit
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.yaml_positions import Faults, YamlNode, parse, read
 
@@ -43,7 +43,7 @@ class Reference(FileModel, frozen=True):
 
     test: Annotated[str, doc("name of the test in its suite")]
     metric: Annotated[str, doc("name of the metric")]
-    unit: Annotated[str, doc("unit of the figures here; the metric's own")]
+    unit: Unit
     where: Annotated[dict[str, Scalar], doc("parameters of the case; others: any")] = {}
     toolchain: Annotated[str | None, doc("name or pattern of toolchains; default: any")] = None
     value: Annotated[
@@ -157,7 +157,9 @@ def compare(
     references: References, case: Case, figure: MetricValue
 ) -> tuple[Reference | None, Finding | None]:
     """Return the reference for a figure of a case, if any, and what speaks against the figure: it
-    misses its reference, or it cannot be compared."""
+    misses its reference, or it cannot be compared. One without a direction has no reference."""
+    if figure.better == NO_DIRECTION:
+        return None, None
     try:
         reference = matching(references, case.test, figure.name, case.parameters, case.toolchain)
     except AmbiguousReference as error:
@@ -237,7 +239,9 @@ def percent_off(figure: float, reference: Reference) -> float | None:
 
 def judge(figure: MetricValue, reference: Reference) -> Finding | None:
     """Return a finding PERFORMANCE if the figure misses its reference, CHECK_ERROR if their units
-    differ, else None."""
+    differ, else None; None for a figure without a direction."""
+    if figure.better == "none":
+        return None
     name, unit = figure.name, show_unit(figure.unit)
     if figure.unit != reference.unit:
         return Finding(

@@ -87,8 +87,9 @@ def _compared(
     for figure in figures:
         reference, finding = refs.compare(references, case, figure)
         findings += [finding] if finding else []
-        if reference is not None and reference.unit == figure.unit:
-            low, high = refs.bounds(reference, figure.better)
+        better = figure.better
+        if reference is not None and better != "none" and reference.unit == figure.unit:
+            low, high = refs.bounds(reference, better)
             percent = refs.percent_off(figure.value, reference)
             figure = msgspec.structs.replace(
                 figure, reference=reference.value, low=low, high=high, percent=percent

@@ -20,7 +20,7 @@ from seatrial.acceptance.criteria import (
     show_value,
 )
 from seatrial.acceptance.criteria.result import Bounds, Reach, listed
-from seatrial.conduct.policy import Window
+from seatrial.conduct.policy import Entry, Window
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
@@ -693,3 +693,58 @@ def test_a_figure_is_judged_by_the_reference_of_its_own_case() -> None:
     )
     assert (found.state, found.bound) == ("not met", "at least 95")
     assert found.why.startswith("triad 50 is 50.0 % below its reference 100 ("), "without a unit"
+
+
+# ---- mix -----------------------------------------------------------------------------------
+
+
+def a_mix_of_three() -> Story:
+    """Half of four nodes, one copy, and fill, for ten hours."""
+    cases = cases_of(2, 1, 1)
+    parts: list[dict[str, Any]] = [{"weight": 0.5}, {"copies": 1}, {}]
+    entries = [Entry(name=c.test, **part) for c, part in zip(cases, parts, strict=True)]
+    story = Story(cases, sustained(cases, 10, entries=entries))
+    story.run(0, 0, 9)
+    story.run(1, 0, 10)
+    story.run(2, 0, 10)
+    return story
+
+
+def test_the_test_furthest_from_its_share_decides_about_the_mix() -> None:
+    story = a_mix_of_three()
+    story.tell(10, TrialEnded, failed=0)
+    whole, *each = story.judged("mix", at_most="4 points")
+    assert [one.value for one in each] == pytest.approx([0.05, 0, 0])
+    assert [one.state for one in each] == ["not met", "met", "met"]
+    assert (whole.state, whole.shown, whole.bound) == ("not met", "5 points", "at most 4 points")
+    assert whole.numbers["worst"] == story.cases[0].test
+    assert each[0].numbers == pytest.approx({"planned": 0.5, "achieved": 0.45, "node-hours": 18})
+    assert each[0].n == 1
+    assert story.result("mix", at_most="5 points").state == "met"
+    assert story.result("mix", at_most="4%", tests=[story.cases[1].test]).state == "met"
+
+
+def test_fill_may_have_what_others_did_not_take() -> None:
+    story = a_mix_of_three()
+    story.run(2, 0, 5)
+    story.tell(10, TrialEnded, failed=0)
+    *_, fill = story.judged("mix", at_most="4 points")
+    assert (fill.value, fill.state) == (0, "met")
+    assert fill.numbers["achieved"] == pytest.approx(0.375)
+
+
+def test_a_mix_is_undecided_before_the_end() -> None:
+    assert a_mix_of_three().result("mix", at_most="5 points").state == "undecided"
+
+
+def test_criteria_say_when_runs_shared_nodes() -> None:
+    story = a_mix_of_three()
+    story.run(1, 0, 10, nodes="n1")
+    story.run(2, 0, 10, nodes="n1")
+    story.tell(10, TrialEnded, failed=0)
+    history = story.history(cores=8)
+    view = TrialView(history, history.last)
+    for name in ("utilisation", "mix"):
+        (result, *_) = judge(Criterion(criterion=name, at_most="90%"), view)
+        assert "runs shared nodes" in result.why
+        assert "25 % of it" in result.why

@@ -407,8 +407,8 @@ def test_labels_are_part_of_a_metric_s_name(tmp_path: Path) -> None:
 
 
 def test_too_many_figures_are_refused() -> None:
-    rows = "".join(f"{size} 1.0\n" for size in range(MAX_FIGURES + 1))
-    reason = refused("osu", f"# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n{rows}")
+    tests = range(MAX_FIGURES + 1)
+    reason = refused("osu", "".join(f"# OSU {n} Test v7.3\n# Latency (us)\n1.0\n" for n in tests))
     assert "50001 figures; the maximum is 50000" in reason
     assert "more than 200" in refused("osu", f"# OSU {'a' * 300} v7\n# Latency (us)\n1.5\n")
 
@@ -438,3 +438,67 @@ def test_a_matrix_of_many_ranks_is_read_in_time() -> None:
     figures = read("mpigraph", text)
     assert time.process_time() - begun < 5
     assert {figure.value for figure in figures} == {1234.567}
+
+
+# ---- holes ------------------------------------------------------------------------------------
+
+
+HOLES = [
+    ("imb", r"# Benchmarking Barrier.*\n.*\n", "'# Benchmarking' is missing"),
+    ("imb", r"# Benchmarking Barrier(?:.*\n)*?(?=.*\n# Benchmarking Uni)", "lists 'Barrier'"),
+    ("imb", r" +4 .*\n(?=\n*#-+\n# Benchmarking Barrier)", "sizes differ"),
+    ("imb-ext", r"# Benchmarking Ibcast.*\n.*\n", "'# Benchmarking' is missing"),
+    ("ior-2.10", r"Max Read:.*\n", "not of the operations"),
+    ("ior-2.10", r"Max Write:.*\n", "not of the operations"),
+    ("ior-2.10-verbose", r"Operation .*\n", "head of its summary"),
+    ("ior-3.0", r"Operation .*\n", "head of its summary"),
+    ("ior-3.0", r"Summary of.*\nOperation .*\n", "head of its summary"),
+    ("ior-3.3-two-tests", r"write +1701.00 +1701.00 .*\n", "row of write"),
+    ("ior-json", r'"operation": "write"(?:.*\n)*?(?=.*"operation": "read")', "row of write"),
+    ("lammps", r"Performance: .*\n", "'Performance: ...' of run 1"),
+    ("lammps", r"Performance: .*\n.*CPU use.*\n", "'Performance: ...' of run 1"),
+    ("lammps-three-runs", r"Performance: 2.*\n", "'Performance: ...' of run 3"),
+    (
+        "lammps-three-runs",
+        r"Loop time of 0.30(?:.*\n)*?(?=Setting up)",
+        "'Loop time of ...' of run 2",
+    ),
+    ("mdtest-1.8", r"( +Directory .*\n)+", "no row 'Directory"),
+    ("mdtest-1.8", r"( +File .*\n)+", "no row 'File"),
+    ("mdtest-3-ranks-and-times", r"( +File .*\n){4}", "no row 'File"),
+    ("npb-mpi", r" Mop/s/process .*\n", "Mop/s/process"),
+    ("npb-omp-two", r" Mop/s/thread .*29.43\n", "Mop/s/thread"),
+    ("npb-omp-two", r" Verification .*\n(?:.*\n)*? Class .*\n", "twice"),
+    ("npb-omp-two", r" Version .*\n(?:.*\n)*? Class .*\n", "Benchmark Completed"),
+    ("osu-5-latency", r"2 .*\n", "between 1 and 4"),
+    ("osu-5-latency", r"\n1 .*", "between 0 and 2"),
+    ("osu-5-bw", r"\A.*\n", "title"),
+    ("osu-5-bw", r"# OSU MPI Bi.*\n", "title"),
+    ("osu-5-bw", r"# OSU MPI Bi.*\n.*\n", "between 4 and 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "hole", "reason"), HOLES)
+def test_an_output_with_a_hole_is_refused(name: str, hole: str, reason: str) -> None:
+    text = (DATA / f"{name}.out").read_text()
+    damaged, count = re.subn(hole, "", text, count=1)
+    assert count == 1 and damaged != text
+    assert reason in refused(name.partition("-")[0], damaged)
+
+
+def test_lammps_without_timers_prints_no_speed() -> None:
+    """By ``timer off``; nor does a minimisation, nor one in units without a time."""
+    text = (DATA / "lammps.out").read_text()
+    untimed = re.sub(r"Performance: .*\n|.*CPU use.*\n|.*task timing breakdown.*\n", "", text)
+    assert len(read("lammps", untimed)) == 3
+    for old, new in (("style    : lj", "style    : si"), ("step     : 0.005", "step     : 0")):
+        assert old in text
+        other = re.sub(r"Performance: .*\n", "", text.replace(old, new))
+        assert len(read("lammps", other)) == 3
+
+
+def test_imb_of_one_process_may_leave_out_what_it_lists() -> None:
+    text = (DATA / "imb.out").read_text()
+    only = re.sub(r"# Benchmarking (?!Barrier)\w+ \n(?:.*\n)*?(?=#-+\n# Bench|\n*# All)", "", text)
+    only = only.replace("#processes = 4", "#processes = 1")
+    assert {figure.labels["processes"] for figure in read("imb", only)} == {1}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, nodes, paired, speed
+from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed
 from seatrial.acceptance.criteria.result import STATES, Overall, Result, State, label, show_value
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
@@ -43,6 +43,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "availability": nodes.availability,
     "mtbf": nodes.mtbf,
     "jobs_in_flight": nodes.jobs_in_flight,
+    "mix": mix.mix,
 }
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from seatrial.acceptance.criteria.result import Numbers, Result, bounds_of, decided
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.lost_node_hours import losses, sentence
+from seatrial.acceptance.node_shares import sharing
 from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
 from seatrial.acceptance.utilisation import USES, available_in_all
@@ -49,6 +50,8 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
         why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
         if largest and not bounds_of(criterion).holds(value):
             why = sentence(view.history, view.timeline, view.now)
+        if shared := sharing(view.node_shares):
+            why += f"; {shared}"
     n = sum(run.passed for run in view.history.runs)
     return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
 

@@ -27,7 +27,7 @@ from seatrial.acceptance.criteria.result import (
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
-from seatrial.units import Better, count, show_number
+from seatrial.units import NO_DIRECTION, Direction, count, show_number
 
 MIN_RUNS = 2  # runs of a side without which there is no interval
 ENOUGH = 5  # runs alone, and waves: from then on the median decides, whatever the interval
@@ -42,7 +42,7 @@ class SlowdownPair(NamedTuple):
 
     alone: list[float]
     waves: Units
-    better: Better
+    better: Direction
 
     @property
     def full(self) -> list[float]:
@@ -86,6 +86,9 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
         interval = _interval(pairs, group.name)
     elif any(pair.alone and pair.waves for pair in sides):
         why = "the median alone is 0: there is nothing to compare with"
+    if any(pair.better == "none" for pair in sides):
+        value = interval = None
+        why = f"{criterion.metric} has no direction (better: none)"
     if interval is not None:
         numbers |= {"low": interval[0], "high": interval[1]}
         why += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
@@ -152,18 +155,18 @@ def _values(runs: Sequence[RunHistory], metric: str) -> list[float]:
     return sorted(figure.value for figure in figures if figure is not None)
 
 
-def _better(runs: Sequence[RunHistory], metric: str) -> Better:
+def _better(runs: Sequence[RunHistory], metric: str) -> Direction:
     if not metric:
         return "lower"
     figures = ((run.figures or {}).get(metric) for run in runs if run.right)
-    lower = any(figure is not None and figure.better == "lower" for figure in figures)
-    return "lower" if lower else "higher"
+    said = {figure.better for figure in figures if figure is not None}
+    return "none" if NO_DIRECTION in said else "lower" if "lower" in said else "higher"
 
 
 # ---- values -------------------------------------------------------------------------------
 
 
-def _per_cent(alone: Sequence[float], full: Sequence[float], better: Better) -> float:
+def _per_cent(alone: Sequence[float], full: Sequence[float], better: Direction) -> float:
     """Return the change from the median of the first to that of the second; 0 where the first is
     0."""
     one, two = median(alone), median(full)

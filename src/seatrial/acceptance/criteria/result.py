@@ -129,6 +129,8 @@ def show_value(criterion: CriterionName, value: float | None) -> str:
         return f"{value + 0.0:+.3g} %"
     if criterion == "mtbf":
         return show_seconds(value)
+    if criterion == "mix":
+        return f"{100 * value:.3g} points"
     return show_number(value)
 
 

@@ -18,7 +18,15 @@ from seatrial.acceptance.criteria.result import (
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import Better, better_of, count, show_figure, show_number, show_unit
+from seatrial.units import (
+    NO_DIRECTION,
+    Better,
+    better_of,
+    count,
+    show_figure,
+    show_number,
+    show_unit,
+)
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -116,6 +124,9 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         elif value is None:
             return undecided(criterion, why, subject=group.name)
         else:
+            if figures[0].better == NO_DIRECTION:
+                why = f"{metric} has no direction (better: none); give the criterion bounds"
+                return undecided(criterion, why, subject=group.name)
             unit, better = figures[0].unit, better_of(figures[0].better)
             bounds = _bounds_by(reference, better)
             if unit != reference.unit:

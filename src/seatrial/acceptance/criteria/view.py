@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Timeline, timeline_of
 from seatrial.journal.lifecycle import TrialState
@@ -43,6 +44,10 @@ class TrialView:
     @cached_property
     def timeline(self) -> Timeline:
         return timeline_of(self.history, self.now)
+
+    @cached_property
+    def node_shares(self) -> NodeShares | None:
+        return node_shares(self.history, self.timeline, self.now)
 
     @property
     def over(self) -> bool:

@@ -24,6 +24,7 @@ _PROCESSES = re.compile(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
 _GROUPS = re.compile(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
 _MODE = re.compile(r"#[ \t]*MODE:[ \t]*(\S+).*")
 _WITHIN = (_PROCESSES, _GROUPS, _MODE)  # a benchmark's lines
+_LISTED = re.compile(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 _END = re.compile(r"^# All processes entering MPI_Finalize", re.MULTILINE)
 _COLUMNS: dict[str, tuple[str, str, Better]] = {
     "t[usec]": ("time", "us", "lower"),
@@ -60,6 +61,8 @@ def parse(text: str) -> list[MetricValue]:
             raise ValueError(f"it has no figures of {shown(benchmark)}")
         figures += found
     _require_modes(figures)
+    _require_listed(before, figures)
+    _require_equal_sizes(figures)
     return figures
 
 
@@ -80,6 +83,8 @@ def _of_block(benchmark: str, block: str, usual: str) -> list[MetricValue]:
         elif "#repetitions" in words:
             if "processes" not in labels:
                 raise ValueError(f"the line '# #processes' of {benchmark!r} is missing")
+            if columns != [""]:
+                raise ValueError("a line '# Benchmarking' is missing")
             columns = words
         elif columns != [""] and words and words[0][0].isdigit():
             figures += _row(labels, columns, words, usual)
@@ -93,6 +98,33 @@ def _require_modes(figures: list[MetricValue]) -> None:
         benchmark, has = figure.labels["benchmark"], "mode" in figure.labels
         if with_mode.setdefault(benchmark, has) != has:
             raise ValueError(f"a line '# MODE:' of {shown(str(benchmark))} is missing")
+
+
+def _require_listed(head: str, figures: list[MetricValue]) -> None:
+    """Raise ValueError if a benchmark that the head lists has no figures. One process alone cannot
+    run most of them."""
+    _, _, listed = head.partition("List of Benchmarks to run:")
+    names = _LISTED.findall(listed)
+    found = {figure.labels["benchmark"] for figure in figures}
+    alone = all(figure.labels["processes"] == 1 for figure in figures)
+    if missing := [name for name in names if name not in found and not alone]:
+        raise ValueError(f"it lists {shown(missing[0])}, and has no figures of it")
+
+
+def _require_equal_sizes(figures: list[MetricValue]) -> None:
+    """Raise ValueError if a benchmark has other sizes with one number of processes than with
+    another."""
+    sizes: dict[tuple[object, ...], dict[object, set[object]]] = {}
+    for figure in figures:
+        labels = dict(figure.labels)
+        processes, size = labels.pop("processes"), labels.pop("bytes", None)
+        labels.pop("group", None)
+        labels.pop("groups", None)
+        of = sizes.setdefault((figure.name, *sorted(labels.items())), {})
+        of.setdefault(processes, set()).add(size)
+    for (_, *where), of in sizes.items():
+        if len(set(map(frozenset, of.values()))) > 1:
+            raise ValueError(f"a row is missing: sizes differ by processes: {shown(str(where))}")
 
 
 def _row(

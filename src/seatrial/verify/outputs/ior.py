@@ -8,6 +8,7 @@ write         547.70     540.32     544.01       3.69     547.70 ...
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from msgspec import DecodeError, Struct, field
 
@@ -47,6 +48,7 @@ def parse(text: str) -> list[MetricValue]:
 def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     columns = _BLANK_WITHIN.sub("", head[0]).split()
     figures: list[MetricValue] = []
+    told: list[tuple[str, int]] = []  # operations and their repetitions, 0 where not told
     for line in text[head.end() + 1 :].split("\n"):
         words = line.split()
         if not words or words[0] == "Max" or _FINISHED.match(line):
@@ -56,16 +58,24 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
         if len(words) < (len(columns) if "Test#" in columns else 5):
             raise ValueError(f"a row of its summary is not whole: {shown(line)}")
         test = words[columns.index("Test#")] if "Test#" in columns else "0"
+        reps = words[columns.index("reps")] if "reps" in columns else "0"
+        told.append((words[0], int(number(reps))))
         figures += _figures(words[0], [number(word) for word in words[1:4]], int(number(test)))
-    for ran in sorted({row[1] for row in _RAN.finditer(text, 0, head.start())}):
-        if not any(figure.name == f"{ran}_max" for figure in figures):
-            raise ValueError(f"its summary has no row of {ran}")
+    for ran, times in Counter(row[1] for row in _RAN.finditer(text, 0, head.start())).items():
+        rows = [reps for operation, reps in told if operation == ran]
+        if not rows or (all(rows) and sum(rows) < times):
+            raise ValueError(f"its summary has no row of {ran}, or too few")
     if not figures:
         raise ValueError("its summary of all tests has no rows")
     return figures
 
 
 def _of_maxima(text: str) -> list[MetricValue]:
+    if "Summary of all tests:" in text:
+        raise ValueError("the head of its summary is missing")
+    ran = [text[row.start() :].partition("\n")[0] for row in _RAN.finditer(text)]
+    if len({len(line.split()) for line in ran}) > 1:  # some are of a summary
+        raise ValueError("its rows are not of one table: the head of its summary is missing")
     figures = []
     for line in text.split("\n"):
         if line.startswith(("Max Write:", "Max Read:")):
@@ -77,6 +87,9 @@ def _of_maxima(text: str) -> list[MetricValue]:
                 figures.append(MetricValue(f"{operation.lower()}_max", mib, "MiB/s", "higher"))
     if not figures:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
+    operations = {figure.name.removesuffix("_max") for figure in figures}
+    if ran and operations != {line.split()[0] for line in ran}:
+        raise ValueError("its maxima are not of the operations that it ran: a line is missing")
     return figures
 
 
@@ -88,10 +101,20 @@ class _Summary(Struct):
     test: int = field(name="TestID", default=0)
 
 
+class _Result(Struct):
+    access: str = ""
+
+
+class _Test(Struct):
+    test: int = field(name="TestID", default=0)
+    results: list[_Result] = field(name="Results", default=[])
+
+
 class _Output(Struct):
     version: str = field(name="Version")
     finished: str = field(name="Finished")
     summary: list[_Summary]
+    tests: list[_Test] = []
 
 
 def _of_json(text: str) -> list[MetricValue]:
@@ -102,6 +125,10 @@ def _of_json(text: str) -> list[MetricValue]:
     figures = []
     for row in output.summary:
         figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
+    ran = {(test.test, each.access) for test in output.tests for each in test.results}
+    told = {(row.test, row.operation) for row in output.summary}
+    if missing := [access for test, access in sorted(ran - told) if access in ("write", "read")]:
+        raise ValueError(f"its summary has no row of {missing[0]}")
     return figures
 
 

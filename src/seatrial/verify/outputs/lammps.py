@@ -16,6 +16,9 @@ _LOOP = re.compile(
     r"Loop time of (\S+) on \d+ procs(?: \([^)]*\))? for (\d+) steps with (\d+) atoms[ \t]*"
 )
 _SPEED = re.compile(r"Performance: (\S+) (\S+/day)(?:, .*)?")
+_UNITS = re.compile(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
+_RATED = {"lj", "metal", "micro", "nano", "electron", "real"}  # units with a speed in .../day
+_TIMED = ("% CPU use with ", "task timing breakdown:")  # not printed by ``timer off``
 _ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
 _END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
@@ -31,18 +34,32 @@ def parse(text: str) -> list[MetricValue]:
     once(_END, text, "closing line 'Total wall time:'")
     figures: list[MetricValue] = []
     run, tables, steps = 0, 0, 0
+    begun = rated = False  # the set-up of a run that has no loop yet; its speed will be printed
     for line in text.split("\n"):
-        if line.startswith("Loop time of "):
+        if line.startswith("Setting up ") and line.endswith(" run ..."):
+            if begun:
+                raise ValueError(f"the line 'Loop time of ...' of run {run + 1} is missing")
+            begun, rated = True, False
+        elif begun and (style := _UNITS.match(line)):
+            rated = style[1] in _RATED
+        elif begun and rated and line.split() == ["Time", "step", ":", "0"]:
+            rated = False
+        elif line.startswith("Loop time of "):
+            begun = False
             seconds, *counts = map(number, whole(_LOOP, line).groups())
             run, (steps, atoms) = run + 1, map(int, counts)
             if steps:
                 figures += _of_loop(seconds, steps, atoms, run)
+            rated = rated and steps > 0
+        elif rated and not begun and any(mark in line for mark in _TIMED):
+            raise ValueError(f"the line 'Performance: ...' of run {run} is missing")
         elif line.startswith("Nlocal:"):  # in the table below each loop
             tables += 1
             if tables > run:
                 raise ValueError(f"the line 'Loop time of ...' of run {tables} is missing")
         elif line.startswith("Performance: ") and "/day" in line and steps:
             value, unit = whole(_SPEED, line).groups()
+            rated = False
             figures.append(MetricValue("speed", number(value), unit, "higher", labels={"run": run}))
     if not figures:
         raise ValueError("it has no line 'Loop time of ...': nothing was run")

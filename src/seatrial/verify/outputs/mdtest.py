@@ -29,6 +29,8 @@ _ALWAYS = {
     "File": {"creation": 1, "stat": 1, "read": 3, "removal": 1},
     "Tree": {"creation": 1, "removal": 1},
 }
+_COMMAND = re.compile(r"^Command line used:[ \t]*\S+(.*)$", re.MULTILINE)
+_FLAGS = re.compile(r"(?<!\S)-([A-Za-z]+)")
 _PLAIN = ["Max", "Min", "Mean", "Std", "Dev"]
 _PER_RANK = ["per", "Rank:", "Max", "Min", "Mean", "per", "Iteration:", *_PLAIN]
 _STATISTICS = ("max", "min", "mean")
@@ -54,13 +56,25 @@ def parse(text: str) -> list[MetricValue]:
             kind, operation, found = _row(line, 4 if head == _PLAIN else 7)
             rows.append((kind, operation))
             figures += found
-    for kind in ("Tree", *dict.fromkeys(kind for kind, _ in rows)):
+    expected = _kinds_asked(text[started.end() : summary.start()])
+    for kind in ("Tree", *expected, *dict.fromkeys(kind for kind, _ in rows)):
         for operation, since in _ALWAYS[kind].items():
             if int(started[1] or 1) >= since and (kind, operation) not in rows:
                 raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
     if not figures:
         raise ValueError("its summary has no rate: nothing was run")
     return figures
+
+
+def _kinds_asked(head: str) -> list[str]:
+    """Return which kinds of rows the command line asks for: with ``-F`` files alone, with ``-D``
+    directories alone; none where it is not there."""
+    command = _COMMAND.search(head)
+    if command is None:
+        return []
+    flags = "".join(_FLAGS.findall(command[1].replace("'", "")))
+    left_out = {"F": "Directory", "D": "File"}
+    return [kind for flag, kind in left_out.items() if flag not in flags]
 
 
 def _row(line: str, columns: int) -> tuple[str, str, list[MetricValue]]:

@@ -16,10 +16,17 @@ from seatrial.verify.outputs._text import UniqueValues
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
 _COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
+_VERIFIED = re.compile(r"^[ \t]*Verification[ \t]*=", re.MULTILINE)
 _RATES = {
     "Mop/s total": "rate",
     "Mop/s/process": "rate_per_process",
     "Mop/s/thread": "rate_per_thread",
+}
+# Where the first is a line of a result, so is the rate.
+_TOLD_BY = {
+    "Mop/s total": "Verification",
+    "Mop/s/process": "Total processes",
+    "Mop/s/thread": "Total threads",
 }
 
 
@@ -34,6 +41,8 @@ def parse(text: str) -> list[MetricValue]:
     started = len(_STARTED.findall(text))
     if started > len(completed):
         raise ValueError(f"{started} benchmarks were started, and {len(completed)} completed")
+    if len(_VERIFIED.findall(text)) > len(completed):
+        raise ValueError("a line '... Benchmark Completed' is missing")
     return [figure for benchmark, block in completed for figure in _of_one(benchmark, block)]
 
 
@@ -41,7 +50,7 @@ def _of_one(benchmark: str, block: str) -> list[MetricValue]:
     pairs: UniqueValues[str] = UniqueValues()
     for line in block.split("\n"):
         key, equals, value = line.partition("=")
-        if equals and key.strip() not in pairs:
+        if equals:
             pairs[key.strip()] = value.strip()
         if "Verification" in pairs:
             break
@@ -50,7 +59,7 @@ def _of_one(benchmark: str, block: str) -> list[MetricValue]:
     labels: dict[str, int | str] = {"benchmark": benchmark, "class": pairs["Class"]}
     figures = [MetricValue("time", number(pairs["Time in seconds"]), "s", "lower", labels=labels)]
     for key, name in _RATES.items():
-        if key in pairs or name == "rate":
+        if key in pairs or _TOLD_BY[key] in pairs:
             rate = number(pairs[key])
             figures.append(MetricValue(name, rate, "Mop/s", "higher", labels=labels))
     return figures

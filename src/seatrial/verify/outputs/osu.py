@@ -5,7 +5,8 @@
 8                       1.51              1.21              1.92        1000
 
 They have no closing line: a file that was cut between two lines gives the figures of the whole
-lines before, and it is the run's exit code that tells.
+lines before, and it is the run's exit code that tells. Sizes double from row to row (after 0 comes
+1), so that a row that is missing in the middle is noticed.
 """
 
 from __future__ import annotations
@@ -42,21 +43,28 @@ def parse(text: str) -> list[MetricValue]:
     title) and ``bytes`` (except for a barrier). Raises ValueError with the reason if there are none
     below a title, a row is not complete, a column is not known, or OSU's own validation failed."""
     end_whole(text)
-    _, *parts = _TITLE_LINE.split(text)
-    if not parts:
+    before, *parts = _TITLE_LINE.split(text)
+    if not parts or any(map(_HEADER.match, before.split("\n"))):
         raise ValueError("its title '# OSU ... Test v...' is missing")
     figures: list[MetricValue] = []
     for head, block in zip(parts[::2], parts[1::2], strict=True):
         title = _TITLE.fullmatch(head)
         if title is None:
             raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(head)}")
-        columns, before = [""], len(figures)
+        columns, first, last = [""], len(figures), -1
         for line in block.split("\n"):
             if _HEADER.match(line):
+                if columns != [""]:
+                    raise ValueError(f"a title '# OSU ...' is missing before {shown(line)}")
                 columns = _APART.split(line.strip("# \t"))
             elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
-                figures += _row(title[1], columns, line)
-        if len(figures) == before:
+                row = _row(title[1], columns, line)
+                figures += row
+                size = int(row[0].labels.get("bytes", -1)) if row else -1
+                if last >= 0 and size != (2 * last or 1):
+                    raise ValueError(f"a row between {last} and {size} bytes is missing")
+                last = size
+        if len(figures) == first:
             raise ValueError(f"it has no figures below the title of {shown(title[1])}")
     return figures
 

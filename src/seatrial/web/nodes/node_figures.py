@@ -20,7 +20,7 @@ from seatrial.statistics.arrays import Floats, Ints
 from seatrial.store import node_runs
 from seatrial.store.queries import MEASURED
 from seatrial.studies.history import ELAPSED
-from seatrial.units import Better, better_of
+from seatrial.units import NO_DIRECTION, Better, better_of
 from seatrial.web.nodes.view import View, kept
 
 MAX_PAIRS = 500_000  # runs times nodes of which medians are taken; of the latest runs else
@@ -71,6 +71,9 @@ def _figures_of(view: View, metric: str) -> RunFigures:
         unit, better = "s", "lower"
         values = np.where(right, runs.elapsed, np.nan)
     known = np.flatnonzero(np.isfinite(values))
+    if better == NO_DIRECTION:
+        why = f"{metric[:100]} has no direction (better: none), so no node is judged by it"
+        return RunFigures(metric, np.full(len(right), np.nan), left_out, why=why)
     if not len(known):
         why = f"no chosen run with a right answer has a metric {metric[:100]!r}"
         return RunFigures(metric, values, left_out, why=why)

@@ -45,7 +45,7 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
     after: float
     percent: float | None
     tier: str
-    worse: bool
+    worse: bool | None
     note: str
     near: str
 
@@ -90,7 +90,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
             draw.Mark(
                 change.time / SECOND_NS,
                 _told(change),
-                ("bad" if change.worse else "good") if change.tier == "confirmed" else "warn",
+                _ink(change),
             )
             for change in self.changes
             if large or change.tier == "confirmed"
@@ -321,6 +321,12 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
     return expected(figure, case, state.records.references(trial))
+
+
+def _ink(change: ChangeMark) -> str:
+    if change.tier != "confirmed" or change.worse is None:
+        return "warn"
+    return "bad" if change.worse else "good"
 
 
 def _told(change: ChangeMark) -> str:

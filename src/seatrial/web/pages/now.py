@@ -33,12 +33,14 @@ class Late(Struct, frozen=True, kw_only=True):
 
 
 class NowPage(Struct, frozen=True, kw_only=True):
-    """The trials that run, and the latest others. ``trials`` counts all, ``more`` those that run
-    and are not shown. ``folder`` is the folder of the trials."""
+    """The trials that run, and the latest others: no rehearsals, unless there is nothing else.
+    ``trials`` counts all, ``rehearsals`` the rehearsals among them, ``more`` those that run and are
+    not shown. ``folder`` is the folder of the trials."""
 
     running: list[Running]
     lately: list[Late]
     trials: int
+    rehearsals: int
     more: int
     folder: str
 
@@ -47,6 +49,7 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
     found = queries.trials(state.store())
     running = [row for row in found if row.state == "running"]
     others = [row for row in found if row.state != "running"]
+    others = [row for row in others if not row.rehearsed] or others
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
         running=[_running(state, row) for row in running[:MAX_RUNNING]],
@@ -55,6 +58,7 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
             for row in reversed(others[-LATELY:])
         ],
         trials=len(found),
+        rehearsals=sum(row.rehearsed for row in found),
         more=max(0, len(running) - MAX_RUNNING),
         folder=str(state.folder),
     )

@@ -15,11 +15,13 @@ STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned",
 
 
 class TrialsPage(Struct, frozen=True, kw_only=True):
-    """The trials that match; ``found`` counts all of them. The others are the choices of the
-    filters, and ``rehearsals`` counts the rehearsals."""
+    """The trials that match; ``found`` counts all of them, ``left_out`` the rehearsals that match
+    and are not shown: rehearsals are shown where they are asked for, or nothing else matches. The
+    others are the choices of the filters, and ``rehearsals`` counts all rehearsals."""
 
     trials: list[TrialRow]
     found: int
+    left_out: int
     machines: list[str]
     plans: list[str]
     states: list[str]
@@ -30,7 +32,7 @@ def data(state: ServerState, query: PageQuery) -> TrialsPage:
     known = queries.trials(state.store())
     chosen = {"machine": query.text("machine"), "plan": query.text("plan")}
     chosen["state"] = query.choice("state", STATES)
-    rehearsed = query.choice("rehearsed", ("no", "only"))
+    rehearsed = query.choice("rehearsed", ("no", "also", "only"))
     word = query.text("q").lower()
     limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
     fitting = [
@@ -39,10 +41,16 @@ def data(state: ServerState, query: PageQuery) -> TrialsPage:
         if word in row.tag.lower()
         and all(value in ("", getattr(row, name)) for name, value in chosen.items())
     ]
-    shown = [row for row in fitting if not rehearsed or row.rehearsed == (rehearsed == "only")]
+    measured = [row for row in fitting if not row.rehearsed]
+    shown = measured
+    if rehearsed == "also" or (not rehearsed and not measured):
+        shown = fitting
+    elif rehearsed == "only":
+        shown = [row for row in fitting if row.rehearsed]
     return TrialsPage(
         trials=shown[:limit],
         found=len(shown),
+        left_out=0 if rehearsed else len(fitting) - len(shown),
         machines=sorted({row.machine for row in known}),
         plans=sorted({row.plan for row in known if row.plan}),
         states=[each for each in STATES if any(row.state == each for row in known)],

@@ -1,5 +1,5 @@
 // Clocks of trials that run go on between two answers of the server: an element with `data-clock` says
-// what its clock showed, in seconds, when the page was made. They stand still while the page is not
+// what its clock showed, in seconds, when the page was made; it stops at `data-duration`. They stand still while the page is not
 // live, as nobody knows then whether the trial goes on.
 "use strict";
 (() => {
@@ -20,7 +20,8 @@
     const now = performance.now() / 1000;
     for (const clock of document.querySelectorAll("[data-clock]")) {
       if (!known.has(clock)) known.set(clock, now);
-      const text = shown(Number(clock.dataset.clock) + now - known.get(clock));
+      const seconds = Number(clock.dataset.clock) + now - known.get(clock);
+      const text = shown(Math.min(seconds, Number(clock.dataset.duration) || Infinity));
       if (live && clock.textContent !== text) clock.textContent = text;
     }
   }

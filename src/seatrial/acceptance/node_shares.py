@@ -1,0 +1,170 @@
+"""The share of the machine's node-hours that each test was to get, and the share that it had.
+
+    found = node_shares(history, timeline, now)
+    found.tests[0].planned, found.tests[0].achieved, found.unused
+    sharing(found)      # runs shared nodes: ...
+
+A run has its nodes while its script runs, whatever its verdict. The time of a node on which several
+scripts run is divided among them, in proportion to the cores that their runs ask for. On a host
+whose cores runs share, a run has its part of the cores. The shares are of the node-hours that were
+available; what no run had is unused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from seatrial.acceptance.outages import Span, whole_outages
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.acceptance.utilisation import Timeline
+from seatrial.conduct.shares import planned_for
+from seatrial.machine.facts import unfold_or_empty
+from seatrial.units import SECOND_NS, show_share
+
+MIN_SHARED = 0.01  # of the node-hours, from which it is said that runs shared nodes
+_HOUR_NS = 3600 * SECOND_NS
+
+
+class TestShare(Struct, frozen=True, kw_only=True):
+    """The share of the available node-hours of a test: ``planned`` (None: none was, as the
+    component is not sustained) and ``achieved``. ``fill``: it was to get what others leave."""
+
+    test: str
+    planned: float | None
+    achieved: float
+    node_hours: float
+    fill: bool = False
+
+
+class NodeShares(Struct, frozen=True, kw_only=True):
+    """The shares of all tests. ``unclaimed`` is the share that the plan gives to no test (None
+    where it gives none), ``unused`` the share that no run had. ``occupied`` is the node-hours of
+    all scripts over those available, more than 1 where runs shared nodes; ``shared`` is the share
+    of the node-hours in which several scripts were on a node."""
+
+    tests: list[TestShare]
+    unclaimed: float | None
+    unused: float
+    occupied: float
+    shared: float
+
+
+def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShares | None:
+    """Return the shares up to ``now`` (ns); None before any node-hours were available."""
+    available = timeline.total.available
+    if not available:
+        return None
+    counted = list(_outside(timeline.spans, whole_outages(history)))
+    had = {case.test: 0.0 for case in history.cases}
+    beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
+    occupied = 0
+    for run in history.runs:
+        for start, end in _script_of(run, counted, now):
+            occupied += run.size * (end - start)
+            names = unfold_or_empty(run.nodes) if history.can_share(run.case) else ()
+            for name in names:
+                beside[name].append((start, end, run.case))
+            if not names:
+                had[history.test_of(run)] += history.part_of_node(run) * (end - start)
+    shared = sum(_divide(history, runs, had) for runs in beside.values())
+    planned, unclaimed, fills = _planned(history)
+    return NodeShares(
+        tests=[
+            TestShare(
+                test=test,
+                planned=planned.get(test),
+                achieved=each / available,
+                node_hours=each / _HOUR_NS,
+                fill=test in fills,
+            )
+            for test, each in had.items()
+        ],
+        unclaimed=unclaimed,
+        unused=max(0.0, 1 - sum(had.values()) / available),
+        occupied=occupied / available,
+        shared=shared / available,
+    )
+
+
+def sharing(found: NodeShares | None) -> str:
+    """Return how far runs shared nodes, as a sentence without its full stop; "" if they did not."""
+    if found is None or found.shared < MIN_SHARED:
+        return ""
+    return (
+        f"runs shared nodes: their scripts took {100 * found.occupied:.3g} % of the node time, and "
+        f"in {show_share(found.shared)} of it several ran on a node"
+    )
+
+
+def _planned(history: TrialHistory) -> tuple[dict[str, float], float | None, set[str]]:
+    """Return the planned share of each test, the share of none, and the tests that fill."""
+    policy = history.policy
+    if policy.kind != "sustained":
+        return {}, None, set()
+    shares, left, fills = planned_for(history.cases, policy, history.room)
+    named = zip(policy.entries, shares, strict=True)
+    return (
+        {entry.name: share for entry, share in named},
+        left,
+        {policy.entries[number].name for number in fills},
+    )
+
+
+def _script_of(run: RunHistory, counted: Sequence[Span], now: int) -> Iterator[Span]:
+    """Yield the parts of a run's script that are in the counted spans."""
+    held = run.held_nodes(now)
+    if held is None:
+        return
+    start, end = run.script(held)
+    for since, until in counted:
+        if start < until and since < end:
+            yield max(start, since), min(end, until)
+
+
+def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:
+    """Yield the parts of the spans that are in no outage of all nodes."""
+    for start, end in spans:
+        for since, until in outages:
+            if since < end and start < until:
+                if start < since:
+                    yield start, since
+                start = max(start, until)
+        if start < end:
+            yield start, end
+
+
+def _divide(history: TrialHistory, runs: list[tuple[int, int, int]], had: dict[str, float]) -> int:
+    """Add the time of one node to the tests of its runs; return for how long (ns) it had several.
+    Each run is its start, its end and its case."""
+    runs.sort()
+    latest, overlap = 0, False
+    for start, end, _ in runs:
+        overlap |= start < latest
+        latest = max(latest, end)
+    if not overlap:
+        for start, end, case in runs:
+            had[history.cases[case].test] += end - start
+        return 0
+    changes = sorted(
+        change for start, end, case in runs for change in ((start, 1, case), (end, -1, case))
+    )
+    there: dict[int, int] = defaultdict(int)  # case -> its runs on the node
+    shared = 0
+    for (time, change, case), (until, _, _) in pairwise([*changes, changes[-1]]):
+        there[case] += change
+        cores = {one: number * _cores(history, one) for one, number in there.items() if number}
+        span, total = until - time, sum(cores.values())
+        if span and total:
+            for one, part in cores.items():
+                had[history.cases[one].test] += span * part / total
+            shared += span * (sum(there.values()) > 1)
+    return shared
+
+
+def _cores(history: TrialHistory, case: int) -> int:
+    about = history.cases[case]
+    return about.tasks_per_node * about.threads

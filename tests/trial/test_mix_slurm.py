@@ -1,0 +1,80 @@
+"""The mix that a plan promises is what runs on the emulated Slurm: 6 nodes, half of them for one
+test, two copies of another, and a third that fills what is left. Before, it was 83, 16 and 0 %.
+
+Runs take half a second, so that there are 200 in less than a minute. The time between them is then
+a large part of all; what is asked is how the node-hours that scripts had are divided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.trial.disturbed import options
+from tests.trial.plans import start, write_plan
+
+pytestmark = pytest.mark.slurm
+
+SECONDS = 40
+RESERVE = 9  # so many runs end between two polls
+MIX = {"climate": {"share": "50%"}, "waves": {"copies": 2}, "filler": {"fill": True}}
+PLANNED = {"climate": 1 / 2, "waves": 1 / 3, "filler": 1 / 6}
+HALF_A_SECOND = "sleep 0.$((3 + RANDOM % 6))\necho ok"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    with SlurmCluster(tmp_path_factory.mktemp("mix") / "cluster", options(nodes=6)) as cluster:
+        yield cluster
+
+
+def write_mix(
+    folder: Path, cluster: SlurmCluster, seconds: int, script: str, **run: Any
+) -> Workplace:
+    """The suite, the machine and the plan of a mix."""
+    place = Workplace(folder)
+    for test, nodes in {"climate": 2, "waves": 1, "filler": 1}.items():
+        place.test(test, script, run={"nodes": nodes, "walltime": "5s", **run})
+    place.slurm(cluster, {"poll": "1s"})
+    write_plan(place, f"{seconds}s", tests=MIX, reserve=RESERVE)
+    return place
+
+
+def shares_of(place: Workplace) -> dict[str, Any]:
+    """What `accept status` says of the shares of a trial that has come to its end."""
+    done = start(place, "-q").end(120)
+    assert done.code == 0, done.said
+    status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    (trial,) = json.loads(status.out)
+    runs = sum(part["accepted"] for part in trial["parts"])
+    print(runs, trial["node_shares"])
+    return {"runs": runs, **trial["node_shares"]}
+
+
+def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: SlurmCluster) -> None:
+    found = shares_of(write_mix(tmp_path, cluster, SECONDS, HALF_A_SECOND, exclusive=True))
+    had = {each["test"]: each["achieved"] for each in found["tests"]}
+    used = sum(had.values())
+    assert {each["test"]: each["planned"] for each in found["tests"]} == pytest.approx(PLANNED)
+    assert {test: share / used for test, share in had.items()} == pytest.approx(PLANNED, abs=0.05)
+    assert found["runs"] > 100  # 230 on two cores that others use, too
+    assert (found["unclaimed"], found["shared"]) == (0, 0)
+
+
+def test_it_is_said_when_runs_share_nodes(tmp_path: Path, cluster: SlurmCluster) -> None:
+    """Runs of one core, not exclusive, on nodes with four: Slurm puts several on one."""
+    place = write_mix(tmp_path, cluster, 8, "sleep 2\necho ok")
+    warned = place.seatrial("accept", "plan.yaml", "--dry-run")
+    assert "climate (1 of 4 cores), filler (1 of 4 cores), waves (1 of 4 cores)" in warned.said
+    found = shares_of(place)
+    assert found["shared"] > 0.1
+    assert found["occupied"] > sum(each["achieved"] for each in found["tests"]) <= 1
+    said = place.seatrial("accept", "status", "plan.yaml").out
+    print(said)
+    assert "runs shared nodes" in said
