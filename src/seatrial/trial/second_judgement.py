@@ -274,10 +274,10 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
     if not path.is_dir():
         return "its directory is gone"
     if not (path / "stdout").exists():
-        return "its stdout is gone"
+        return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
     before = _files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
-        return cut
+        return "files of it were removed by keep" if run.is_cleaned else cut
     surely = run.is_cleaned or run.life.code in _RIGHT
     for name in _files(new):
         if (surely or name not in before) and not (path / name).exists():
