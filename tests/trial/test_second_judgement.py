@@ -241,6 +241,15 @@ def test_a_trial_that_runs_is_refused(place: Workplace) -> None:
         assert "this trial is being run by" in done.err
 
 
+def test_an_output_that_was_changed_keeps_its_verdict(place: Workplace) -> None:
+    write(place, WRONG)
+    place.run("--name", "t")
+    (place.run_folder("lulesh") / "stdout").write_text("energy 9.00\n")
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "stdout was changed after the run was judged" in done.said
+    assert not place.events("t", RunJudgedAgain)
+
+
 def test_a_damaged_journal_is_refused(place: Workplace) -> None:
     write(place, WRONG)
     place.run("--name", "t")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,15 @@ def checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
         except (OSError, ValueError):  # ValueError: a NUL in the name
             continue
     return found
+
+
+def changed_file(folder: Path, sums: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return which of these files of a run is there and is not as its checksum says; "" where none
+    is."""
+    for name in names:
+        if sums.get(name) and checksums(folder, [name]).get(name, sums[name]) != sums[name]:
+            return name
+    return ""
 
 
 def checksum(path: str) -> str:

@@ -34,12 +34,14 @@ from seatrial.journal.events import (
     MetricRecorded,
     OutputRemoved,
     RunEvent,
+    RunJudged,
     RunJudgedAgain,
     ScriptEnded,
     TrialOpened,
 )
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife
+from seatrial.runs.checksums import changed_file
 from seatrial.runs.directory import cut_file
 from seatrial.runs.script import judged_files
 from seatrial.suite.load import load
@@ -88,7 +90,7 @@ class Definitions(NamedTuple):
 
 class JudgedRun(Struct):
     """A run of the journal: its life, its case, whether its job ended by itself, the end of its
-    script, its figures, and whether Seatrial removed files of it."""
+    script, its figures, the checksums of its files, and whether Seatrial removed some of them."""
 
     run_id: str
     case: Case
@@ -96,6 +98,7 @@ class JudgedRun(Struct):
     ended_itself: bool = False
     end: ScriptEnded | None = None
     figures: dict[str, MetricRecorded] = {}
+    sha256: dict[str, str] = {}
     is_cleaned: bool = False
 
 
@@ -209,6 +212,8 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
             run.end = event
         elif isinstance(event, MetricRecorded):
             run.figures[event.metric] = event
+        elif isinstance(event, RunJudged):
+            run.sha256 = event.sha256 or {}
         elif isinstance(event, OutputRemoved):
             run.is_cleaned = True
     if reading.damaged:
@@ -278,6 +283,8 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
     before = _files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
         return "files of it were removed by keep" if run.is_cleaned else cut
+    if changed := changed_file(path, run.sha256, ("stdout", *_files(new))):
+        return f"{changed} was changed after the run was judged"
     surely = run.is_cleaned or run.life.code in _RIGHT
     for name in _files(new):
         if (surely or name not in before) and not (path / name).exists():
