@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from seatrial.files import open_regular
+from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import (
     Event,
@@ -24,6 +25,7 @@ from seatrial.journal.events import (
     RunJudgedAgain,
     TrialOpened,
 )
+from seatrial.journal.journal import seed_before
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
 from seatrial.trial.folder import TrialFolder
@@ -126,6 +128,7 @@ def _name(event: Event) -> str:
 def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int]]:
     """Yield the events between two places of a file, and the number of lines that are none."""
     with open_regular(path) as file:
+        seed = seed_before(file, start)
         file.seek(start)
         left, rest = end - start, b""
         while left > 0 and (data := file.read(min(left, CHUNK))):
@@ -134,7 +137,9 @@ def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int
             cut = data.rfind(b"\n") + 1
             rest = data[cut:]
             if cut:
-                yield decode_block(data[:cut])
+                lines = data[:cut]
+                yield decode_block(lines, seed)
+                seed = seed_of(lines[-ENDING:])
         if rest.strip():
             yield [], 1
 
