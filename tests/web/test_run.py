@@ -16,6 +16,7 @@ from seatrial.journal.events import (
     JobQueued,
     RunCreated,
     RunJudged,
+    RunJudgedAgain,
     ScriptEnded,
     ScriptStarted,
     SubmitEnded,
@@ -266,3 +267,22 @@ def test_a_run_that_ends_is_told_at_once(tmp_path: Path, browser: Browser) -> No
         maker.write()
         page.locator("#head .verdict.pass").wait_for()
         assert "judged" in page.locator(".phases").inner_text()
+
+
+def test_the_page_tells_the_first_verdict_of_a_run_that_was_judged_again(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    maker = TrialMaker(trials, "t", [a_case(1)])
+    maker.start()
+    maker.run(maker.cases[0], "r1", codes.WRONG_ANSWER)
+    of = run_of(maker, "r1")
+    by: dict[str, Any] = {"by": "lead@login1", "why": "4 was <b>wrong</b>\x1b[31m"}
+    maker.event(RunJudgedAgain, code=0, verdict="pass", before=2, **by, **of)
+    maker.write()
+    with Served(trials) as opened:
+        until(lambda: opened.json("/runs", trial="t")["total"] == 1, "the journal to be read")
+        page = opened.json("/runs/t/r1")
+        assert (page["verdict"], page["former"]["verdict"]) == ("pass", "wrong answer")
+        assert page["former"]["by_and_why"] == "lead@login1: 4 was <b>wrong</b>\\x1b[31m"
+        _, text = opened.get("/runs/t/r1")
+        assert "It was <b>wrong answer</b>" in text
+        assert "4 was &lt;b&gt;wrong&lt;/b&gt;" in text

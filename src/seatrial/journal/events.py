@@ -49,6 +49,11 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
         """The id of its run; "" for events of the trial or of a build."""
         return ""
 
+    @property
+    def case(self) -> str:
+        """The case of its run; "" for events of the trial or of a build."""
+        return ""
+
 
 # ---- of a run ---------------------------------------------------------------------------------
 

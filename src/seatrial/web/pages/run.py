@@ -144,7 +144,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
-        former=former_verdict(events),
+        former=_plain(former_verdict(events)),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
@@ -177,6 +177,14 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         gaps=damage,
         find=query.text("find"),
     )
+
+
+def _plain(former: FormerVerdict | None) -> FormerVerdict | None:
+    """Return a former verdict with texts that are safe to show."""
+    if former is None:
+        return None
+    reason, by_and_why = plain(former.reason), plain(former.by_and_why)
+    return replace(former, reason=reason, by_and_why=by_and_why)
 
 
 def _run(store: Store, query: PageQuery) -> RunRow:
