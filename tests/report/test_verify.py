@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seatrial.journal.checksum import ENDING, seal, seed_of
+from seatrial.report import outputs
 from seatrial.report import sign as signing
 from seatrial.report.checksums import NAMES, files_in
 from tests.programs import Workplace, until
@@ -151,6 +153,19 @@ def test_a_journal_that_went_on_since(signed: Path, seatrial: Command) -> None:
     assert f"went on since   t/journal.jsonl: its first {size:,} bytes are as they were, 52" in out
 
 
+def test_a_large_journal_and_what_follows_have_right_checksums(
+    signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = signed / "trials" / "t" / "journal.jsonl"
+    before = journal.read_bytes()
+    line = b'{"time":1795262400000000000,"event":"trial_resume"}\n'
+    _appended(signed, seal(line, seed_of(before[-ENDING:]))[0])
+    monkeypatch.setattr(outputs, "CHUNK", 1000)
+    code, out = verified(seatrial, signed)
+    assert code == 0, out
+    assert "32 outputs of the runs of t" in out
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -208,7 +223,8 @@ def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(
     copied: Path, seatrial: Command
 ) -> None:
     journal = copied / "trials" / "t" / "journal.jsonl"
-    journal.write_text(re.sub(r',"sha256":\{[^}]*\}', "", journal.read_text()))
+    written = re.sub(r',"(sha256":\{[^}]*\}|crc":"\w*")', "", journal.read_text())
+    journal.write_text(written)
     make_key(copied / "key")
     assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
     code, out = verified(seatrial, copied)

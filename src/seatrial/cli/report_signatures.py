@@ -180,6 +180,9 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
         changed = sum(each.state == "changed" for each in others[MAX_OUTPUTS:])
         more = f"{len(others) - MAX_OUTPUTS} more outputs of {one.trial}"
         yield f"{'and':<15} {more} are not as they were or not here, {changed} of them changed"
+    if one.removed:
+        what = f"{count(one.removed, 'output')} of the runs of {one.trial}"
+        yield f"{'not checked':<15} {what}: removed, as `keep` says"
     if one.without:
         what = f"outputs of {count(one.without, 'run')} of {one.trial}"
         yield f"{'not checked':<15} {what}: there are no checksums of them"

@@ -14,31 +14,38 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from seatrial.files import open_regular
+from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import (
     Event,
+    OutputRemoved,
     RequestedEvent,
     RunCreated,
     RunJudged,
+    RunJudgedAgain,
     TrialOpened,
 )
+from seatrial.journal.journal import seed_before
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count
 
 CHUNK: Final = 8 << 20
+_AFTER_END: Final = (OutputRemoved, RunJudgedAgain)  # may follow the end of a trial
 OutputState = Literal["as it was", "changed", "not here", "cannot be read"]
 
 
 class RunOutputs(NamedTuple):
     """What a run wrote, by its journal: the checksums of its files by their names, None where none
-    were made; ``path``: its directory at that time."""
+    were made; ``path``: its directory at that time; ``removed``: outputs were removed, as `keep`
+    says."""
 
     run_id: str
     test: str
     path: str
     sha256: dict[str, str] | None
+    removed: bool = False
 
 
 class JournalReading(NamedTuple):
@@ -58,12 +65,14 @@ class OutputFound(NamedTuple):
 
 class OutputsFound(NamedTuple):
     """The files of the runs of a trial: how many are as they were, the others, and how many runs
-    have no checksums, as version 0.1 made none."""
+    have no checksums, as version 0.1 made none. ``removed``: files that are not as they were as
+    outputs of their runs were removed, which the journal says."""
 
     trial: str
     unchanged: int
     others: list[OutputFound]
     without: int
+    removed: int = 0
 
 
 def read_journal(path: Path, size: int, duration: float) -> JournalReading:
@@ -72,6 +81,7 @@ def read_journal(path: Path, size: int, duration: float) -> JournalReading:
     life = TrialLife(duration)
     paths: dict[str, tuple[str, str]] = {}
     runs: dict[str, RunOutputs] = {}
+    removed: set[str] = set()
     for events, _ in _blocks(path, 0, size):
         for event in events:
             if isinstance(event, RunCreated):
@@ -83,19 +93,25 @@ def read_journal(path: Path, size: int, duration: float) -> JournalReading:
                 runs[event.run_id] = RunOutputs(event.run_id, test, place, sums)
             else:
                 life.apply(event)
-    return JournalReading(life, list(runs.values()))
+                if isinstance(event, OutputRemoved):
+                    removed.add(event.run_id)
+    for events, _ in _blocks(path, size, path.stat().st_size):  # or since then
+        removed |= {event.run_id for event in events if isinstance(event, OutputRemoved)}
+    found = [run._replace(removed=run.run_id in removed) for run in runs.values()]
+    return JournalReading(life, found)
 
 
 def appended(path: Path, size: int, life: TrialLife) -> str:
     """Return what speaks against the bytes of a journal beyond the first ``size``, "" if nothing
     does. After the end of a trial a person may go on with it; nothing else may come. Raises
     OSError."""
-    damaged, first = 0, None
+    damaged: int = 0
+    first: Event | None = None
     with open_regular(path) as file:
         end = file.seek(0, 2)
     for events, bad in _blocks(path, size, end):
         damaged += bad
-        first = first or next(iter(events), None)
+        first = first or next((one for one in events if not isinstance(one, _AFTER_END)), None)
     if not life.over:
         return f"{count(damaged, 'line')} of them no event" if damaged > 1 else ""
     if damaged:
@@ -112,6 +128,7 @@ def _name(event: Event) -> str:
 def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int]]:
     """Yield the events between two places of a file, and the number of lines that are none."""
     with open_regular(path) as file:
+        seed = seed_before(file, start)
         file.seek(start)
         left, rest = end - start, b""
         while left > 0 and (data := file.read(min(left, CHUNK))):
@@ -120,14 +137,17 @@ def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int
             cut = data.rfind(b"\n") + 1
             rest = data[cut:]
             if cut:
-                yield decode_block(data[:cut])
+                lines = data[:cut]
+                yield decode_block(lines, seed)
+                seed = seed_of(lines[-ENDING:])
         if rest.strip():
             yield [], 1
 
 
 def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
     """Return the state of the files that the runs of a trial wrote."""
-    unchanged, without, others = 0, 0, []
+    unchanged, without, removed = 0, 0, 0
+    others: list[OutputFound] = []
     for run in runs:
         if run.sha256 is None:
             without += run.path != ""
@@ -139,9 +159,11 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
             state = _state(f"{place}/{name}", sha256)
             if state == "as it was":
                 unchanged += 1
+            elif run.removed:
+                removed += 1
             else:
                 others.append(OutputFound(run.run_id, Path(f"{place}/{name}"), state))
-    return OutputsFound(folder.tag, unchanged, others, without)
+    return OutputsFound(folder.tag, unchanged, others, without, removed)
 
 
 def _state(path: str, sha256: str) -> OutputState:

@@ -26,7 +26,16 @@ MAX_ROWS: Final = 500
 SHA256_DIGITS: Final = 64  # a mark of executable files follows
 MAX_SHAPES: Final = 6
 MAX_TEXT: Final = 20_000  # characters of a script or a plan
-_KINDS: Final = ("exit_code", "contains", "absent", "matches", "value", "identical", "file")
+_KINDS: Final = (
+    "exit_code",
+    "contains",
+    "absent",
+    "matches",
+    "value",
+    "identical",
+    "file",
+    "python",
+)
 _LIMITS: Final = ("in_file", "size_limit")
 
 
