@@ -172,7 +172,7 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
     """Yield lines about the outputs of a trial's runs."""
     if one.unchanged:
         yield f"{'as it was':<15} {count(one.unchanged, 'output')} of the runs of {one.trial}"
-    order = {"changed": 0, "cannot be read": 1, "not here": 2}
+    order = {"changed": 0, "cannot be read": 1, "not here": 2, "removed by keep": 3}
     others = sorted(one.others, key=lambda each: order.get(each.state, 0))
     for each in others[:MAX_OUTPUTS]:
         yield f"{each.state:<15} {plain_line(str(each.path))}, run {each.run_id}"

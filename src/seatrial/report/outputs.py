@@ -17,6 +17,7 @@ from seatrial.files import open_regular
 from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import (
     Event,
+    OutputRemoved,
     RequestedEvent,
     RunCreated,
     RunJudged,
@@ -28,17 +29,18 @@ from seatrial.trial.folder import TrialFolder
 from seatrial.units import count
 
 CHUNK: Final = 8 << 20
-OutputState = Literal["as it was", "changed", "not here", "cannot be read"]
+OutputState = Literal["as it was", "changed", "not here", "removed by keep", "cannot be read"]
 
 
 class RunOutputs(NamedTuple):
     """What a run wrote, by its journal: the checksums of its files by their names, None where none
-    were made; ``path``: its directory at that time."""
+    were made; ``path``: its directory at that time; ``cleaned``: ``keep`` removed files of it."""
 
     run_id: str
     test: str
     path: str
     sha256: dict[str, str] | None
+    cleaned: bool = False
 
 
 class JournalReading(NamedTuple):
@@ -81,6 +83,8 @@ def read_journal(path: Path, size: int, duration: float) -> JournalReading:
                 known = runs.get(event.run_id)
                 sums = event.sha256 or (known.sha256 if known else None)
                 runs[event.run_id] = RunOutputs(event.run_id, test, place, sums)
+            elif isinstance(event, OutputRemoved) and event.run_id in runs:
+                runs[event.run_id] = runs[event.run_id]._replace(cleaned=True)
             else:
                 life.apply(event)
     return JournalReading(life, list(runs.values()))
@@ -100,7 +104,7 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
         return f"{count(damaged, 'line')} of them no event" if damaged > 1 else ""
     if damaged:
         return f"after the end of the trial, {count(damaged, 'line')} of them no event"
-    if first is not None and not isinstance(first, RequestedEvent | TrialOpened):
+    if first is not None and not isinstance(first, RequestedEvent | TrialOpened | OutputRemoved):
         return f"after the end of the trial, and nobody went on with it: {_name(first)}"
     return ""
 
@@ -137,6 +141,8 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
             place = Path(run.path)
         for name, sha256 in run.sha256.items():
             state = _state(f"{place}/{name}", sha256)
+            if state == "not here" and run.cleaned:
+                state = "removed by keep"
             if state == "as it was":
                 unchanged += 1
             else:
