@@ -161,3 +161,14 @@ def test_what_keep_removed_is_not_judged_again(place: Workplace) -> None:
     done = place.seatrial("judge", "t")
     assert "removed by keep" in done.out and "none changed" in done.out, done.said
     assert place.verdicts() == {"good": "pass"}
+
+
+def test_a_verified_report_would_call_it_removed_by_keep(place: Workplace) -> None:
+    from seatrial.report.outputs import outputs_found, read_journal
+
+    place.test("good", WRITES, keep="failed")
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    reading = read_journal(journal, journal.stat().st_size, 0.0)
+    (found,) = outputs_found(place.trial(), reading.runs).others
+    assert (found.path.name, found.state) == ("stdout", "removed by keep")
