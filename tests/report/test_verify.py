@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -217,6 +218,23 @@ def test_outputs_that_are_gone_or_no_files(signed: Path, seatrial: Command) -> N
     assert code == 3
     assert f"not here        {first}, run" in out
     assert f"cannot be read  {second}, run" in out
+
+
+def test_what_keep_removed_is_not_missed(copied: Path, seatrial: Command) -> None:
+    first, second, *_ = _outputs(copied, "good", "stdout")
+    for run in (first, second):
+        event = {"time": 1795262400000000000, "event": "output_remove", "run_id": run.parent.name}
+        _appended(copied, json.dumps(event | {"value": 1}).encode() + b"\n")
+    make_key(copied / "key")
+    assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    first.unlink()
+    code, out = verified(seatrial, copied)
+    assert code == 0
+    assert "1 output of the runs of t: removed, as `keep` says" in out
+    second.write_text("something else")
+    code, out = verified(seatrial, copied)
+    assert code == 1
+    assert f"changed         {second}, run" in out
 
 
 def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from seatrial.files import open_regular
-from seatrial.journal.checksum import ENDING, seed_of
-from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import (
     Event,
+    MetricRecorded,
     OutputRemoved,
     RequestedEvent,
     RunCreated,
@@ -25,14 +24,13 @@ from seatrial.journal.events import (
     RunJudgedAgain,
     TrialOpened,
 )
-from seatrial.journal.journal import seed_before
+from seatrial.journal.journal import read_blocks
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count
 
-CHUNK: Final = 8 << 20
-_AFTER_END: Final = (OutputRemoved, RunJudgedAgain)  # may follow the end of a trial
+_AFTER_END: Final = (OutputRemoved, MetricRecorded, RunJudgedAgain)  # may follow its end
 OutputState = Literal["as it was", "changed", "not here", "cannot be read"]
 
 
@@ -65,8 +63,8 @@ class OutputFound(NamedTuple):
 
 class OutputsFound(NamedTuple):
     """The files of the runs of a trial: how many are as they were, the others, and how many runs
-    have no checksums, as version 0.1 made none. ``removed``: files that are not as they were as
-    outputs of their runs were removed, which the journal says."""
+    have no checksums, as version 0.1 made none. ``removed``: files that are not here, and
+    that `keep` removed by the journal's word."""
 
     trial: str
     unchanged: int
@@ -127,21 +125,13 @@ def _name(event: Event) -> str:
 
 def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int]]:
     """Yield the events between two places of a file, and the number of lines that are none."""
+    read = start
     with open_regular(path) as file:
-        seed = seed_before(file, start)
-        file.seek(start)
-        left, rest = end - start, b""
-        while left > 0 and (data := file.read(min(left, CHUNK))):
-            left -= len(data)
-            data = rest + data
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if cut:
-                lines = data[:cut]
-                yield decode_block(lines, seed)
-                seed = seed_of(lines[-ENDING:])
-        if rest.strip():
-            yield [], 1
+        for block in read_blocks(file, start, until=end):
+            read = block.end
+            yield block.events, block.damaged
+    if read < end:
+        yield [], 1
 
 
 def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
@@ -159,7 +149,7 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
             state = _state(f"{place}/{name}", sha256)
             if state == "as it was":
                 unchanged += 1
-            elif run.removed:
+            elif state == "not here" and run.removed:
                 removed += 1
             else:
                 others.append(OutputFound(run.run_id, Path(f"{place}/{name}"), state))
