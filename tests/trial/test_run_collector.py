@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Update
+from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
 from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
@@ -274,6 +274,9 @@ class RemoteBackend:
     async def open(self) -> None: ...
 
     def free_directory(self, path: Path) -> None: ...
+
+    def recovered(self) -> list[Trouble]:
+        return []
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return [Submission(job.run_id, (job,)) for job in jobs]
