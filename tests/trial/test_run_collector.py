@@ -283,6 +283,9 @@ class RemoteBackend:
 
     def free_directory(self, path: Path) -> None: ...
 
+    def recovered(self) -> list[Trouble]:
+        return []
+
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return [Submission(job.run_id, (job,)) for job in jobs]
 
