@@ -27,7 +27,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
     return os.fdopen(open_descriptor(path, flags), "rb")
 
 
-def open_descriptor(path: Path, flags: int, mode: int = 0o644) -> int:
+def open_descriptor(path: Path | str, flags: int, mode: int = 0o644) -> int:
     """Open a regular file and return its descriptor. ``flags`` and ``mode`` are those of
     ``os.open``."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)

@@ -32,6 +32,7 @@ ASKED: dict[str, list[str]] = {
     "report": [f"{TAG} -o r.md", "plan.yaml -o r.json"],
     "reference": [f"accept {TAG}", f"accept {TAG} --damaged --dry-run"],
     "accept": ["status plan.yaml", "status plan.yaml --format json", "plan.yaml -q"],
+    "judge": [TAG],
     "sink": [f"{TAG} --stdout"],
     "resume": [TAG],
 }
@@ -103,8 +104,7 @@ def test_each_command_tells_where_and_what_to_do(
     done = place.seatrial(*asked)
     told = [line for line in done.err.splitlines() if "damaged line" in line]
     assert len(told) == 1, done.said
-    assert told[0].startswith(
-        f"seatrial: {TAG}: trials/{TAG}/journal.jsonl:{number}: 1 damaged line"
-    )
+    assert told[0].startswith(f"seatrial: {TAG}: ")
+    assert f"trials/{TAG}/journal.jsonl:{number}: 1 damaged line" in told[0]
     assert f"`seatrial resume {TAG}`" in told[0]
     assert "Traceback" not in done.err

@@ -92,7 +92,7 @@ def test_trials_as_json_and_limited(trials: Path) -> None:
 def test_damaged_lines_are_told(trials: Path) -> None:
     with (trials / "nightly" / "journal.jsonl").open("ab") as file:
         file.write(b"garbage\n")
-    assert "nightly: 1 line of its journal" in ask(trials, "trials").out
+    assert "journal.jsonl:28: 1 damaged line" in ask(trials, "trials").err
 
 
 @pytest.mark.parametrize("words", [["trials"], ["runs"], ["runs", "--failed"]], ids=str)

@@ -4,7 +4,8 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.machine.facts import fold, unfold, unfold_or_empty
+from seatrial.machine.facts import fold, unfold, unfold_or_empty, unknown_features
+from seatrial.machine.model import Machine, NodeGroup
 
 NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True)
 
@@ -27,3 +28,14 @@ def test_a_row_is_unfolded_as_the_library_unfolds_it(stem: str, spans: list[str]
         assert unfold_or_empty(text) == ()
     else:
         assert unfold(text) == names
+
+
+def test_features_that_slurm_does_not_know() -> None:
+    """Each with the first node that lacks it; nothing is said about nodes that Slurm lacks."""
+    nodes = [
+        NodeGroup(names="n[1-3]", cores=1, features=["a", "b"]),
+        NodeGroup(names="g1", cores=1, features=["b", "c"]),
+    ]
+    there = {"n1": ["a", "b"], "n2": ["a"], "g1": ["b", "c", "d"]}
+    assert unknown_features(Machine(machine="m", nodes=nodes), there) == {"b": "n2"}
+    assert unknown_features(Machine(machine="m", nodes=nodes), {}) == {}

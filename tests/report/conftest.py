@@ -44,7 +44,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place.local(cores=4)
     rate = {"rate": {"find": r"rate (\S+)", "unit": UGLY[:12], "better": "higher"}}
     place.test("good", "echo rate $threads", logs=False, parameters={"threads": [1, 2, 4]},
-               run={"threads_per_task": "threads"}, metrics=rate, repeat=2)  # fmt: skip
+               run={"threads_per_task": "threads"}, metrics=rate, repeat=5)  # fmt: skip
     place.test("bad", f"echo '{UGLY}' >&2; exit 3", logs=False)
     done = place.run("--name", "t", "-q")
     assert done.code == 1, done.said

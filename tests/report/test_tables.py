@@ -49,7 +49,7 @@ def test_why_runs_did_not_pass(seatrial: Command, real: Path) -> None:
     seatrial(real, "report", "t", "-o", "t.md")
     text = (real / "t.md").read_text()
     assert "| runs passed | did not pass |" in text
-    assert "**Runs that did not pass** 1 of 7 that ended: bad 1." in text
+    assert "**Runs that did not pass** 1 of 16 that ended: bad 1." in text
 
 
 def test_reasons_that_differ_in_measured_numbers_are_one(tmp_path: Path, seatrial: Command) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -10,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from seatrial.report import sign as signing
 from seatrial.report.checksums import NAMES, files_in
-from tests.programs import until
+from tests.programs import Workplace, until
 from tests.report.conftest import Command
+from tests.trial.plans import accept, short, write_plan
 
 pytestmark = pytest.mark.needs("ssh-keygen", "ssh-agent", "ssh-add")
 
@@ -41,9 +44,10 @@ def signed(copied: Path, seatrial: Command) -> Path:
 def test_a_good_one(signed: Path, seatrial: Command) -> None:
     done = seatrial(signed, "report", "verify", "r.html", "--signers", "signers")
     assert done.code == 0, done.said
-    assert "signature   good, by the key SHA256:" in done.out
-    assert done.out.count("as it was  ") == 3
-    assert " of lead@centre" in done.out
+    assert "signature   r.html.sig: good, by the key SHA256:" in done.out
+    assert done.out.count("as it was  ") == 4
+    assert "32 outputs of the runs of t" in done.out
+    assert " of lead@centre or vendor@firm" in done.out
     assert "The report is as it was signed" in done.out
     for key in ("key.pub", "key"):
         done = seatrial(signed, "report", "verify", "r.html", "--key", key)
@@ -76,8 +80,8 @@ def test_a_report_changed_by_one_byte(
     report.write_bytes(data)
     done = seatrial(signed, "report", "verify", "r.html", *words)
     assert done.code == 1
-    assert "signature   BAD" in done.out
-    assert "Do not trust this report: its signature is bad." in done.out
+    assert "signature   r.html.sig: BAD" in done.out
+    assert "Do not trust this report: a signature is bad." in done.out
 
 
 @pytest.mark.parametrize("words", [("--signers", "signers"), ("--key", "key.pub")])
@@ -87,7 +91,7 @@ def test_a_signature_by_another_key(
     assert seatrial(signed, "report", "t", "-o", "r.html", "--sign", "other").code == 0
     done = seatrial(signed, "report", "verify", "r.html", *words)
     assert done.code == 1
-    assert re.search(r"BAD: it is by the key SHA256:\S+, which is not among those", done.out)
+    assert re.search(r"UNKNOWN: it is by the key SHA256:\S+, which is not among those", done.out)
 
 
 def test_a_signature_for_another_purpose(signed: Path, seatrial: Command) -> None:
@@ -97,7 +101,7 @@ def test_a_signature_for_another_purpose(signed: Path, seatrial: Command) -> Non
     for more in ((), ("--signers", "signers"), ("--key", "key.pub")):
         done = seatrial(signed, "report", "verify", "r.html", *more)
         assert done.code == 1, done.said
-        assert "signature   BAD" in done.out
+        assert "signature   r.html.sig: BAD" in done.out
 
 
 def test_a_signature_that_is_none_or_missing(signed: Path, seatrial: Command) -> None:
@@ -116,7 +120,9 @@ def test_a_signature_that_is_none_or_missing(signed: Path, seatrial: Command) ->
     assert "not checked: there is no r.html.sig beside it" in done.out
     done = seatrial(signed, "report", "verify", "r.html", "--key", "key.pub")
     assert done.code == 1
-    assert "signature   MISSING: there is no r.html.sig beside it" in done.out
+    assert (
+        "signature   MISSING: there is no r.html.sig beside it, and no r.html.sig.NAME" in done.out
+    )
     assert "Do not trust this report: it is not signed." in done.out
 
 
@@ -125,21 +131,149 @@ def test_a_signature_that_is_none_or_missing(signed: Path, seatrial: Command) ->
 
 def verified(seatrial: Command, folder: Path, *words: str) -> tuple[int, str]:
     done = seatrial(folder, "report", "verify", "r.html", "--key", "key.pub", *words)
-    assert "signature   good" in done.out, done.said
+    assert "signature   r.html.sig: good" in done.out, done.said
     return done.code, done.out
 
 
-def test_a_journal_that_went_on_since(signed: Path, seatrial: Command) -> None:
-    journal = signed / "trials" / "t" / "journal.jsonl"
+def _appended(folder: Path, data: bytes) -> int:
+    """Append bytes to the journal; return its size before."""
+    journal = folder / "trials" / "t" / "journal.jsonl"
     size = journal.stat().st_size
     with journal.open("ab") as file:
-        file.write(b'{"event": "more"}\n')
+        file.write(data)
+    return size
+
+
+def test_a_journal_that_went_on_since(signed: Path, seatrial: Command) -> None:
+    size = _appended(signed, b'{"time":1795262400000000000,"event":"trial_resume"}\n')
     code, out = verified(seatrial, signed)
     assert code == 0
-    assert (
-        f"went on since   t/journal.jsonl: its first {size:,} bytes are as they were, 18 more"
-        in out
-    )
+    assert f"went on since   t/journal.jsonl: its first {size:,} bytes are as they were, 52" in out
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"garbage\n", "1 line of them no event"),
+        (b"garbage", "1 line of them no event"),
+        (b'{"time":1795262400000000000,"event":"trial_resume"}\nx\n', "1 line of them no event"),
+        (b'{"time":1795262400000000000,"event":"alert"}\n', "nobody went on with it: alert"),
+    ],
+)
+def test_what_was_appended_after_the_end_of_a_trial(
+    signed: Path, seatrial: Command, data: bytes, why: str
+) -> None:
+    _appended(signed, data)
+    code, out = verified(seatrial, signed)
+    assert code == 1
+    assert "\nadded to        t/journal.jsonl" in out
+    assert f"after the end of the trial, {'and ' * why.startswith('nobody')}{why}" in out
+    assert "Do not trust this report: something behind it was changed." in out
+
+
+# ---- what runs wrote, documents, notes ------------------------------------------------------
+
+
+def _outputs(folder: Path, test: str, name: str) -> list[Path]:
+    return sorted((folder / "trials" / "t" / "runs" / test).glob(f"*/{name}"))
+
+
+@pytest.mark.parametrize(("test", "name"), [("good", "stdout"), ("bad", "stderr")])
+def test_an_output_of_a_run_that_was_changed(
+    signed: Path, seatrial: Command, test: str, name: str
+) -> None:
+    path = _outputs(signed, test, name)[0]
+    path.write_bytes(path.read_bytes() + b"x")
+    code, out = verified(seatrial, signed)
+    assert code == 1
+    assert re.search(rf"\nchanged  +{re.escape(str(path))}, run {path.parent.name}\n", out), out
+    assert "31 outputs of the runs of t" in out
+    code, out = verified(seatrial, signed, "--no-outputs")
+    assert code == 0
+    assert "not checked     outputs of runs: --no-outputs" in out
+
+
+def test_outputs_that_are_gone_or_no_files(signed: Path, seatrial: Command) -> None:
+    first, second, *_ = _outputs(signed, "good", "stdout")
+    first.unlink()
+    second.unlink()
+    os.mkfifo(second)
+    code, out = verified(seatrial, signed)
+    assert code == 3
+    assert f"not here        {first}, run" in out
+    assert f"cannot be read  {second}, run" in out
+
+
+def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(
+    copied: Path, seatrial: Command
+) -> None:
+    journal = copied / "trials" / "t" / "journal.jsonl"
+    journal.write_text(re.sub(r',"sha256":\{[^}]*\}', "", journal.read_text()))
+    make_key(copied / "key")
+    assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    code, out = verified(seatrial, copied)
+    assert code == 0
+    assert "not checked     outputs of 16 runs of t: there are no checksums of them" in out
+
+
+def test_notes_that_were_rewritten(copied: Path, seatrial: Command) -> None:
+    make_key(copied / "key")
+    notes = copied / "trials" / "notes.jsonl"
+    assert seatrial(copied, "note", "new switches").code == 0
+    assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    assert seatrial(copied, "note", "more of them").code == 0
+    code, out = verified(seatrial, copied)
+    assert code == 0
+    assert "went on since   notes.jsonl" in out
+    notes.write_text(notes.read_text().replace("new switches", "old switches"))
+    code, out = verified(seatrial, copied)
+    assert code == 1
+    assert "\nchanged         notes.jsonl: trials/notes.jsonl\n" in out
+
+
+def test_a_document_of_evidence_that_was_changed(
+    place: Workplace, seatrial: Command, tmp_path: Path
+) -> None:
+    short(place, "a")
+    document = place.folder / "docs" / "burn in.pdf"
+    document.parent.mkdir()
+    document.write_bytes(b"all is well")
+    evidence = {
+        "document": "docs/burn in.pdf",
+        "sha256": hashlib.sha256(b"all is well").hexdigest().upper(),
+        "signed_by": "A. Vendor",
+        "signed_on": "2026-05-01",
+    }
+    plan = write_plan(place)
+    written = yaml.safe_load(plan.read_text())
+    written["components"].append({"component": "vendor", "evidence": [evidence]})
+    plan.write_text(yaml.safe_dump(written))
+    assert accept(place).code == 0
+    make_key(place.folder / "key")
+    for form in ("html", "md", "json"):
+        words = ("-o", f"r.{form}", "--sign", "key")
+        assert seatrial(place.folder, "report", "plan.yaml", *words).code == 0
+
+    def check(form: str, *words: str) -> tuple[int, str]:
+        done = seatrial(place.folder, "report", "verify", f"r.{form}", "--key", "key.pub", *words)
+        return done.code, done.out
+
+    for form in ("html", "md", "json"):
+        code, out = check(form)
+        assert code == 0, out
+        assert "as it was       document docs/burn in.pdf, 11 B" in out
+    document.write_bytes(b"all was well")
+    code, out = check("html")
+    assert code == 1
+    assert f"\nchanged         document docs/burn in.pdf: {document}\n" in out
+    document.unlink()
+    code, out = check("html")
+    assert code == 3
+    assert "--documents names another folder" in out
+    (tmp_path / "elsewhere" / "docs").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "docs" / "burn in.pdf").write_bytes(b"all is well")
+    code, _ = check("html", "--documents", str(tmp_path / "elsewhere"))
+    assert code == 0
 
 
 def _change(path: Path) -> None:
@@ -313,7 +447,7 @@ def test_a_report_without_signature_says_that_an_old_one_is_there(
     signed: Path, seatrial: Command
 ) -> None:
     done = seatrial(signed, "report", "t", "-o", "r.html")
-    assert "r.html.sig: is of an earlier report; --sign makes it anew" in done.err
+    assert "r.html.sig: is of an earlier report; it must be signed anew" in done.err
     assert seatrial(signed, "report", "verify", "r.html").code == 1
 
 

@@ -60,7 +60,9 @@ class RunFolder:
         self.path = folder / "run 'one'"
         script = folder / "test's.sh"
         script.write_text(test.run.script.rstrip("\n") + "\n")
-        self.place = RunPlace("abc", str(self.path), str(folder / "build"), str(script))
+        self.facts = folder / "fac'ts"
+        build, facts = str(folder / "build"), str(self.facts)
+        self.place = RunPlace("abc", str(self.path), build, str(script), facts)
         writer = ScriptWriter(machine or a_machine(), "trial")
         self.text = writer.job_script(test, case or a_case(), self.place)
         prepare(self.path, self.text, test)

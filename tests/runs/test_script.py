@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from seatrial.machine.model import Toolchain
 from seatrial.runs.environment_capture import ENVIRONMENT, capture
-from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.runs.script import FACTS_SCRIPT, RunPlace, ScriptWriter, facts_script
 from seatrial.units import SECOND_NS
 
 from .helpers import RunFolder, a_case, a_machine, a_test
@@ -271,7 +272,7 @@ one_line = st.text(
 def test_no_value_breaks_the_script(tmp_path: Path, value: str, folder: str, module: str) -> None:
     case = a_case(p=value, q=value[::-1])
     test = a_test(modules=[module], environment={"E": value})
-    place = RunPlace("abc", f"/none/{folder}", f"/none/{value}", f"/none/{value}.sh")
+    place = RunPlace("abc", f"/none/{folder}", f"/none/{value}", f"/none/{value}.sh", folder)
     text = ScriptWriter(a_machine(), "trial").job_script(test, case, place)
     checked = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, b"")
@@ -285,9 +286,38 @@ def test_no_value_breaks_the_script(tmp_path: Path, value: str, folder: str, mod
     assert shown.decode() == f"{value}\0{value[::-1]}"
 
 
+def test_the_first_job_of_a_toolchain_on_a_node_tells_what_it_found(tmp_path: Path) -> None:
+    def found() -> dict[str, str] | None:
+        shutil.rmtree(tmp_path / "run 'one'", ignore_errors=True)
+        run = RunFolder(tmp_path, a_test("echo ok"))
+        assert run.run() == 0
+        assert (run.stdout, run.stderr) == ("ok\n", "")
+        assert run.events.start is not None
+        return run.events.start.facts
+
+    facts = tmp_path / "fac'ts"
+    assert found() is None, "there is no script that tells them"
+    facts.mkdir()
+    script = facts / FACTS_SCRIPT
+    script.write_text(facts_script())
+    first = found()
+    assert first is not None
+    assert first["kernel"] == platform.release()
+    assert set(first) >= {"host", "toolchain", "os", "architecture", "memory", "processors"}
+    assert found() is None, "they were told"
+    (mark,) = facts.glob("*+*")
+    mark.unlink()
+    odd = """printf 'a"\\\\b\\t\\033%0300d' 1"""
+    script.write_text(f'{facts_script()}seatrial_fact odd "$({odd})"\n')
+    again = found()
+    assert again is not None
+    assert again["odd"].startswith('a"\\b  000'), again["odd"]
+    assert len(again["odd"]) == 200
+
+
 def test_the_name_of_a_case_is_only_a_comment() -> None:
     case = a_case(p="x\x1b]0;y\u2028z")
     text = ScriptWriter(a_machine(), "trial").job_script(
-        a_test(), case, RunPlace("a", "b", "c", "d")
+        a_test(), case, RunPlace("a", "b", "c", "d", "e")
     )
     assert text.splitlines()[1] == "# t{p=x?]0;y?z}@gcc: run a of trial trial"

@@ -325,8 +325,11 @@ STREAM = _stream()
 @given(
     cuts=st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted),
     at_once=st.integers(1, 2000),
+    fold_at_once=st.integers(1, 2000),
 )
-def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: int) -> None:
+def test_any_split_of_the_bytes_gives_the_same_store(
+    cuts: list[int], at_once: int, fold_at_once: int
+) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trial = TrialMaker(folder, "split", [a_case(1), a_case(2), a_case(3, test="hpl")])
@@ -336,6 +339,7 @@ def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: i
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
             patch.setattr(ingest, "READ_AT_ONCE", at_once)
+            patch.setattr(ingest, "FOLD_AT_ONCE", fold_at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
                     file.write(STREAM[done:cut])
@@ -396,17 +400,15 @@ def test_two_at_once_double_nothing(
 
 
 @pytest.mark.parametrize("how", ["read by another", "replaced", "cut", "gone"])
-def test_what_was_read_ahead_is_read_again_where_things_changed_since(
+def test_a_journal_may_change_between_two_transactions(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     journal = a_trial(tmp_path).folder.journal
     data = journal.read_bytes()
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
-    read_ahead = ingest._read_ahead
     changed: list[bool] = []
 
-    def changing(path: Path, start: int) -> Any:
-        piece = read_ahead(path, start)
+    def changing(*_: object) -> None:
         if not changed:
             changed.append(True)
             if how == "read by another":
@@ -419,11 +421,9 @@ def test_what_was_read_ahead_is_read_again_where_things_changed_since(
                 journal.write_bytes(data[: data.index(b"\n") + 1])
             else:
                 journal.rename(journal.with_name("aside"))
-        return piece
 
-    monkeypatch.setattr(ingest, "_read_ahead", changing)
     with open_store(location) as store:
-        sync(store, tmp_path)
+        sync(store, tmp_path, changing)
         assert changed
         if how == "gone":
             assert 0 < number_of_events(store) < EVENTS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from seatrial.journal.events import (
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow
 from seatrial.studies.one_run import Expected, expected, phases, told
 from seatrial.verify.references import References, loads
+from tests.programs import Workplace
 
 
 def run_row(**changes: Any) -> RunRow:
@@ -169,3 +172,30 @@ def test_none_and_ambiguous_ones() -> None:
     assert expected(TRIAD, case_row(), References()) is None
     one = found_references("- {test: stream, metric: triad, unit: GB/s, value: 1}\n").entries
     assert expected(TRIAD, case_row(), References.of(one * 2)) == Expected("ambiguous")
+
+
+# ---- how its tasks were started -----------------------------------------------------------------
+
+
+def test_the_launcher_of_the_toolchain_is_shown_with_its_line(place: Workplace) -> None:
+    """As `show` and its JSON tell it: the line of the job script, else the one by the record."""
+    mpirun = place.folder / "bin" / "mpirun"
+    mpirun.parent.mkdir()
+    mpirun.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
+    mpirun.chmod(0o755)
+    chain = {"launcher": {"kind": "mpirun", "command": str(mpirun), "options": ["--", "env"]}}
+    place.local(cores=4, toolchains={"mine": chain})
+    place.test("a", "$LAUNCH echo ok", run={"tasks": 2})
+    assert place.run("--name", "t").code == 0
+    run = json.loads(place.seatrial("runs", "--format", "json").out)[0]["run_id"]
+    line = f"{mpirun} -n 2 -- env"
+    assert re.search(rf"\nlauncher +mpirun: {line}\n", place.seatrial("show", run).out)
+    shown = json.loads(place.seatrial("show", run, "--format", "json").out)
+    assert shown["launcher"] == {"kind": "mpirun", "line": line}
+    (script,) = (place.folder / "trials" / "t" / "runs").glob("a/*/job.sh")
+    script.write_text(script.read_text().replace("-n 2", "-n 3"))
+    shown = json.loads(place.seatrial("show", run, "--format", "json").out)
+    assert shown["launcher"]["line"] == line.replace("-n 2", "-n 3"), "as the job had it"
+    script.unlink()
+    shown = json.loads(place.seatrial("show", run, "--format", "json").out)
+    assert shown["launcher"]["line"] == line

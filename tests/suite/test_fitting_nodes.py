@@ -58,6 +58,13 @@ def test_the_partition_of_what_fits(place: Place, run: dict[str, Any], expected:
     assert outcome(place, run) == expected
 
 
+def test_cpus_are_sought_on_nodes_without_gpus(place: Place) -> None:
+    machine(place, GPU, {**FAT, "partition": "gpu"}, {**CPU, "partition": "cpu"})
+    assert outcome(place, {"tasks_per_node": "node.cores", "memory": "32GiB"}) == ("gpu", 8)
+    machine(place, GPU, {**CPU, "partition": "cpu"})
+    assert outcome(place, {"tasks_per_node": "node.cores"}) == ("cpu", 8)
+
+
 def test_features_find_their_partition(place: Place) -> None:
     machine(place, CPU, GPU)
     assert outcome(place, {}, requires={"features": ["a100"]}) == ("gpu", 1)

@@ -152,3 +152,12 @@ def test_faults_are_told(place: Workplace, keep: object, said: str) -> None:
     place.test("bad", keep=keep)
     done = place.run("--name", "t")
     assert done.code == 2 and said in done.err and "keep" in done.err
+
+
+def test_what_keep_removed_is_not_judged_again(place: Workplace) -> None:
+    place.test("good", WRITES, keep="failed", verify=[{"contains": "29999"}])
+    assert place.run("--name", "t").code == 0
+    place.test("good", WRITES, keep="failed", verify=[{"contains": "no such line"}])
+    done = place.seatrial("judge", "t")
+    assert "removed by keep" in done.out and "none changed" in done.out, done.said
+    assert place.verdicts() == {"good": "pass"}

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Update
+from seatrial.backends.protocol import (
+    Ended,
+    Job,
+    Queued,
+    Started,
+    Submission,
+    Trouble,
+    Update,
+)
 from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
@@ -261,7 +269,9 @@ class RemoteBackend:
     ``cut``, and nothing is shown if not."""
 
     room = 0
+    gpus = 0
     jobs = 2
+    gpus = 0
 
     def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:
         self._place = place
@@ -278,6 +288,9 @@ class RemoteBackend:
         return [Submission(job.run_id, (job,)) for job in jobs]
 
     def write(self, submission: Submission) -> None: ...
+
+    def recovered(self) -> list[Trouble]:
+        return []
 
     async def submit(self, submission: Submission) -> None:
         for job in submission.jobs:

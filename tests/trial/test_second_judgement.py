@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.events import MetricRecorded, RunJudged, RunJudgedAgain
+from seatrial.journal.codes import FAILED, LOST, WRONG_ANSWER, Code
+from seatrial.journal.events import MetricRecorded, RunJudged, RunJudgedAgain, ScriptEnded
+from seatrial.journal.lifecycle import RunLife
+from seatrial.trial.second_judgement import JudgedRun, is_of_checks
 from tests.programs import Workplace
+
+from ..store.trials import a_case
 
 WRONG: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 9}]
 RIGHT: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 8.25}]
@@ -40,6 +45,7 @@ def test_a_corrected_check_gives_new_verdicts_and_keeps_the_old_ones(place: Work
     assert place.run("--name", "t").code == 1
     (before,) = {event.time for event in place.events("t", RunJudged)[-1:]}
     write(place, RIGHT, repeat=3)
+    (old,) = json.loads(place.seatrial("trials", "--format", "json").out)
     shown = place.seatrial("judge", "t")
     assert (shown.code, place.count(RunJudgedAgain)) == (0, 0)
     assert "4 runs would be judged again, 3 changed: 3 wrong answer -> pass" in shown.out
@@ -63,6 +69,7 @@ def test_a_corrected_check_gives_new_verdicts_and_keeps_the_old_ones(place: Work
     assert listed(place, "--failed") == []
     (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
     assert (trial["passed"], trial["failed"]) == (4, 0)
+    assert (trial["last"], trial["elapsed"]) == (old["last"], old["elapsed"])  # not stretched
 
 
 def test_it_is_idempotent_and_may_change_again(place: Workplace) -> None:
@@ -101,6 +108,19 @@ def test_verdicts_that_are_not_of_a_check_are_not_touched(place: Workplace) -> N
     done = place.seatrial("judge", "t", "--again", *REASON)
     assert "1 run judged again, 1 changed: 1 failed -> pass" in done.out
     assert [event.test for event in place.events("t", RunJudgedAgain)] == ["bad"]
+
+
+@pytest.mark.parametrize(
+    ("code", "job_end", "of_checks"),
+    [(WRONG_ANSWER, 0, True), (LOST, 0, False), (FAILED, 0, True), (FAILED, FAILED.number, False)],
+)
+def test_a_verdict_of_a_check_is_told_from_others(
+    code: Code, job_end: int, of_checks: bool
+) -> None:
+    run = JudgedRun("r1", a_case(1), RunLife(), job_end == 0, ScriptEnded(exit_code=0))
+    run.life.apply(RunJudged(code=code.number))
+    assert is_of_checks(run) is of_checks
+    assert not is_of_checks(JudgedRun("r1", a_case(1), run.life, True, None))
 
 
 def test_what_is_gone_cannot_be_judged_and_keeps_its_verdict(place: Workplace) -> None:
@@ -230,7 +250,7 @@ def test_a_damaged_journal_is_refused(place: Workplace) -> None:
     journal.write_bytes(b"".join([*lines[:3], b"torn\n", *lines[3:]]))
     done = place.seatrial("judge", "t", "--again", *REASON)
     assert done.code == 3
-    assert "journal.jsonl: it has 1 damaged line" in done.err
+    assert ":4: 2 damaged lines" in done.err
 
 
 def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.journal.events import RunJudged
 from seatrial.machine.model import Machine, NodeGroup, Toolchain
@@ -142,6 +143,8 @@ def test_names_are_those_of_the_nodes_that_the_test_can_use() -> None:
     assert names["toolchain.name"] == "gcc"
     gpu = a_test(requires=Requires(features=["gpu"]))
     assert names_of(gpu, a_case(), MACHINE)["node.gpus"] == 4
+    pinned = replace(a_case(), node="g2")
+    assert names_of(a_test(), pinned, MACHINE)["node.cores"] == 32
 
 
 def test_bounds_of_a_case() -> None:

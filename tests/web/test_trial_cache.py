@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.acceptance.criteria import Overall, State
+from seatrial.acceptance.criteria import Overall
 from seatrial.acceptance.status import status
 from seatrial.acceptance.step_functions import in_flight
 from seatrial.acceptance.utilisation import USES, timeline_of
@@ -242,7 +242,9 @@ def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
 
     until(known, "the verdict")
     folder = TrialFolder(played.folder)
-    assert found[-1] == status(folder.record(), folder.cases(), read(folder.journal)).verdict
+    wanted = status(folder.record(), folder.cases(), read(folder.journal))
+    assert found[-1] is not None
+    assert (found[-1].state, found[-1].words) == (wanted.verdict, wanted.verdict_words)
     assert kept.verdict(row_of(played.folder / "gone")) is None
 
 
@@ -251,9 +253,9 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
 ) -> None:
     go_on, waits = threading.Event(), []
 
-    def slow(row: TrialRow) -> State:
+    def slow(row: TrialRow) -> Overall:
         assert go_on.wait(LONG_S)
-        return "met"
+        return Overall("met", [])
 
     latest = BackgroundCompute.latest
 
@@ -268,4 +270,4 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
     assert kept.verdict(row_of(tmp_path / "second")) is None
     assert waits == [None, 0.0]
     go_on.set()
-    until(lambda: kept.verdict(row_of(tmp_path / "second")) == "met", "the second")
+    until(lambda: kept.verdict(row_of(tmp_path / "second")) == Overall("met", []), "the second")

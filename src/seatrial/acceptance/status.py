@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.acceptance.counts import open_alerts, verdicts
-from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
+from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
@@ -62,12 +62,13 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
 
 class Status(Struct, frozen=True, kw_only=True):
     """The status of one trial of a plan at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
-    for no limit. ``utilisation`` is None before any node-hours were available; ``over_time`` has
-    its course. ``sub_phases`` are the stretches between its pauses and interruptions. ``excluded``
-    has nodes and reasons. ``criteria`` has the results of each criterion, the one on all its
-    subjects first. ``held_back_by`` is what holds launches back now: gauges, blackouts, excluded
-    nodes, tests that are stopped or cannot be built. ``node_shares`` has the planned and the
-    achieved share of each test, None before any node-hours were available."""
+    for no limit. ``verdict_words`` names what was waived. ``utilisation`` is None before any
+    node-hours were available; ``over_time`` has its course. ``sub_phases`` are the stretches
+    between its pauses and interruptions. ``excluded`` has nodes and reasons. ``criteria`` has the
+    results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
+    launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
+    built. ``node_shares`` has the planned and the achieved share of each test, None before any
+    node-hours were available."""
 
     tag: str
     plan: str
@@ -76,7 +77,8 @@ class Status(Struct, frozen=True, kw_only=True):
     kind: str
     rehearsed: bool
     state: str
-    verdict: Overall
+    verdict: OverallState
+    verdict_words: str
     now: int
     clock: float
     duration: float
@@ -147,6 +149,7 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.kind)
     view = TrialView(history, now, references)
     results = judged(component, view)
+    together = overall(results)
     total = view.timeline.total
     return Status(
         tag=record.tag,
@@ -156,7 +159,8 @@ def status_of(
         kind=component.kind,
         rehearsed=record.rehearsed,
         state=history.state if driven or history.state != "running" else INTERRUPTED,
-        verdict=overall(results),
+        verdict=together.state,
+        verdict_words=together.words,
         now=now,
         clock=history.clock(now),
         duration=history.duration,

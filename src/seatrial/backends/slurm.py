@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_doubles, slurm_parse
+from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
     Doubled,
@@ -33,6 +33,7 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.slurm_client import SlurmClient, SubmissionRefused, Unanswered
+from seatrial.backends.slurm_doubles import chosen, twins
 from seatrial.backends.slurm_nodes import NodeWatch
 from seatrial.backends.slurm_outages import SlurmOutages
 from seatrial.backends.slurm_parse import TaskKey, TaskState
@@ -299,12 +300,17 @@ class SlurmBackend:
         """Of runs that Slurm has twice follow the job that is ahead, and cancel the other one if it
         has not started: else it finds the directory claimed."""
         ours = {(task.name, task.index): task for task in self._tasks.values()}
+        arrays = {key: task.array for key, task in ours.items()}
+        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
         others: list[str] = []
-        for twin in slurm_doubles.twins({k: t.array for k, t in ours.items()}, states.values()):
+        for twin in found.values():
             task = ours[twin.name, twin.task or 0]
             self._report_double(task, twin)
+            if (own := events.get(task.job.run_id)) is None:
+                continue  # its file system does not answer
             state = task.state_in(states)
-            choice = slurm_doubles.chosen(job_events(task.job.path), state, task.job_id, twin)
+            choice = chosen(own, state, task.job_id, twin)
             if choice == "ours":
                 others.append(f"{twin.array}_{twin.task}")
             elif choice == "twin":

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 import click
 
-from seatrial.acceptance.criteria import STATES, Result, show_value
+from seatrial.acceptance.criteria import STATES, Result
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli.plots import bars
 from seatrial.cli.tables import TextTable
@@ -97,7 +97,7 @@ def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
     rows = TextTable("criterion~ | value> | asked | result")
     reasons = []
     for label, result in ((each.label, each.result) for each in verdicts):
-        rows.add(label, show_value(result.criterion, result.value), result.bound, result.state)
+        rows.add(label, result.shown, result.bound, result.words)
         if result.state != "met" and result.why:
             reasons.append(f"{label}: {result.why}")
     return "\n".join(filter(None, [str(rows), _listed("", reasons)]))
@@ -110,7 +110,7 @@ def _odds(odds: Sequence[Odds]) -> str:
     states = "".join(f" | {state}>" for state in STATES)
     rows = TextTable(f"criterion~{states} | met, 95 % interval | least> | most>")
     for label, one in _labelled(odds):
-        ends = (show_value(r.criterion, r.value) for r in (one.least, one.most))
+        ends = (r.shown for r in (one.least, one.most))
         sure = f"{_percent(one.low)} to {_percent(one.high)}" if one.waived < one.of else ""
         numbers = (number or None for number in (one.not_met, one.undecided, one.waived))
         rows.add(label, f"{one.met} of {one.of}", *numbers, sure, *ends)
@@ -200,7 +200,7 @@ def _shares(trials: Iterable[Rehearsed]) -> dict[str, list[float]]:
 
 def _said(result: Result, odds: Odds | None) -> str:
     if odds is None:
-        return f"{result.state} {show_value(result.criterion, result.value)}".strip()
+        return f"{result.words} {result.shown}".strip()
     return "waived" if odds.waived == odds.of else f"met in {odds.met} of {odds.of}"
 
 

@@ -12,19 +12,25 @@ from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import name_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
+from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
-from seatrial.report.sign import require_key, sign, signature_of
-from seatrial.report.verify import FileFound, Verified, tags_in
-from seatrial.report.verify import verify as check
+from seatrial.machine.choice import setting
+from seatrial.report.sign import require_key, sign, signatures_of
+from seatrial.report.verify import tags_in
 from seatrial.store.schema import Store
-from seatrial.units import count, show_bytes
-from seatrial.verify.reading import plain_line
+from seatrial.units import show_bytes
 
 if TYPE_CHECKING:
-    from seatrial.report.content import Report
+    from seatrial.report.content import Decision, Report
+    from seatrial.report.gather import Author
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
+_DECISIONS: dict[str, Decision] = {
+    "accepted": "accepted",
+    "reservations": "accepted with reservations",
+    "rejected": "rejected",
+}
 
 
 @click.group("report", cls=DefaultGroup, default="write")
@@ -34,6 +40,7 @@ def command() -> None:
     \b
     seatrial report plans/frost.yaml -o frost.html --sign ~/.ssh/id_ed25519
     seatrial report nightly -o nightly.md
+    seatrial report sign frost.html --key ~/.ssh/id_ed25519 --as vendor
     seatrial report verify frost.html --signers allowed_signers
     """
 
@@ -61,6 +68,24 @@ def command() -> None:
 )
 @name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
+@click.option(
+    "--by", metavar="PERSON", help="Who makes it. Default: `name` of config.yaml, or the account."
+)
+@click.option(
+    "--organisation", metavar="NAME", help="Theirs. Default: `organisation` of config.yaml."
+)
+@click.option(
+    "--decision",
+    type=click.Choice(list(_DECISIONS)),
+    help="What was decided: it is signed with the report. Default: boxes to tick on paper.",
+)
+@click.option(
+    "--reservation",
+    "reservations",
+    multiple=True,
+    metavar="TEXT",
+    help="One of the reservations; may be repeated.",
+)
 @click.pass_obj
 def write(
     folders: Folders,
@@ -71,12 +96,18 @@ def write(
     key: Path | None,
     name: str,
     rehearsed: bool,
+    by: str | None,
+    organisation: str | None,
+    decision: str | None,
+    reservations: tuple[str, ...],
 ) -> int:
     """Write the report. The word `write` may be left out.
 
     TRIAL is a tag, a unique beginning of one, or a path; PLAN is a plan's file: the report is then
     on the trials of all its components. Several trials make one report.
     """
+    from seatrial.report.gather import Author
+
     stdout = output is not None and str(output) == "-"
     if output is not None and not output.name:
         raise UsageError("--output: names no file; name one, such as report.html")
@@ -85,8 +116,17 @@ def write(
     form = form or _form(output)
     if key is not None:
         require_key(key)
+    _require_reservations(decision, reservations)
+    author = Author(
+        setting("name") if by is None else by,
+        setting("organisation") if organisation is None else organisation,
+        _DECISIONS[decision] if decision else "",
+        reservations,
+    )
     with opened(folders) as store:
-        made = _report(folders, store, asked, name, rehearsed)
+        made = _report(folders, store, asked, name, rehearsed, author)
+    if decision and made.rehearsed:
+        raise UsageError(f"--decision {decision}: a rehearsal accepts nothing")
     text = _text(made, form)
     if output is None:
         output = Path(f"{_stem(asked, name, made)}-report.{form}")
@@ -98,17 +138,33 @@ def write(
     size = show_bytes(len(text.encode()))
     said = " (rehearsed)" if made.rehearsed else ""
     click.echo(f"{output}: report {made.name} on {made.title}{said}, {size}")
+    signature = None
     if key is not None:
-        click.echo(f"{sign(output, key)}: its signature")
-    elif signature_of(output).exists():
-        click.echo(
-            f"{signature_of(output)}: is of an earlier report; --sign makes it anew", err=True
-        )
+        signature = sign(output, key)
+        click.echo(f"{signature}: its signature")
+    for _, path in signatures_of(output):
+        if path != signature:
+            click.echo(f"{path}: is of an earlier report; it must be signed anew", err=True)
     return 0
 
 
+def _require_reservations(decision: str | None, reservations: tuple[str, ...]) -> None:
+    """Raise UsageError for reservations of another decision, and for none of that decision."""
+    if any(not one.strip() for one in reservations):
+        raise click.UsageError("--reservation: is empty")
+    if reservations and decision != "reservations":
+        raise click.UsageError("--reservation: goes with --decision reservations")
+    if decision == "reservations" and not reservations:
+        raise click.UsageError("--decision reservations: name each of them with --reservation")
+
+
 def _report(
-    folders: Folders, store: Store, asked: tuple[str, ...], name: str, rehearsed: bool
+    folders: Folders,
+    store: Store,
+    asked: tuple[str, ...],
+    name: str,
+    rehearsed: bool,
+    author: Author,
 ) -> Report:
     from seatrial.report.gather import gather
     from seatrial.report.planned import Planned, find
@@ -124,7 +180,7 @@ def _report(
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
     else:
         planned = Planned([find_trial(folders.trials, one) for one in dict.fromkeys(asked)])
-    made = gather(planned, store)
+    made = gather(planned, store, author)
     damaged = {file.trial for file in made.files if file.damaged}
     for folder in planned.trials:
         if folder.tag in damaged:
@@ -186,86 +242,5 @@ def _write(output: Path, text: str) -> None:
         ) from error
 
 
-# ---- checking -----------------------------------------------------------------------------
-
-
-@command.command("verify", short_help="Verify a report, its signature and its journals.")
-@click.argument("report", type=click.Path(path_type=Path))
-@click.option(
-    "--signers",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Whose signatures count: an allowed_signers file, as of ssh-keygen.",
-)
-@click.option(
-    "--key", type=click.Path(path_type=Path), metavar="FILE", help="The one public key that counts."
-)
-@click.option(
-    "--trials",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the trials; default: as of every command.",
-)
-@click.pass_obj
-def verify(
-    folders: Folders, report: Path, signers: Path | None, key: Path | None, trials: Path | None
-) -> int:
-    """Verify that REPORT is as it was signed, and that the journals behind it are unchanged.
-
-    \b
-    Exit codes:  0  signed by an accepted key; everything behind it is unchanged
-                 1  the report, its signature or something behind it was changed
-                 2  usage, or not a report of Seatrial
-                 3  nothing is wrong, but not everything could be verified
-    """
-    if signers is not None and key is not None:
-        raise click.UsageError("--signers and --key: one of them")
-    found = check(report, trials or folders.trials, signers, key)
-    click.echo(f"report      {report}, SHA-256 {found.sha256}")
-    click.echo(f"signature   {_of_signature(found)}")
-    for each in found.files:
-        click.echo(f"{each.state:<15} {_of_file(each)}")
-    click.echo(_in_all(found))
-    return found.code
-
-
-def _of_signature(found: Verified) -> str:
-    one = found.signature
-    if found.unsigned:
-        return f"MISSING: there is no {signature_of(found.report).name} beside it"
-    if one is None:
-        return f"not checked: there is no {signature_of(found.report).name} beside it"
-    if not one.good:
-        return f"BAD: {plain_line(one.why)}"
-    who = f" of {plain_line(one.who)}" if one.who else ""
-    if found.by_key:
-        return f"good, by the key {one.key}{who}"
-    return (
-        f"fits the report, by the key {one.key}; the owner of the key was not verified: "
-        "name accepted keys by --signers or --key"
-    )
-
-
-def _of_file(each: FileFound) -> str:
-    named = f"{each.file.trial}/{each.file.name}"
-    if each.file.events is not None:
-        named += f", {count(each.file.events, 'event')}"
-    if each.state == "went on since":
-        return f"{named}: its first {each.file.bytes:,} bytes are as they were, {each.more:,} more"
-    if each.state == "as it was":
-        return f"{named}, {show_bytes(each.file.bytes)}"
-    if each.state == "not here":
-        return f"{named}: no {each.path}; --trials names another folder"
-    return f"{named}: {each.path}"
-
-
-def _in_all(found: Verified) -> str:
-    if found.code == 0:
-        return "The report is as it was signed, and rests on these journals."
-    if found.code == 3:
-        return "Nothing speaks against it, but not everything could be checked: see above."
-    if found.unsigned:
-        return "Do not trust this report: it is not signed."
-    if found.signature is not None and not found.signature.good:
-        return "Do not trust this report: its signature is bad."
-    return "Do not trust this report: something behind it was changed."
+command.add_command(sign_command)
+command.add_command(verify_command)

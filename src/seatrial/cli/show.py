@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
@@ -17,8 +18,10 @@ from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.studies.one_run import (
     FormerVerdict,
+    Launched,
     expected,
     former_verdict,
+    launched,
     references_for,
     removed_by_keep,
     told,
@@ -60,6 +63,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
+            "launcher": msgspec.to_builtins(_launched(trial, found, case)),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
@@ -103,6 +107,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("pinned to", case.node),
         ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
         ("toolchain", run.toolchain),
+        ("launcher", _launcher(trial, run, case)),
         ("build", case.build),
         ("job", run.job_id),
         ("nodes", run.nodes),
@@ -111,6 +116,20 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _launcher(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+    how = _launched(trial, run, case)
+    return f"{how.kind}: {how.line}" if how.line else how.kind
+
+
+def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:
+    try:
+        record = TrialFolder(Path(trial.path)).record()
+    except TrialError:
+        record = None
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
+    return launched(record, case, job.text if job else "")
 
 
 def _former(former: FormerVerdict) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.acceptance.criteria import Result, show_value
+from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
@@ -37,7 +37,7 @@ def print_status(found: Sequence[Status]) -> None:
         shown = [part for part in parts if part]
         if shown:
             click.echo()
-            click.echo(click.style(_title(one), bold=True))
+            click.echo(click.style(_heading(one), bold=True))
             click.echo("\n\n".join(shown))
 
 
@@ -81,13 +81,19 @@ def _title(one: Status) -> str:
     return f"{one.component or one.tag}{phase}{' (rehearsed)' if one.rehearsed else ''}"
 
 
+def _heading(one: Status) -> str:
+    """Return the title with the verdict, which names what was waived."""
+    return f"{_title(one)}: {one.verdict_words}" if one.criteria else _title(one)
+
+
 def _components(found: Sequence[Status]) -> TextTable:
     rows = TextTable("component~ | state | verdict | clock> | of> | passed> | accepted>")
     for one in found:
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
         passed = sum(part.accepted for part in one.parts)
         share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
-        rows.add(_title(one), one.state, one.verdict, *times, passed, share)
+        verdict = overall(one.criteria).short
+        rows.add(_title(one), one.state, verdict, *times, passed, share)
     return rows
 
 
@@ -157,12 +163,12 @@ def _notes(one: Status) -> str:
 
 def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
     """Return the criteria: a row for each; if it has several subjects, also one for each that is
-    not met or undecided."""
+    not met, undecided or waived."""
     rows = TextTable("criterion~ | state | value> | bound~ | n> | why~")
     for results in criteria:
         first, rest = results[0], results[1:]
-        for one in [first, *(each for each in rest if each.state in ("not met", "undecided"))]:
+        for one in [first, *(each for each in rest if each.state != "met")]:
             label = one.label if one is first else f"  {one.subject}"
-            value = show_value(one.criterion, one.value)
-            rows.add(label, one.state, value, one.bound, one.n, one.why)
+            value = one.shown
+            rows.add(label, one.words, value, one.bound, one.n, one.why)
     return str(rows)

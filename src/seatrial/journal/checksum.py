@@ -25,13 +25,17 @@ def seal(lines: bytes | bytearray, seed: int) -> tuple[bytes, int]:
     """Add the checksums to whole lines of JSON objects. ``seed`` is that of what they are appended
     to. Returns the lines and the seed of what follows."""
     crc32 = zlib.crc32
-    sealed: list[bytes | bytearray] = []
-    for line in lines.split(b"\n")[:-1]:
-        object_ = line[:-1]
+    objects = lines.split(b"}\n")
+    del objects[-1]  # behind the last line
+    endings = []
+    for object_ in objects:  # often 100,000 of them a second
         crc = crc32(object_, seed)
         ending = b',"crc":"%08x"}\n' % crc
         seed = crc32(ending, crc)
-        sealed += (object_, ending)
+        endings.append(ending)
+    sealed: list[bytes | bytearray] = [b""] * (2 * len(objects))
+    sealed[::2] = objects
+    sealed[1::2] = endings
     return b"".join(sealed), seed
 
 

@@ -142,8 +142,7 @@ def decode_block(data: bytes, seed: int = 0) -> tuple[list[Event], int]:
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that reads two members or more of an event of this kind by their names on
-    disk, such as ``value``, ``alias`` and ``text``, or a property of the kind, such as its
-    ``number``: None for what the kind does not have."""
+    disk, such as ``value``, ``alias`` and ``text``: None for a member that the kind does not
+    have."""
     attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    attributes |= {name: name for name in ("number", "by_and_why") if hasattr(kind, name)}
     return attrgetter(*(attributes.get(name, "nothing") for name in names))

@@ -49,6 +49,11 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
         """The id of its run; "" for events of the trial or of a build."""
         return ""
 
+    @property
+    def case(self) -> str:
+        """The case of its run; "" for events of the trial or of a build."""
+        return ""
+
 
 # ---- of a run ---------------------------------------------------------------------------------
 
@@ -111,13 +116,15 @@ class OutputQuiet(RunEvent, frozen=True, kw_only=True, tag="output_quiet"):
 
 class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
     """The run's script started; written by the job, with the node's time. ``modules`` were loaded,
-    ``environment`` is the hash of its environment."""
+    ``environment`` is the hash of its environment. ``facts``: what the first job of a toolchain
+    found on its node, such as kernel, CPU and compilers."""
 
     number: ClassVar[int] = 170
     nodes: str = ""
     job_id: str = ""
     modules: str = field(default="", name="text")
     environment: str = field(default="", name="alias")
+    facts: dict[str, str] | None = None
 
 
 class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
@@ -169,13 +176,15 @@ class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
 
 class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     """The run's verdict: its code, its name, and the reason. ``will_rerun``: it does not stand, as
-    the case runs again."""
+    the case runs again. ``sha256``: the checksums of stdout, stderr and the files that were judged,
+    by their names; "" for one that is too large."""
 
     number: ClassVar[int] = 200
     code: Whole = field(name="value")
     verdict: str = field(default="", name="alias")
     reason: str = field(default="", name="text")
     will_rerun: bool = field(default=False, name="again")
+    sha256: dict[str, str] | None = None
 
 
 class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):

@@ -65,15 +65,15 @@ class Journal:
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
             journal = cls(path, descriptor, lock, end, _last_time(descriptor, end))
+            if mark is not None and not mark.is_kept_by(descriptor):
+                journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # damaged
+            return journal
         except (OSError, Owned) as error:
             os.close(descriptor)
             os.close(lock)
             if isinstance(error, Owned):
                 raise
             raise JournalError(_cannot("opened", path, error)) from error
-        if mark is not None and not mark.is_kept_by(descriptor):
-            journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # a damaged line
-        return journal
 
     def now(self) -> int:
         """The time for the next event. It is never before that of an event that is there, so that

@@ -170,11 +170,11 @@ class RunLife(Struct, gc=False):
     job_id: str = ""
     nodes: str = ""
     path: str = ""
-    submission: str = ""
     target: str = ""
     stage: str = ""
     environment: str = ""
     first_code: int | None = None
+    submission: str = ""
     judged_again: RunJudgedAgain | None = None
 
     def apply(self, event: Event) -> bool:
@@ -198,13 +198,15 @@ class RunLife(Struct, gc=False):
         return None if start is None or end is None or end < start else (end - start) / SECOND_NS
 
     def _on_created(self, event: RunCreated) -> None:
-        self.path = event.path or self.path
-        self.created = event.time
+        if event.path:
+            self.path = event.path
+        if event.time != self.created:
+            self.created = event.time
 
     def _on_submitted(self, event: RunSubmitted) -> None:
         self.submitted = event.time
         self.submission = event.submission
-        if (event.target, event.stage) != (self.target, self.stage):
+        if event.target != self.target or event.stage != self.stage:
             self.target, self.stage = event.target, event.stage
         if self.queued is not None and self.state < _RUNNING:
             self.queued, self.job_id = None, ""
@@ -256,9 +258,10 @@ class RunLife(Struct, gc=False):
         self.code = event.code
         if self.recalled and event.code == codes.CANCELLED.number:
             self.code = codes.RECALLED.number  # as version 0.1 wrote it
-        if event.reason or self.reason:
+        if event.reason != self.reason:
             self.reason = event.reason
-        self.will_rerun = event.will_rerun
+        if event.will_rerun is not self.will_rerun:
+            self.will_rerun = event.will_rerun
 
     def _on_judged_again(self, event: RunJudgedAgain) -> None:
         if self.judged is None:

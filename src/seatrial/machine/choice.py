@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from seatrial.documents import Faults, decode_partly, read
 from seatrial.errors import UsageError
@@ -25,18 +25,26 @@ class Settings(FileModel, frozen=True):
     """The settings of a user or a site."""
 
     machine: Annotated[str, doc("machine, by name or file, where none is named")] = ""
+    name: Annotated[str, doc("who makes reports")] = ""
+    organisation: Annotated[str, doc("of whoever makes reports")] = ""
     alert: Annotated[str, doc("bash; as --alert of run and resume")] = ""
 
 
 def default_machine() -> str | None:
     """Return the machine of the user's or the site's settings. Raises InvalidFiles."""
-    return next((found.machine for found in _settings() if found.machine), None)
+    return setting("machine") or None
+
+
+def setting(key: Literal["machine", "alert", "name", "organisation"]) -> str:
+    """Return a setting of the user, else of the site; "" where neither has it. Raises
+    InvalidFiles."""
+    return next((str(value) for one in _settings() if (value := getattr(one, key))), "")
 
 
 def default_alert() -> str:
     """Return the command for alerts of the user's or the site's settings, or "". Raises
     InvalidFiles."""
-    return next((found.alert for found in _settings() if found.alert), "")
+    return setting("alert")
 
 
 def _settings() -> Iterator[Settings]:

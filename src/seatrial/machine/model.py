@@ -149,6 +149,9 @@ class Machine(FileModel, frozen=True):
     modules: Annotated[list[str], doc("modules loaded for everything")] = []
     environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
+    facts: Annotated[
+        dict[str, Scalar], doc("what a report should say of it: serial numbers, network, firmware")
+    ] = {}
     groups: Annotated[
         dict[str, str],
         doc("node sets by name: nodes near each other in the network, such as a rack"),

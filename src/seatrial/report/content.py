@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from seatrial.acceptance.criteria import Overall
+from seatrial.acceptance.criteria import OverallState
+from seatrial.acceptance.criteria.overall import waived_words
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
@@ -19,10 +20,12 @@ from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 
-SHAPE: Final = 1  # version of the JSON; raised when the meaning of an existing key changes
+SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
+FEW_RUNS: Final = 5  # a figure of fewer shows nothing
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
+Decision = Literal["", "accepted", "accepted with reservations", "rejected"]
 Cell = str | int | float | None
 
 
@@ -82,6 +85,13 @@ class Table(Struct, frozen=True):
         ]
 
 
+class Listing(Struct, frozen=True):
+    """A text in full, such as a script, for the annex."""
+
+    title: str
+    text: str
+
+
 class ReportFigure(Struct, frozen=True):
     """A figure: its drawing (SVG, not in the JSON), and its data as a table.
 
@@ -116,6 +126,7 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
     tables: list[Table]
     figures: list[ReportFigure]
     excluded: list[Table]
+    ran: list[Table]
     versions: list[Table]
 
 
@@ -141,8 +152,9 @@ class ReportMachine(Struct, frozen=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The whole report.
 
-    ``verdict``: of all criteria together. ``made``: in ns. ``assumed``: the assumptions of
-    rehearsals, in the words of their plans.
+    ``verdict``: of all criteria together. ``made``: in ns, ``made_by``: a person, with the
+    ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
+    their plans. ``decision``: what people decided, "" before they did; ``reservations``: theirs.
     """
 
     report: int = SHAPE
@@ -151,22 +163,35 @@ class Report(Struct, frozen=True, kw_only=True):
     plan: str
     made: int
     made_by: str
+    organisation: str
     version: str
     rehearsed: bool
     assumed: list[str]
-    verdict: Overall
+    verdict: OverallState
     complete: bool
     remarks: list[str]
+    phases: list[Table]
     components: list[ReportComponent]
     others: list[Other]
     machines: list[ReportMachine]
+    tests: list[Table]
     versions: list[Table]
+    annexes: list[Listing]
     files: list[File]
+    decision: Decision
+    reservations: list[str]
+
+    @property
+    def decided(self) -> str:
+        """The decision as the signed block has it."""
+        if not self.reservations:
+            return self.decision
+        return f"{self.decision} ({count(len(self.reservations), 'reservation')})"
 
     @property
     def name(self) -> str:
         """Return a short hash that identifies this report on each printed page."""
-        return digest(f"{self.made}\n{block(self.files)}".encode())[:12]
+        return digest(f"{self.made}\n{block(self.files, self.decided)}".encode())[:12]
 
 
 def bounded(
@@ -190,20 +215,32 @@ def titled(component: str, phase: str) -> str:
 
 def sentence(report: Report) -> str:
     """Return a sentence about the state of the criteria, "" without criteria."""
-    states = [each[0].state for part in report.components for each in part.status.criteria]
+    firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
+    states = [one.state for _, one in firsts]
     if not states:
         return ""
     waiting = sum(other.state == "not begun" for other in report.others)
+    spare = sum(one.state == "met" and one.without_waiver is not None for _, one in firsts)
+    unneeded = f"{count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed"
     if set(states) == {"met"} and not waiting:
-        return (
-            f"All {len(states)} criteria are met." if len(states) > 1 else "The criterion is met."
-        )
+        said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
+        return f"{said}; {unneeded}." if spare else f"{said}."
     parts = [
         f"{states.count(state)} {state}"
         for state in ("not met", "undecided", "met", "waived")
         if states.count(state)
     ]
-    said = f"Of {len(states)} criteria {', '.join(parts)}."
+    several = len(report.components) > 1
+    waived = [
+        waived_words(one, part.title if several else "")
+        for part, one in firsts
+        if one.state == "waived"
+    ]
+    said = f"Of {len(states)} criteria {', '.join(parts)}"
+    if len(states) == 1:
+        said = f"The criterion is {states[0]}"
+    said += f": {'; '.join(waived)}" if waived else ""
+    said += f"; {unneeded}." if spare else "."
     return f"{said} {count(waiting, 'component')} not begun." if waiting else said
 
 
@@ -260,13 +297,17 @@ def as_json(report: Report) -> str:
     record: dict[str, Any] = msgspec.to_builtins(report)
     record["name"] = report.name
     record["made"] = iso(report.made)
+    record["sentence"] = sentence(report)
+    record["decision"] = report.decided
+    for table in (*record["phases"], *record["tests"]):
+        _timed(table)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):
             part[key] = None if part[key] is None else iso(part[key])
         for figure in part["figures"]:
             del figure["drawing"], figure["narrow"]
             _timed(figure["table"])
-        for table in (*part["tables"], *part["excluded"], *part["versions"]):
+        for table in (*part["tables"], *part["excluded"], *part["ran"], *part["versions"]):
             _timed(table)
     return to_json(record)
 

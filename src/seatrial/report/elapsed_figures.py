@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
-from seatrial.report.content import Cell, ReportFigure, Table, bounded
+from seatrial.report.content import FEW_RUNS, Cell, ReportFigure, Table, bounded
 from seatrial.statistics.outliers import Class
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.evidence import RunKind
@@ -38,7 +38,7 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 def courses(
     kinds: Sequence[RunKind], notes: Sequence[Note], outages: Sequence[ShadedSpan]
 ) -> Iterator[ReportFigure]:
-    """Yield a figure for each kind with two or more runs of known time, up to MAX_FIGURES."""
+    """Yield a figure for each kind with FEW_RUNS or more of known time, up to MAX_FIGURES."""
     marks = [Mark(note.time / SECOND_NS, note.text) for note in notes[:MAX_NOTES]]
     shown = [kind for kind in kinds if _timed(kind)]
     for number, kind in enumerate(shown[:MAX_FIGURES]):
@@ -51,7 +51,8 @@ def courses(
 
 
 def _timed(kind: RunKind) -> bool:
-    return sum(one.script_started is not None and one.elapsed is not None for one in kind.runs) > 1
+    known = sum(one.script_started is not None and one.elapsed is not None for one in kind.runs)
+    return known >= FEW_RUNS
 
 
 def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> ReportFigure:

@@ -31,6 +31,7 @@ from seatrial.draw import (
 )
 from seatrial.draw import scaling as scaling_plot
 from seatrial.report.content import (
+    FEW_RUNS,
     Cell,
     ReportColumn,
     ReportFigure,
@@ -57,9 +58,10 @@ def figures(status: Status, pairs: Sequence[Result]) -> list[ReportFigure]:
 
 def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     """Yield the figure of each case at full machine against alone, from the slowdown results."""
-    if not pairs:
-        return
     each = pairs[1:] or pairs
+    runs = (one.numbers.get(key) for one in each for key in ("alone n", "full n"))
+    if sum(n for n in runs if isinstance(n, int | float)) < FEW_RUNS:
+        return
     rows: list[list[Cell]] = []
     drawn = []
     keys = ("alone", "alone n", "full", "full n", "waves")
@@ -67,7 +69,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
         low, high = numbers.get("low"), numbers.get("high")
         cells = [numbers.get(key) for key in keys]
-        rows.append([one.subject, *cells, one.value, low, high, one.state, one.why])
+        rows.append([one.subject, *cells, one.value, low, high, one.words, one.why])
         if one.value is not None:
             colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
             form = {"met": 1, "not met": 8}.get(one.state, 4)
@@ -103,7 +105,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
     total: Counter[str] = Counter()
     for part in status.parts:
         total.update(ended_by_verdict(part))
-    if not total:
+    if total.total() < FEW_RUNS:
         return
     names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
     shown = names[:6]
@@ -135,7 +137,8 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
 def _utilisation(status: Status) -> Iterator[ReportFigure]:
     """Yield the figure of the share of node-hours in accepted work over time."""
     points = status.over_time
-    if len(points) < 2 or not status.duration:
+    ended = sum(sum(ended_by_verdict(part).values()) for part in status.parts)
+    if len(points) < 2 or not status.duration or ended < FEW_RUNS:
         return
     title = "Node-hours in accepted work over the trial's time"
     about = (
@@ -186,7 +189,7 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
             for one in kind.runs
             if one.code in MEASURED and one.elapsed is not None and one.elapsed > 0
         ]
-        if len(times) < 2:
+        if len(times) < FEW_RUNS:
             continue
         middle = median(times)
         away = sorted(100 * (time / middle - 1) for time in times)
@@ -220,7 +223,9 @@ def scaling_figures(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
         test = one.case.partition("{")[0].partition("@")[0]
         together.setdefault((test, one.metric, one.x), []).append(one)
     for (test, metric, x), panels in list(together.items())[:MAX_SCALING_FIGURES]:
-        yield _scaled(test, metric, x, panels)
+        cells = [cell for panel in panels for line in panel.lines for cell in line.cells]
+        if sum(cell.n for cell in cells) >= FEW_RUNS:
+            yield _scaled(test, metric, x, panels)
 
 
 def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportFigure:

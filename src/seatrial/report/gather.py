@@ -11,6 +11,8 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
 from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
@@ -25,14 +27,17 @@ from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
-from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.content import Report, ReportComponent, ReportMachine, titled
+from seatrial.report.as_found import Facts, as_found, told
+from seatrial.report.checksums import NAMES, NOTES, File, document_of, file_of, sum_of
+from seatrial.report.content import Decision, Report, ReportComponent, ReportMachine, Table, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.judged_again import judged_again
 from seatrial.report.planned import Planned
+from seatrial.report.ran import plan_texts, ran, scripts, tests
+from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
 from seatrial.store.liveness import owned
@@ -49,42 +54,92 @@ from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
-def gather(planned: Planned, store: Store) -> Report:
+class Author(NamedTuple):
+    """Who makes a report, and what was decided. Without a name it is the account's."""
+
+    name: str = ""
+    organisation: str = ""
+    decision: Decision = ""
+    reservations: Sequence[str] = ()
+
+
+def gather(planned: Planned, store: Store, author: Author | None = None) -> Report:
     """Return a report on trials, in their order. Raises UsageError if some of them were measured
     and some rehearsed."""
+    author = author or Author()
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     with uncollected():
-        pairs = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
-    parts = [part for part, _ in pairs]
-    files = list(chain.from_iterable(files for _, files in pairs))
+        gathered = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
+    parts = [one.part for one in gathered]
+    files = list(chain.from_iterable(one.files for one in gathered))
+    files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in planned.others if each.state == "not begun"]
-    verdict = overall(results)
-    if waiting and verdict in ("met", "waived"):
+    verdict = overall(results).state
+    if waiting and verdict in ("met", "met with waivers", "waived"):
         verdict = "undecided"
     plans = list(dict.fromkeys(record.plan for record in records))
     plan = plans[0] if len(plans) == 1 else ""
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     return Report(
-        title=f"{plan or ', '.join(part.tag for part in parts[:3])} on {machines}",
+        title=_title(plan, machines, parts),
         about=planned.about,
         plan=plan,
         made=time.time_ns(),
-        made_by=f"{user_name()}@{socket.gethostname()}",
+        made_by=author.name or f"{user_name()}@{socket.gethostname()}",
+        organisation=author.organisation,
         version=__version__,
         rehearsed=any(record.rehearsed for record in records),
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
         verdict=verdict,
         complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
         remarks=[*planned.remarks, *damaged, *_versions(records)],
+        phases=tables.phases(parts),
         components=parts,
         others=list(planned.others),
-        machines=_machines(records),
-        versions=tables.versions(records, planned.file, planned.skipped),
+        machines=_machines(gathered),
+        tests=tests(records),
+        versions=_versions_of(gathered, planned),
+        annexes=[*plan_texts(records), *scripts(records)],
         files=files,
+        decision=author.decision,
+        reservations=list(author.reservations),
     )
+
+
+def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Iterator[File]:
+    """Yield the notes of the folder that all trials are in, which the report shows."""
+    folders = {folder.path.parent for folder in trials}
+    path = next(iter(folders)) / NOTES
+    if len(folders) > 1 or all(record.rehearsed for record in records):
+        return
+    try:
+        size = path.stat().st_size
+        sha256, there = sum_of(path, size)
+    except OSError:
+        return
+    yield File(trial="", name=NOTES, sha256=sha256, bytes=there)
+
+
+def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:
+    """Yield the documents of evidence, with the checksums that the plan has."""
+    shown = [each for one in parts for each in one.evidence]
+    shown += [each for other in planned.others for each in other.evidence]
+    folder = planned.file.parent if planned.file else Path()
+    for document, sha256 in dict.fromkeys((one.document, one.sha256) for one in shown):
+        try:
+            size = (folder / document).stat().st_size
+        except OSError:
+            size = 0
+        yield document_of(document, sha256, size)
+
+
+def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
+    """Return the subject of a report, without a name twice."""
+    what = plan or ", ".join(part.tag for part in parts[:3])
+    return what if what == machines else f"{what} on {machines}"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:
@@ -106,24 +161,55 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _machines(records: Sequence[Record]) -> list[ReportMachine]:
+class GatheredTrial(NamedTuple):
+    """What a trial gave: its content, the files that this is based on, what its jobs found."""
+
+    record: Record
+    cases: Sequence[Case]
+    part: ReportComponent
+    files: list[File]
+    facts: list[Facts]
+
+    @property
+    def toolchains(self) -> set[str]:
+        """The toolchains that ran."""
+        return {case.toolchain for case in self.cases}
+
+
+def _machines(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(tables.digest_of_struct(record.machine), []).append(record)
-    return [tables.machine(same, len(found) > 1) for same in found.values()]
+    found: dict[str, list[GatheredTrial]] = {}
+    for one in trials:
+        found.setdefault(tables.digest_of_struct(one.record.machine), []).append(one)
+    return [_machine(same, len(found) > 1) for same in found.values()]
+
+
+def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
+    launchers = {
+        (launcher.kind, *launcher.options): None
+        for one in trials
+        for launcher in launchers_of(one.record.machine, one.record.tests, one.cases)
+    }
+    facts = [each for one in trials for each in one.facts]
+    shown = [" ".join(words) for words in launchers]
+    return tables.machine([one.record for one in trials], several, shown, as_found(facts))
+
+
+def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
+    used = [(one.record, one.toolchains) for one in trials]
+    return tables.versions(used, planned.file, planned.skipped)
 
 
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportComponent, list[File]]:
-    """Return the content about one trial, and the files that it is based on."""
+def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
     driven = owned(str(folder.path))
-    found = status(record, cases, reading, driven=driven, history=history)
+    facts: list[Facts] = []
+    found = status(record, cases, told(reading, facts), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
     files.append(file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
@@ -159,9 +245,10 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         tables=[table for table in made if table.rows],
         figures=drawn,
         excluded=tables.excluded(record, history, found, varied, reading.damaged),
+        ran=ran(record, cases),
         versions=tables.tests(folder, record, cases),
     )
-    return part, files
+    return GatheredTrial(record, cases, part, files, facts)
 
 
 def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:

@@ -5,14 +5,14 @@ page(report)         # its text
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from seatrial.acceptance.criteria import show_value
 from seatrial.draw import PALETTE
 from seatrial.lazy import jinja2
 from seatrial.report.checksums import PLACE, block
@@ -30,6 +30,8 @@ from seatrial.verify.reading import plain, plain_page
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
+_MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
+_CHECKSUM: Final = re.compile(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
@@ -55,11 +57,18 @@ def page(report: Report) -> str:
         sentence=sentence(report),
         subjects=MAX_SUBJECTS,
         place=PLACE,
-        checksums=block(report.files),
+        checksums=block(report.files, report.decided),
         short=SHORT_TABLE,
         drawing=Markup,
     )
     return plain_page(text)
+
+
+def breakable(text: str) -> Markup:
+    """Return text whose lines may break within the name of a case, before its parameters, toolchain
+    and node, and within a checksum; not elsewhere in a word."""
+    shown = _MARKS.sub(r"<wbr>\g<0>", str(escape(text)))
+    return Markup(_CHECKSUM.sub(r"\1<wbr>\2", shown))
 
 
 def _filters() -> dict[str, Any]:
@@ -68,10 +77,10 @@ def _filters() -> dict[str, Any]:
 
     return {
         "cell": lambda value, column: plain(shown(value, column.kind)),
+        "breakable": breakable,
         "moment": moment,
         "seconds": lambda value: show_seconds(value) if value else "",
         "bytes": show_bytes,
-        "value": lambda result: show_value(result.criterion, result.value),
         "percent": lambda value: shown(value, "share"),
         "state_class": lambda state: state.replace(" ", "-"),
         "text": plain,

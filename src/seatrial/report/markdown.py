@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Final
 
-from seatrial.acceptance.criteria import Result, show_value
+from seatrial.acceptance.criteria import Result, overall
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Other,
@@ -37,6 +36,10 @@ def text(report: Report) -> str:
     lines = [*_head(report), *_summary(report)]
     for each in report.machines:
         lines += _machine(each)
+    if report.tests:
+        lines += ["", "## The tests"]
+    for table in report.tests:
+        lines += _table(table)
     for part in report.components:
         lines += _component(part)
     for other in report.others:
@@ -44,6 +47,7 @@ def text(report: Report) -> str:
             lines += ["", f"## {plain(other.title)}", "", f"{other.state.capitalize()}."]
             lines += _documents(other)
     lines += _grounds(report)
+    lines += _annexes(report)
     if report.rehearsed:
         lines = list(_marked(lines))
     return "\n".join(lines) + "\n"
@@ -70,11 +74,12 @@ def _head(report: Report) -> Iterator[str]:
         yield from ("", f"**{sentence(report)}**")
     facts = [
         ("made", f"{moment(report.made)} UTC"),
-        ("by", plain(report.made_by)),
+        ("by", plain(", ".join(filter(None, (report.made_by, report.organisation))))),
         ("with", f"Seatrial {plain(report.version)}"),
         ("report", report.name),
         ("complete", "yes" if report.complete else "no"),
     ]
+    facts += [("decision", report.decision)] if report.decision else []
     yield from ("", *_facts(facts))
     for remark in report.remarks:
         yield from ("", f"> {plain(remark)}")
@@ -90,6 +95,8 @@ def _summary(report: Report) -> Iterator[str]:
     rows = [_summed(part) for part in report.components]
     rows += [[other.title, other.state, *[""] * 8] for other in report.others]
     yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
+    for table in report.phases:
+        yield from _table(table)
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")
         yield from (f"- {plain(each)}" for each in report.assumed)
@@ -100,7 +107,7 @@ def _summed(part: ReportComponent) -> list[str]:
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
         status.state,
-        status.verdict,
+        overall(status.criteria).short if status.criteria else "",
         *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
         f"{sum(each.accepted for each in status.parts):,}",
         f"{not_passed(part):,}",
@@ -121,7 +128,7 @@ def _machine(one: ReportMachine) -> Iterator[str]:
 
 def _component(part: ReportComponent) -> Iterator[str]:
     status = part.status
-    verdict = f": {status.verdict}" if status.criteria else ""
+    verdict = f": {plain(status.verdict_words)}" if status.criteria else ""
     yield from ("", f"## {plain(part.title)}{verdict}")
     if part.about:
         yield from ("", plain(part.about))
@@ -141,6 +148,10 @@ def _component(part: ReportComponent) -> Iterator[str]:
     if status.criteria:
         yield from _criteria(status.criteria)
     yield from _documents(part)
+    if part.ran:
+        yield from ("", "### What ran")
+    for table in part.ran:
+        yield from _table(table)
     for number, figure in enumerate(part.figures):
         yield from ("", f"### Figure {number + 1}: {plain(figure.title)}", "", plain(figure.about))
         for note in figure.notes:
@@ -163,8 +174,8 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
     for results in criteria:
         for one in results:
             label = one.label if one is results[0] else f"- {one.subject}"
-            value = show_value(one.criterion, one.value)
-            rows.append([label, one.bound, value, f"{one.n:,}", one.state, one.why])
+            value = one.shown
+            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.why])
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
     for results in criteria:
         one = results[0]
@@ -186,8 +197,11 @@ def _documents(one: ReportComponent | Other) -> Iterator[str]:
     if one.evidence:
         yield from ("", "### Evidence", "")
         titles = ["document", "about", "signed by", "on", "SHA-256"]
-        keys = attrgetter("document", "about", "signed_by", "signed_on", "sha256")
-        yield from _grid(titles, map(keys, one.evidence))
+        rows = [
+            [each.document, each.about or one.about, each.signed_by, each.signed_on, each.sha256]
+            for each in one.evidence
+        ]
+        yield from _grid(titles, rows)
 
 
 def _grounds(report: Report) -> Iterator[str]:
@@ -198,21 +212,46 @@ def _grounds(report: Report) -> Iterator[str]:
         "",
         "### What this report rests on",
         "",
-        "SHA-256, bytes and name of each trial's record, cases and journal. A journal only grows: "
-        "its checksum is that of its first so many bytes. `seatrial report verify` checks them, "
-        "and so does `head -c BYTES FILE | sha256sum`.",
+        "SHA-256, bytes and name of each trial's record, cases and journal, of the notes, and of "
+        "the documents of evidence. A journal and notes only grow: their checksum is that of their "
+        "first so many bytes. The journal has the checksums of what each run wrote. `seatrial "
+        "report verify` checks all of them; of one file `head -c BYTES FILE | sha256sum` does.",
         "",
     )
-    yield from (f"```{PLACE}", block(report.files).rstrip("\n"), "```", "")
+    yield from (f"```{PLACE}", block(report.files, report.decided).rstrip("\n"), "```", "")
     journals = [each for each in report.files if each.events is not None]
     rows = [[f.trial, f"{f.events:,}", str(f.damaged), f"{f.bytes:,}"] for f in journals]
     yield from _grid(["journal of", "events", "damaged lines", "bytes"], rows)
-    yield from ("", "## Signatures", "")
-    said = f"We have read report {report.name} of {moment(report.made)} UTC on "
-    said += f"{plain(report.title)}. {sentence(report)}"
-    yield said + (" It is of a rehearsal, and accepts nothing." if report.rehearsed else "")
-    rows = [[word, "", ""] for word in ("name", "position", "place and date", "signature")]
+    yield from _decision(report)
+
+
+def _decision(report: Report) -> Iterator[str]:
+    yield from ("", "## Decision and signatures", "")
+    said = f"On report {report.name} of {moment(report.made)} UTC, {plain(report.title)}."
+    yield f"{said} {sentence(report)}".strip()
+    if report.rehearsed:
+        yield from ("", "**It is of a rehearsal, and accepts nothing.**")
+    elif report.decision:
+        yield from ("", f"**Decision: {report.decision}.**", "")
+        yield from (f"{i}. {plain(each)}" for i, each in enumerate(report.reservations, 1))
+    else:
+        yield from ("", "The machine is", "")
+        decisions = ("accepted", "accepted with the reservations below", "rejected")
+        yield from (f"- [ ] {each}" for each in decisions)
+        yield from ("", "Reservations, each with what is to be done, by whom and until when:")
+        yield from ("", *(f"{i}. {'_' * 60}" for i in (1, 2, 3)))
+    words = ("name", "organisation and position", "place and date", "signature")
+    rows = [[word, "", ""] for word in words]
     yield from ("", *_grid(["", "for the vendor", "for the centre"], rows))
+
+
+def _annexes(report: Report) -> Iterator[str]:
+    """Yield the texts in full. They are indented, so that none can pose as the checksums."""
+    if report.annexes:
+        yield from ("", "## Annex: plan and scripts")
+    for each in report.annexes:
+        yield from ("", f"### {plain(each.title)}", "")
+        yield from (f"    {plain_line(line.expandtabs())}" for line in each.text.splitlines())
 
 
 # ---- tables -------------------------------------------------------------------------------

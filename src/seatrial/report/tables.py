@@ -22,6 +22,7 @@ from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import (
     Cell,
+    ReportComponent,
     ReportMachine,
     Table,
     bounded,
@@ -40,15 +41,21 @@ SHORT: Final = 16  # digits of a checksum in a table
 # ---- the machine --------------------------------------------------------------------------
 
 
-def machine(records: Sequence[Record], several: bool) -> ReportMachine:
-    """Return a machine as these trials knew it; ``several``: others knew it differently."""
+def machine(
+    records: Sequence[Record],
+    several: bool,
+    launchers: Sequence[str] = (),
+    found: Sequence[Table] = (),
+) -> ReportMachine:
+    """Return a machine as these trials knew it, the launchers that started their runs, and the
+    tables of what their jobs ``found``; ``several``: other trials knew it differently."""
     about = records[0].machine
     names = node_names(about)
     scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
     facts = [
         ("nodes", f"{len(names):,}: {fold(names)}"),
         ("scheduler", scheduler),
-        ("launcher", " ".join([about.launcher.kind, *about.launcher.options])),
+        ("launcher", "; ".join(launchers)),
     ]
     slurm = about.slurm
     for word in ("partition", "account", "qos", "reservation", "constraint"):
@@ -57,8 +64,10 @@ def machine(records: Sequence[Record], several: bool) -> ReportMachine:
     facts.append(("variables set", ", ".join(about.environment)))
     if several:
         facts.append(("of the trials", ", ".join(record.tag for record in records)))
+    facts += [(name, str(value)) for name, value in about.facts.items()]
     shown = [(name, text) for name, text in facts if text]
-    return ReportMachine(about.machine, about.about, shown, [_nodes(about), *_file_systems(about)])
+    made = [_nodes(about), *found, *_file_systems(about)]
+    return ReportMachine(about.machine, about.about, shown, made)
 
 
 def _nodes(about: MachineFile) -> Table:
@@ -86,6 +95,21 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
         for name, each in about.file_systems.items()
     )
     yield bounded("File systems", columns, rows, max_rows=MAX_ROWS)
+
+
+def phases(parts: Sequence[ReportComponent]) -> list[Table]:
+    """Return the table of the phases of a plan with their dates, if it has any."""
+    rows: list[list[Cell]] = []
+    for phase in dict.fromkeys(part.status.phase for part in parts if part.status.phase):
+        some = [part for part in parts if part.status.phase == phase]
+        begun = [part.begun for part in some if part.begun is not None]
+        ended = [part.ended for part in some if part.ended is not None]
+        last = max(ended) if len(ended) == len(some) else None
+        names = ", ".join(part.status.component for part in some)
+        nodes = max(part.status.nodes for part in some)
+        rows.append([phase, names, nodes, min(begun, default=None), last])
+    columns = "phase | components | nodes: count | from (UTC): time | to (UTC): time"
+    return [bounded("Phases", columns, rows)] if rows else []
 
 
 # ---- a component --------------------------------------------------------------------------
@@ -314,10 +338,13 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
 
 
 def versions(
-    records: Sequence[Record], plan_file: Path | None, skipped: Sequence[tuple[str, str, str]]
+    used: Sequence[tuple[Record, set[str]]],
+    plan_file: Path | None,
+    skipped: Sequence[tuple[str, str, str]],
 ) -> list[Table]:
-    """Return the tables of software, toolchains, the plan's file, and what could not run."""
-    made = [_software(records, plan_file), _toolchains(records)]
+    """Return the tables of software, the toolchains that ran (``used``: by trial), the plan's file,
+    and what could not run."""
+    made = [_software([record for record, _ in used], plan_file), _toolchains(used)]
     if skipped:
         columns = "component | left out | why"
         made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
@@ -347,11 +374,13 @@ def _now(path: Path) -> str:
         return "not here any more; what trials were made with is in their trial.json"
 
 
-def _toolchains(records: Sequence[Record]) -> Table:
+def _toolchains(used: Sequence[tuple[Record, set[str]]]) -> Table:
     columns = "toolchain | version | compilers | flags | modules | variables set"
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
-    for record in records:
+    for record, ran in used:
         for name, one in record.machine.toolchains.items():
+            if name not in ran:
+                continue
             found[name, digest_of_struct(one)] = (name, one)
     rows: list[list[Cell]] = []
     for name, one in found.values():
@@ -359,7 +388,7 @@ def _toolchains(records: Sequence[Record]) -> Table:
         flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
         names = (", ".join(one.modules), ", ".join(one.environment))
         rows.append([name, one.version, compilers, flags, *names])
-    return bounded("Toolchains", columns, rows, max_rows=MAX_ROWS)
+    return bounded("Toolchains that ran", columns, rows, max_rows=MAX_ROWS)
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:

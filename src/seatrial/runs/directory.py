@@ -22,6 +22,7 @@ from seatrial.units import SECOND_NS
 EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
 MAX_SIZES = 64
+MAX_FACTS, LONGEST_FACT = 40, 250
 # Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
 _OLDEST_NS, _AHEAD_NS = 366 * 86_400 * SECOND_NS, 86_400 * SECOND_NS
@@ -149,10 +150,12 @@ def job_events(path: Path) -> JobEvents:
 
 def _bounded(event: ScriptStarted) -> ScriptStarted:
     """Return a copy of a start whose texts have at most the usual lengths."""
+    facts = islice((event.facts or {}).items(), MAX_FACTS)
     return ScriptStarted(
         time=event.time,
         nodes=event.nodes[:TEXT_LIMIT],
         job_id=event.job_id[:64],
         modules=event.modules[:TEXT_LIMIT],
         environment=event.environment[:64],
+        facts={name[:64]: text[:LONGEST_FACT] for name, text in facts} or None,
     )

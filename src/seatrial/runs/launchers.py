@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Iterable, Mapping
 
 from seatrial.machine.model import Launcher, Machine
 from seatrial.suite.model import Case, Test
@@ -25,6 +26,15 @@ def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
     if own is not None and wanted in ("mpirun", "mpiexec"):
         return own
     return Launcher(kind=wanted)
+
+
+def launchers_of(
+    machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
+) -> list[Launcher]:
+    """Return the launchers of cases, each once."""
+    kinds = {(case.test, case.toolchain): case for case in cases}
+    found = [launcher_of(machine, tests[case.test], case) for case in kinds.values()]
+    return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:

@@ -7,6 +7,7 @@ which lies unchanged in a file of its own.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.file_model import Scalar
@@ -21,6 +22,8 @@ cannot be written, or another job has claimed it."""
 
 END_NOT_WRITTEN = 94
 """The exit code of a job script that could not write the end of its run."""
+
+FACTS_SCRIPT = "facts.sh"
 
 LAST_LINE = "# end of the script"
 
@@ -82,6 +85,9 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 _START = r"""
 set +aeu
 declare -x >| job.environment
+_said=
+_mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
+[ -e "$_mark" ] || { [ -r "$_told/facts.sh" ] && . "$_told/facts.sh"; }
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 seatrial_clock
 _start=$_time _start_up=$_up
@@ -89,7 +95,8 @@ _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
 _facts+=",\"nodes\":\"$_text\""
 seatrial_json "${LOADEDMODULES:-}"
-seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
+seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\"${_said:+,\"facts\":{$_said\}}"
+if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
 """
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
@@ -135,6 +142,7 @@ class ScriptWriter:
                 "#!/bin/bash\n",
                 f"# {_comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
                 f"_run={quote(run.path)}\n",
+                f"_told={quote(run.facts)}\n",
                 'cd "$_run" || exit 91\n',
                 _WHOLE if self._elsewhere else "",
                 _CLAIM,
@@ -176,6 +184,11 @@ class ScriptWriter:
         return self._common[key]
 
 
+def facts_script() -> str:
+    """Return the script by which a job tells what it found: kernel, CPU, compilers, ..."""
+    return Path(__file__).with_name(FACTS_SCRIPT).read_text()
+
+
 def judged_files(test: Test) -> list[str]:
     """Return the files of a run, besides stdout, that the checks and metrics of a test name."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
@@ -184,12 +197,14 @@ def judged_files(test: Test) -> list[str]:
 
 
 class RunPlace(NamedTuple):
-    """The id of a run, its directory, the directory of its build, the script of its test."""
+    """The id of a run, its directory, the directory of its build, the script of its test, and the
+    folder in which jobs mark the nodes whose facts they told."""
 
     run_id: str
     path: str
     build: str
     script: str
+    facts: str
 
 
 def _comment(text: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -73,7 +74,12 @@ def record(row: msgspec.Struct) -> dict[str, Any]:
 def iso(time: int) -> str:
     """Return a time (ns) as ISO 8601 in UTC, to the microsecond."""
     whole, rest = divmod(time, SECOND_NS)
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    return f"{_second(whole)}.{rest // 1000:06d}Z"
+
+
+@functools.lru_cache(maxsize=20_000)  # a live page shows the same times again and again
+def _second(time: int) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat()[:19]
 
 
 def to_json(value: Any) -> str:

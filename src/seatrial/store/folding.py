@@ -8,13 +8,14 @@ their time, not by their place.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from seatrial.journal.encoding import members
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
@@ -56,13 +57,36 @@ _DETAILS: dict[type[Event], str] = {
     NodeUp: "nodes",
     NodeExcluded: "nodes",
     NodeAdmitted: "nodes",
-    RunJudgedAgain: "by_and_why",
+    UnknownEvent: "kind",
 }
-_ColumnsOf = Callable[[Any], tuple[Any, ...]]
-_COLUMNS: dict[type[Event], _ColumnsOf] = {
-    kind: members(kind, "number", "value", _DETAILS.get(kind, "alias"), "text", "unit")
-    for kind in EVENT_KINDS.values()
-} | {UnknownEvent: members(UnknownEvent, "number", "value", "kind", "text", "unit")}
+
+_APPENDED = -1  # the place of who judged a run again, and why, which are two members
+
+
+class _Places(NamedTuple):
+    """The number of a kind of event, and where ``astuple`` has the members that its row needs: 0
+    for none."""
+
+    number: int
+    value: int
+    detail: int
+    text: int
+
+
+def _places_in(kind: type[Event]) -> _Places:
+    names = [about.encode_name for about in msgspec.structs.fields(kind)]
+    at = {name: place for place, name in enumerate(names)}
+    detail = _APPENDED if kind is RunJudgedAgain else at.get(_DETAILS.get(kind, "alias"), 0)
+    return _Places(kind.number, at.get("value", 0), detail, at.get("text", at.get("unit", 0)))
+
+
+_KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
+_PLACES = {kind: _places_in(kind) for kind in _KINDS}
+_PLACES_OF_RUNS: dict[type[Event], _Places] = {
+    kind: places for kind, places in _PLACES.items() if issubclass(kind, RunEvent)
+}
+_TIME, _RUN_ID = map(RunEvent.__struct_fields__.index, ("time", "run_id"))
+_run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
 
 
 class _Build(Struct):
@@ -77,38 +101,62 @@ class _Build(Struct):
     text: str = ""
 
 
-def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
-    """Update the rows of a trial by its next events; ``trial`` itself is changed."""
+def fold(writer: Writer, trial: TrialRecord, blocks: Iterable[Sequence[Event]]) -> None:
+    """Update the rows of a trial by the next events of its journal; ``trial`` itself is changed. A
+    block is folded before the next one is asked for: small ones stay in the processor's cache."""
+    runs = RunUpserts(writer, trial)
+    for events in blocks:
+        _fold_block(writer, trial, runs, events)
+    runs.write()
+
+
+def _fold_block(
+    writer: Writer, trial: TrialRecord, runs: RunUpserts, events: Sequence[Event]
+) -> None:
     events, cases = _bounded(events)
-    runs = RunUpserts(writer, trial, cases)
-    known = runs.known.get
-    figures: dict[tuple[int, int], float] = {}
+    runs.look_up(cases)
+    known, places_of, figures = runs.known.get, _PLACES_OF_RUNS.get, runs.figures
     rows: list[tuple[Any, ...]] = []
     of_trial: list[tuple[int, Event]] = []
-    for seq, event in enumerate(events, trial.events + 1):  # often 150,000 of them a second
-        if not isinstance(event, RunEvent) or not event.run_id:
+    latest = trial.last or 0
+    for seq, event in enumerate(events, trial.events + 1):  # often 200,000 of them a second
+        places = places_of(event.__class__)
+        members = astuple(event)  # quicker than to read each by its name
+        if places is None or not members[_RUN_ID]:
             of_trial.append((seq, event))
             continue
-        run = known(event.run_id) or runs.make(event)
-        if event.time > run.last and event.__class__ is not RunJudgedAgain:
-            run.last = event.time  # a person judges long after the trial
+        run = known(members[_RUN_ID]) or runs.make(cast(RunEvent, event))
+        time = members[_TIME]
+        if event.__class__ is RunJudgedAgain:
+            members = (*members, event.by_and_why)  # long after the trial: see ``_APPENDED``
+        elif time > run.last:
+            run.last = time
+            if time > latest:
+                latest = time
         run.life.apply(event)
         if event.__class__ is MetricRecorded:
             figure = finite(event.value)
             if figure is not None:
                 figures[run.id, runs.metric(event)] = figure
-        number, value, detail, text, unit = _COLUMNS[event.__class__](event)
-        if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
-            value = _kept(value)
-        detail = detail[:LONGEST_TEXT] if detail else ""
-        text = (text or unit or "")[:LONGEST_TEXT]
-        rows.append((run.id, event.time, seq, number, value, detail, text))
+        rows.append(_row(run.id, seq, members, places))
     trial.events += len(events)
-    _fold_trial(writer, trial, of_trial)
     if rows:
-        trial.last = max(trial.last or 0, max(run.last for run in runs.known.values()))
+        trial.last = latest
         writer.insert("events", _EVENT, rows)
-    runs.write(figures)
+    _fold_trial(writer, trial, of_trial)
+
+
+def _row(of: int, seq: int, members: Sequence[Any], places: _Places) -> tuple[Any, ...]:
+    """Return the row of an event of the run or trial ``of``."""
+    number, at_value, at_detail, at_text = places
+    value = members[at_value] if at_value else None
+    if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
+        value = _kept(value)
+    detail = members[at_detail] if at_detail else ""
+    text = members[at_text] if at_text else ""
+    if len(detail) + len(text) > LONGEST_TEXT:
+        detail, text = detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
+    return of, members[_TIME], seq, number, value, detail, text
 
 
 def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, Event]]) -> None:
@@ -117,9 +165,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     rows = []
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
-        number, value, detail, text, unit = _COLUMNS[type(event)](event)
-        detail, text = (detail or "")[:LONGEST_TEXT], (text or unit or "")[:LONGEST_TEXT]
-        rows.append((trial.id, event.time, seq, number, _kept(value), detail, text))
+        rows.append(_row(trial.id, seq, astuple(event), _PLACES[type(event)]))
         trial.last = max(trial.last or 0, event.time)
         if isinstance(event, BuildStarted | BuildEnded):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
@@ -128,7 +174,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     if rows:
         writer.insert("trial_events", _TRIAL_EVENT, rows)
     if builds:
-        changed = map(msgspec.structs.astuple, builds.values())
+        changed = map(astuple, builds.values())
         writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
 
 
@@ -158,7 +204,8 @@ def _bounded(events: Sequence[Event]) -> tuple[Sequence[Event], dict[str, str]]:
 
 def _cases(events: Sequence[Event]) -> dict[str, str]:
     """Return the case of each run, by its first event."""
-    cases = {each.run_id: each.case for each in reversed(events) if isinstance(each, RunEvent)}
+    ids, cases_of = map(_run_id_of, reversed(events)), map(_case_of, reversed(events))
+    cases = dict(zip(ids, cases_of, strict=True))  # of the same run, the last one is kept
     cases.pop("", None)
     return cases
 

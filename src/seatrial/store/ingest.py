@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -25,6 +25,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.files import is_utf8, open_regular
 from seatrial.gc_pause import uncollected
+from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.journal.mark import path_of, read_mark
 from seatrial.machine.facts import unfold
@@ -39,7 +40,8 @@ from seatrial.store.schema import CannotGrow, Store, Writer
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
     from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
 
-READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
+READ_AT_ONCE = 8 << 20  # bytes of a journal, in one transaction
+FOLD_AT_ONCE = 1 << 16  # bytes of a journal whose events fit into a processor's cache
 LONGEST_TAGS = 5 * LONGEST_NAME  # bytes of all tags of a test together
 RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
 MAX_SOUND_RECORDS = 10_000  # how many are remembered as readable
@@ -188,7 +190,6 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
 
     folder = TrialFolder(Path(path))
     count = 0
-    ahead = None
     mark = read_mark(folder.journal)
     while True:
         with uncollected(), store.writing() as writer:
@@ -198,25 +199,17 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
                 return count
             with open_regular(folder.journal) as file:
                 state = _open_row(writer, folder, file)
-                piece = ahead
-                # Another process may have gone on since, or the file may be new.
-                if piece is None or (piece.start, piece.seen[0]) != (state.ingested, _inode(file)):
-                    piece = _read(file, state.ingested)
-                keep_gaps(writer, file, state, piece.block)
-                state.damaged += piece.block.damaged
-                state.ingested = piece.block.end
-                state.inode, state.size, state.modified = piece.seen
+                before = state.events
+                fold(writer, state, _next_blocks(writer, file, state))
                 state.fingerprint = fingerprint(file, state.ingested)
-                fold(writer, state, piece.block.events)
                 if mark is not None and state.size >= 0 and not state.damaged:
                     keep_lost_end(writer, file, state, mark)
             _keep(writer, state)
-        count += len(piece.block.events)
+        count += state.events - before
         if progress is not None:
             progress(folder.tag, state.ingested, folder.journal.stat().st_size)
         if state.size >= 0:
             return count
-        ahead = _read_ahead(folder.journal, state.ingested)  # while others may write
 
 
 def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
@@ -249,26 +242,20 @@ def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
     )
 
 
-class _Piece(NamedTuple):
-    """A block of a journal, where it begins, and the file when it was read; its size is -1 if more
-    follows."""
-
-    start: int
-    block: Block
-    seen: _Seen
-
-
-def _read(file: BinaryIO, start: int) -> _Piece:
-    inode, size, modified = _seen(os.fstat(file.fileno()))
-    block = next(read_blocks(file, start, at_once=READ_AT_ONCE), Block([], start, 0))
-    return _Piece(start, block, (inode, size if file.tell() >= size else -1, modified))
-
-
-def _read_ahead(journal: Path, start: int) -> _Piece | None:
-    """Return the next piece; None where it cannot be read, which the next read will report."""
-    with uncollected(), contextlib.suppress(OSError), open_regular(journal) as file:
-        return _read(file, start)
-    return None
+def _next_blocks(writer: Writer, file: BinaryIO, state: TrialRecord) -> Iterator[Sequence[Event]]:
+    """Yield the events of the next blocks of a journal, for one transaction, and record in
+    ``state`` how far it was read; its size is -1 if more follows."""
+    state.inode, size, state.modified = _seen(os.fstat(file.fileno()))
+    state.size, until = -1, state.ingested + READ_AT_ONCE
+    while state.size < 0 and state.ingested < until:
+        start, at_once = state.ingested, min(FOLD_AT_ONCE, READ_AT_ONCE)
+        block = next(read_blocks(file, start, at_once), Block([], start, 0))
+        if file.tell() >= size:
+            state.size = size
+        keep_gaps(writer, file, state, block)
+        state.damaged += block.damaged
+        state.ingested = block.end
+        yield block.events
 
 
 def _keep(writer: Writer, state: TrialRecord) -> None:

@@ -11,6 +11,7 @@ a row a run, where a row a node would cost a hundred times that for large jobs.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -18,6 +19,7 @@ from seatrial.machine.facts import unfold_or_empty
 from seatrial.store.schema import Writer, chunks, marks
 
 LONGEST_NODE_NAME = 200
+MAX_NODE_SETS = 10_000  # whose ends are remembered, as many jobs have the same nodes
 
 Span = tuple[int, int]
 
@@ -98,7 +100,8 @@ class NodePlaces:
             self._places |= {name: (place, chain) for name, place, chain in rows}
 
 
-def _ends_of(folded: str) -> list[tuple[str, str]]:
+@functools.lru_cache(maxsize=MAX_NODE_SETS)
+def _ends_of(folded: str) -> Sequence[tuple[str, str]]:
     """Return the first and the last node of each range of a node set with one pair of brackets, or
     one node twice; none of any other."""
     if _NAME.fullmatch(folded):

@@ -1,8 +1,9 @@
-"""The runs of a block of a journal, read from the store and written back at once.
+"""The runs of a part of a journal, read from the store and written back at once.
 
-    runs = RunUpserts(writer, trial, cases)           # one query
+    runs = RunUpserts(writer, trial)
+    runs.look_up(cases)                         # one query
     run = runs.known.get(run_id) or runs.make(event)
-    runs.write(figures)                         # one statement, with the trial's counts
+    runs.write()                                # one statement, with the trial's counts
 
 Names of tests and metrics are rows that all trials share.
 """
@@ -10,11 +11,11 @@ Names of tests and metrics are rows that all trials share.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from seatrial.journal.events import MetricRecorded, RunEvent
 from seatrial.journal.lifecycle import RunLife, RunState, TrialState
@@ -65,46 +66,57 @@ class RunRecord(Struct):
     life: RunLife = field(default_factory=RunLife)
 
 
-_OWN = ("id", "trial", "run_id", "case_row", "test", "seq", "state", "last")
-_NOT_KEPT = ("state", "submission", "judged_again")
-_OF_LIFE = tuple(name for name in RunLife.__struct_fields__ if name not in _NOT_KEPT)
+_OWN = RunRecord.__struct_fields__[:-1]
+_STORED = slice(1, -2)  # of a life: not its state, its submission, and who judged it again
+_OF_LIFE = RunLife.__struct_fields__[_STORED]
 _NAMES = {"reason": "why", "will_rerun": "again"}
 COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))
 """The columns of ``runs``, in the order of ``_row_of_run``."""
 
-_own_values, _values_of_life = attrgetter(*_OWN), attrgetter(*_OF_LIFE)
-
 
 def _row_of_run(run: RunRecord) -> tuple[Any, ...]:
     life = run.life
-    life.reason = life.reason[:LONGEST_TEXT]
-    return (*_own_values(run), life.elapsed, int(life.state), *_values_of_life(life))
+    if len(life.reason) > LONGEST_TEXT:
+        life.reason = life.reason[:LONGEST_TEXT]
+    return (*astuple(run)[:-1], life.elapsed, int(life.state), *astuple(life)[_STORED])
 
 
 def _run_of(row: Sequence[Any]) -> RunRecord:
     own = len(_OWN)
-    life = RunLife(RunState(row[own + 1]), **dict(zip(_OF_LIFE, row[own + 2 :], strict=True)))
-    run = RunRecord(*row[:own])
-    run.life = life
-    return run
+    life = RunLife(RunState(row[own + 1]), *row[own + 2 :])
+    return RunRecord(*(*row[:own], life))
 
 
 class RunUpserts:
-    """The runs of some events: the ``known`` ones, and those made for new ids. ``cases`` maps each
-    run's id to its case."""
+    """The runs of some events: the ``known`` ones, and those made for new ids. ``figures`` are
+    figures of merit by run and metric."""
 
-    def __init__(self, writer: Writer, trial: TrialRecord, cases: dict[str, str]) -> None:
+    def __init__(self, writer: Writer, trial: TrialRecord) -> None:
         self._writer = writer
         self._trial = trial
+        self._none_before = trial.runs == 0
         self._metrics: dict[tuple[str, str, str], int] = {}
-        sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
-        rows = _rows_of(writer, sql, trial.id, list(cases)) if trial.runs else ()
-        self.known = {row[2]: _run_of(row) for row in rows}
-        self._old = set(self.known)
-        self._nodes_before = {run.id: run.life.nodes for run in self.known.values()}
-        new = [case for run_id, case in cases.items() if run_id not in self._old]
-        self._ids = iter(writer.new_ids("runs", len(new)) if new else ())
-        self._cases = self._read_cases(list(dict.fromkeys(new)))
+        self.known: dict[str, RunRecord] = {}
+        self.figures: dict[tuple[int, int], float] = {}
+        self._old: set[str] = set()
+        self._nodes_before: dict[int, str] = {}
+        self._ids: Iterator[int] = iter(())
+        self._cases: dict[str, tuple[int, int]] = {}
+
+    def look_up(self, cases: dict[str, str]) -> None:
+        """Read what the store has of the runs of the next events. ``cases`` maps their ids to their
+        cases."""
+        wanted = [run_id for run_id in cases if run_id not in self.known]
+        if not self._none_before:
+            sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
+            for run in map(_run_of, _rows_of(self._writer, sql, self._trial.id, wanted)):
+                self.known[run.run_id] = run
+                self._old.add(run.run_id)
+                self._nodes_before[run.id] = run.life.nodes
+            wanted = [run_id for run_id in wanted if run_id not in self._old]
+        self._ids = iter(self._writer.new_ids("runs", len(wanted)) if wanted else ())
+        new = {cases[run_id] for run_id in wanted} - self._cases.keys()
+        self._cases |= self._read_cases(list(new))
 
     def make(self, event: RunEvent) -> RunRecord:
         """Make the run of an event."""
@@ -116,14 +128,16 @@ class RunUpserts:
 
     def metric(self, event: MetricRecorded) -> int:
         """Return the id of a metric's name, unit and direction."""
-        key = (event.metric[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
-        if key not in self._metrics:
-            columns = ("name", "unit", "better")
-            self._metrics[key] = _named(self._writer, "metric_names", columns, key)
-        return self._metrics[key]
+        written = (event.metric, event.unit, event.better)
+        if written not in self._metrics:
+            key = tuple(name[:LONGEST_NAME] for name in written)
+            self._metrics[written] = _named(
+                self._writer, "metric_names", ("name", "unit", "better"), key
+            )
+        return self._metrics[written]
 
-    def write(self, figures: dict[tuple[int, int], float]) -> None:
-        """Write the runs, and the figures by run and metric."""
+    def write(self) -> None:
+        """Write the runs and their figures."""
         changes: Counter[int] = Counter()
         old, new = [], []
         for run_id, run in self.known.items():
@@ -142,8 +156,10 @@ class RunUpserts:
             self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
         self._write_nodes()
         rows_of_old = {run.id for run in old}
-        known = [(*key, value) for key, value in figures.items() if key[0] in rows_of_old]
-        fresh = [(*key, value) for key, value in figures.items() if key[0] not in rows_of_old]
+        known: list[tuple[Any, ...]] = []
+        fresh: list[tuple[Any, ...]] = []
+        for (row, metric), value in self.figures.items():
+            (known if row in rows_of_old else fresh).append((row, metric, value))
         if fresh:
             self._writer.insert("metrics", ("run", "metric", "value"), fresh)
         if known:
@@ -151,11 +167,11 @@ class RunUpserts:
 
     def _write_nodes(self) -> None:
         before = self._nodes_before.get
-        nodes_of = {
-            run.id: run.life.nodes
-            for run in self.known.values()
-            if run.life.nodes != before(run.id, "")
-        }
+        nodes_of = {}
+        for run in self.known.values():
+            nodes = run.life.nodes
+            if nodes and nodes != before(run.id):
+                nodes_of[run.id] = nodes
         if nodes_of:
             changed = [run for run in nodes_of if before(run)]
             keep_nodes(self._writer, self._trial.id, nodes_of, changed)

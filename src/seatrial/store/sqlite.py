@@ -37,6 +37,7 @@ APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
 MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
+MAX_NARROW = 16  # columns; many rows a statement are quicker than one, but not where rows are wide
 
 _OWN = os.access in os.supports_effective_ids  # whether access can be asked for this process
 
@@ -175,6 +176,7 @@ class _Writer:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._next_ids: dict[str, int] = {}  # by table
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, parameters).fetchall()
@@ -183,13 +185,19 @@ class _Writer:
         self._connection.execute(sql, parameters)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        # A statement of many rows takes half as long as one for each.
+        if len(columns) <= MAX_NARROW:
+            rows = self._insert_most(table, columns, iter(rows))
+        self._connection.executemany(insert_sql(table, columns, "?"), rows)
+
+    def _insert_most(
+        self, table: str, columns: Sequence[str], rows: Iterator[Sequence[Any]]
+    ) -> list[Sequence[Any]]:
+        """Insert many rows a statement. Returns the rows that are too few for one."""
         at_once = MAX_PLACEHOLDERS // len(columns)
         sql = insert_sql(table, columns, "?", at_once)
-        rows = iter(rows)
         while len(some := list(islice(rows, at_once))) == at_once:
             self._connection.execute(sql, list(chain.from_iterable(some)))
-        self._connection.executemany(insert_sql(table, columns, "?"), some)
+        return some
 
     def upsert(
         self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
@@ -197,8 +205,11 @@ class _Writer:
         self._connection.executemany(upsert_sql(table, columns, key, "?"), rows)
 
     def new_ids(self, table: str, count: int) -> Sequence[int]:
-        sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
-        (first,) = self._connection.execute(sql).fetchone()
+        if table not in self._next_ids:
+            sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
+            (self._next_ids[table],) = self._connection.execute(sql).fetchone()
+        first = self._next_ids[table]
+        self._next_ids[table] += count
         return range(first, first + count)
 
     def lock(self, what: str) -> None:

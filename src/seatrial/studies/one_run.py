@@ -2,11 +2,15 @@
 
 told(event)                        # "exit code 0"
 phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
+launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 ...")
 expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -28,11 +32,14 @@ from seatrial.journal.events import (
     ScriptEnded,
     SubmitEnded,
 )
+from seatrial.runs.launchers import launch_line, launcher_of
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.trial.folder import TrialFolder, references_of
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
 
@@ -131,6 +138,52 @@ def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:
         start = latest = max(latest, at)  # clocks of nodes differ
         result.append(RunPhase(name, start, None if following is None else max(following, start)))
     return result
+
+
+# ---- how its tasks were started -----------------------------------------------------------
+
+_LAUNCH = re.compile(r"^export LAUNCH=(.*)$", re.MULTILINE)
+
+
+class Launched(Struct, frozen=True):
+    """How the tasks of a run were started: the kind of the launcher, and $LAUNCH itself, "" where
+    the script starts them."""
+
+    kind: str
+    line: str
+
+
+def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
+    """Return how the tasks of a run were started: by its job script, else by the trial's record.
+    Empty if neither is there."""
+    known = _case_of(case)
+    test = record.tests.get(case.test) if record else None
+    if record is None or test is None or known is None:
+        kind, line = "", ""
+    else:
+        kind = launcher_of(record.machine, test, known).kind
+        line = launch_line(record.machine, test, known)
+    if written := _LAUNCH.findall(job_script):
+        with contextlib.suppress(ValueError):  # a quotation that does not end
+            line = " ".join(shlex.split(written[-1]))
+    return Launched(kind, plain_line(line))
+
+
+def _case_of(row: CaseRow) -> Case | None:
+    """Return a case as it was asked for; None if the trial's files do not have it."""
+    if row.nodes is None or row.tasks is None or row.tasks_per_node is None or row.threads is None:
+        return None
+    return Case(
+        id=row.id,
+        test=row.test,
+        parameters=row.parameters,
+        toolchain=row.toolchain,
+        nodes=row.nodes,
+        tasks=row.tasks,
+        tasks_per_node=row.tasks_per_node,
+        threads=row.threads,
+        walltime=row.walltime or 0.0,
+    )
 
 
 # ---- what its figures should be -----------------------------------------------------------

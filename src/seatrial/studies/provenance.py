@@ -38,7 +38,7 @@ MAX_ENVIRONMENTS = 200  # of a trial that are read
 MAX_ENVIRONMENT_BYTES = 4 << 20
 
 _NOT_OF_FIGURES = {
-    "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs"),
+    "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs", "facts"),
     "test": ("name", "folder", "about", "tags", "repeat", "inputs", "toolchains", "inherits"),
 }
 # What a test asks of the scheduler, which is told with its values.

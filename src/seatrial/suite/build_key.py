@@ -86,7 +86,7 @@ class BuildKeys:
 
 def _kind_of_nodes(test: Test, case: Case, machine: Machine) -> list[str]:
     """Return what chooses the nodes of a build in a job; nothing for one on this host."""
-    if test.build is None or test.build.where == "host" or machine.scheduler == "local":
+    if test.build is None or test.build.where == "host" or not machine.jobs_run_elsewhere:
         return []
     job = case.job
     chosen = [f"{key}={getattr(job, key)}" for key in ("partition", "constraint")]

@@ -98,7 +98,7 @@ class Driver:
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
-        if record.machine.scheduler != "local":
+        if record.machine.jobs_run_elsewhere:
             in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
         self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(

@@ -35,6 +35,7 @@ from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
+from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
@@ -65,11 +66,12 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
     by the same references. ``inputs`` are the hashes of the input files of the tests by their
     paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
-    component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
-    machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
-    words. ``cases_bytes`` and ``cases_sha256`` are the size and the checksum of ``cases.jsonl``: a
-    file that was cut is noticed (version 0.1 wrote neither). ``left_out`` are the first cases and
-    tests that could not run on the machine, with the reasons."""
+    component, the phase and the policy; ``plan_text`` is the plan's file as it was. A ``rehearsed``
+    trial ran in virtual time on a simulated machine, with random numbers from its ``seed``;
+    ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
+    the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
+    neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
+    reasons."""
 
     tag: str
     created: int
@@ -85,6 +87,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     policy: Policy = Policy()
     plan: str = ""
     plan_file: str = ""
+    plan_text: str = ""
     component: Component | None = None
     phase: str = ""
     alerts: Tell | None = None
@@ -135,6 +138,7 @@ class TrialFolder:
         self.builds = self.path / "builds"
         self.submissions = self.path / "submissions"
         self.environments = self.path / "environments"
+        self.facts = self.path / "facts"
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
 
@@ -149,7 +153,10 @@ class TrialFolder:
 
     def write_scripts(self, record: Record) -> None:
         """Write the run scripts of all tests that are not there whole, so that they are on the disk
-        itself where jobs run elsewhere. Raises OSError."""
+        itself where jobs run elsewhere; and the script by which jobs tell what they found. Raises
+        OSError."""
+        self.facts.mkdir(exist_ok=True)
+        write_script(self.facts / FACTS_SCRIPT, facts_script())
         for test in record.tests.values():
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)

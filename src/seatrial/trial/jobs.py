@@ -238,7 +238,8 @@ class Jobs:
         case = self._ledger.case(job.run_id)
         test = self._record.tests[case.test]
         build = str(self._folder.builds / case.build) if case.build else ""
-        place = RunPlace(job.run_id, str(job.path), build, str(self._folder.script(case.test)))
+        script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
+        place = RunPlace(job.run_id, str(job.path), build, script, facts)
         script = self._scripts.job_script(test, case, place)
         target = self._attempts[job.run_id].target
         return Room(case, job.path, self._staging.place(case.test, target), script)
@@ -343,13 +344,15 @@ class Jobs:
                 better=figure.better,
             )
             self._ledger.note(recorded)
-        self._verdict(run_id, collected.code, collected.reason)
+        self._verdict(run_id, collected.code, collected.reason, collected.sums)
         if collected.stop:
             self._tasks.fail(TrialError(collected.stop))
 
-    def _verdict(self, run_id: str, code: Code, reason: str) -> None:
+    def _verdict(
+        self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
+    ) -> None:
         case = self._ledger.case(run_id)
-        self._ledger.verdict(run_id, code, reason)
+        self._ledger.verdict(run_id, code, reason, sums)
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)

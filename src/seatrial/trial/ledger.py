@@ -182,7 +182,9 @@ class Ledger:
         self.runs[run_id] = number
         self.note(RunCreated(run_id=run_id, path=path))
 
-    def verdict(self, run_id: str, code: Code, reason: str) -> None:
+    def verdict(
+        self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
+    ) -> None:
         reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
         self.note(
             RunJudged(
@@ -191,6 +193,7 @@ class Ledger:
                 verdict=code.name,
                 reason=reason,
                 will_rerun=reruns,
+                sha256=sums,
             )
         )
         del self.runs[run_id]

@@ -24,6 +24,7 @@ from seatrial.files import read_regular
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.lazy import yaml
+from seatrial.machine.model import Machine
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
@@ -136,7 +137,7 @@ def changes(
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
         ("the policy", _without_old_caps(record.policy, part.policy), part.policy),
-        ("the machine", replace(record.machine, sinks=[]), replace(part.machine, sinks=[])),
+        ("the machine", _deciding(record.machine), _deciding(part.machine)),
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
@@ -151,6 +152,11 @@ def changes(
     if cases != present:
         changed.append("the cases")
     return changed
+
+
+def _deciding(machine: Machine) -> Machine:
+    """Return a machine without the keys that change nothing in a trial."""
+    return replace(machine, sinks=[], facts={})
 
 
 def _without_old_caps(before: Policy, now: Policy) -> Policy:

@@ -17,6 +17,7 @@ from seatrial.files import is_full, open_regular
 from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
+from seatrial.runs.checksums import checksums, sum_sizes
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE, OWN_WORDS
@@ -27,7 +28,7 @@ from seatrial.runs.script import (
     NOT_WRITABLE,
     judged_files,
 )
-from seatrial.suite.model import Case, Metric
+from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
@@ -38,6 +39,7 @@ from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
 THREADS = 2
+SUMMED_AT_ONCE = 256 << 10  # bytes whose checksums are made in the loop itself
 LOOK_AGAIN_SECONDS = 0.5
 STDERR_TAIL = 8192
 
@@ -49,13 +51,15 @@ T = TypeVar("T")
 
 
 class CollectedRun(NamedTuple):
-    """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can."""
+    """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
+    the checksums of what the run wrote, by name."""
 
     job_events: Sequence[ScriptStarted | ScriptEnded]
     figures: Sequence[MetricValue]
     code: Code
     reason: str
     stop: str = ""
+    sums: dict[str, str] | None = None
 
 
 class EndedRun(NamedTuple):
@@ -85,6 +89,7 @@ class RunCollector:
         self._patience = seconds(record.machine.slurm.visible_after)
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
+        self._named: dict[str, tuple[str, ...]] = {}  # by test
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
@@ -139,9 +144,11 @@ class RunCollector:
         return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
-        """Return whether judging reads nothing, or one page of stdout at most, so that it delays
-        neither walltimes nor people."""
+        """Return whether judging reads one page of stdout at most, and checksums read little, so
+        that it delays neither walltimes nor people."""
         test = self.record.tests[run.case.test]
+        if sum_sizes(run.path, self._outputs(test)) > SUMMED_AT_ONCE:
+            return False
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
         by_patterns = all(
@@ -175,7 +182,14 @@ class RunCollector:
             self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
-        return CollectedRun(events, figures, code, reason, stop)
+        sums = checksums(run.path, self._outputs(self.record.tests[run.case.test])) or None
+        return CollectedRun(events, figures, code, reason, stop, sums)
+
+    def _outputs(self, test: Test) -> tuple[str, ...]:
+        """Return the names of the files that a run leaves and that its verdict may rest on."""
+        if test.name not in self._named:
+            self._named[test.name] = ("stdout", "stderr", *judged_files(test))
+        return self._named[test.name]
 
     def _verdict(self, run: EndedRun, left: LeftByJob) -> tuple[Sequence[MetricValue], Code, str]:
         own, ended = left.own, run.explain(left.own)

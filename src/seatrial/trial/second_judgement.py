@@ -26,6 +26,7 @@ from seatrial.documents import Faults
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import Code, code_of
+from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.events import (
     ClockStepped,
     Event,
@@ -46,7 +47,7 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count
+from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
@@ -211,15 +212,16 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
         elif isinstance(event, OutputRemoved):
             run.is_cleaned = True
     if reading.damaged:
-        lines = count(reading.damaged, "damaged line")
+        damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
         raise TrialError(
-            f"{folder.journal}: it has {lines}, so the verdicts of runs are not surely known; "
-            "put back a sound copy of it"
+            f"{told(folder.tag, folder.journal, damage)}; a damaged trial is not judged again by "
+            "other checks, as its verdicts are not surely known"
         )
-    return [run for run in runs.values() if _is_of_checks(run)]
+    return [run for run in runs.values() if is_of_checks(run)]
 
 
-def _is_of_checks(run: JudgedRun) -> bool:
+def is_of_checks(run: JudgedRun) -> bool:
+    """Return whether a run's own output gave its verdict."""
     known = run.life.judged is not None and run.life.code in OF_CHECKS
     return known and run.ended_itself and run.end is not None
 
@@ -272,10 +274,10 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
     if not path.is_dir():
         return "its directory is gone"
     if not (path / "stdout").exists():
-        return "its stdout is gone"
+        return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
     before = _files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
-        return cut
+        return "files of it were removed by keep" if run.is_cleaned else cut
     surely = run.is_cleaned or run.life.code in _RIGHT
     for name in _files(new):
         if (surely or name not in before) and not (path / name).exists():

@@ -161,9 +161,10 @@ def rehearsal_mark(rehearsed: bool) -> Markup:
     return Markup('<span class="rehearsed" title="{}">{}</span>').format(title, text) * rehearsed
 
 
-def state(word: str) -> Markup:
-    """Return a state, of a trial or a criterion, as a badge."""
-    return Markup('<span class="state {}">{}</span>').format(word.replace(" ", "-"), word)
+def state(word: str, words: str = "") -> Markup:
+    """Return a state, of a trial or a criterion, as a badge with ``words``; default: its own."""
+    kind = word.replace(" ", "-")
+    return Markup('<span class="state {}">{}</span>').format(kind, words or word)
 
 
 def runs_of(trial: str, test: str = "", **filters: str) -> str:

@@ -33,6 +33,7 @@ FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
 
 # Fields that hold a time in ns if they hold one number.
+_NESTED = (dict, list)
 _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 
@@ -125,12 +126,18 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
             yield before + name, no_formula(value) if isinstance(value, str) else value
 
 
-def _with_iso(value: Any, name: str = "") -> Any:
+def _with_iso(value: Any) -> Any:
+    """Return builtins with the times in them as ISO 8601."""
     if isinstance(value, dict):
-        return {key: _with_iso(inner, key) for key, inner in value.items()}
+        return {
+            key: _with_iso(inner)
+            if inner.__class__ in _NESTED
+            else iso(inner)
+            if key in _TIMES and isinstance(inner, int) and inner > 0
+            else inner
+            for key, inner in value.items()
+        }
     if isinstance(value, list):
         plain = value and isinstance(value[0], int | float | str)
         return value if plain else list(map(_with_iso, value))
-    if name in _TIMES and isinstance(value, int) and value > 0:
-        return iso(value)
     return value

@@ -95,10 +95,10 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
     results = judged(component, story.view())
     (rate,), (use,) = results
     assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
-    assert rate.why == "waived by both on 2026-05-01: known bug"
+    assert rate.why.startswith("waived by both on 2026-05-01: known bug; 1 of 1 run did not pass")
     assert use.state == "not met"
-    assert overall(results) == "not met"
-    assert overall([[rate]]) == "waived"
+    assert overall(results).words == "not met, 1 waived: pass rate 0 % (at least 90 %)"
+    assert overall([[rate]]).state == "waived"
     everything = Waiver(reason="r", by="b", on="2026-05-01")
     assert judge(component.criteria[1], story.view(), [everything])[0].state == "waived"
 
@@ -150,7 +150,7 @@ def test_what_is_decided_early_holds_for_every_value_that_can_come(
         ("utilisation", 1.0, "100 %"),
         ("slowdown", -3.14159, "-3.14 %"),
         ("mtbf", 7200.0, "2 h 0 m"),
-        ("accepted_runs", 12.0, "12"),
+        ("accepted_runs", 12.0, "12 runs"),
         ("pass_rate", None, ""),
     ],
 )
@@ -375,7 +375,8 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
         "reached after": 7200,
     }
     assert found.why == (
-        "only 1 ran 5 h 0 m after the start; at least 2 was missed for 1 h 0 m, 12.5 % of the time"
+        "only 1 ran 5 h 0 m after the start; at least 2 jobs was missed for 1 h 0 m, 12.5 % of the "
+        "time"
     )
     never = story.result("jobs_in_flight", at_least=3)
     assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
@@ -401,7 +402,9 @@ def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
         assert found.numbers["longest below"] == pytest.approx(gap * 3600)
         assert found.numbers["shortest counted"] == min(60, 36 * hours)
         assert "hour 0." not in found.why
-    assert found.why.startswith("only 1 ran 30 m 0 s after the start; at least 2 was missed for 42")
+    assert found.why.startswith(
+        "only 1 ran 30 m 0 s after the start; at least 2 jobs was missed for 42"
+    )
 
 
 def test_a_criterion_is_named_with_what_it_is_about() -> None:
@@ -479,7 +482,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     numbers = figures(94, 90, at_least=95).numbers
     assert numbers == {"unit": "MB/s", "least": 90, "largest": 94}
     assert figures(94, at_least="95%").state == "not met"
-    assert figures(94, at_least="94%").bound == "at least 94"
+    assert figures(94, at_least="94%").bound == "at least 94 MB/s"
     assert figures(at_least=90).state == "undecided"
 
 
@@ -539,11 +542,34 @@ def test_several_criteria_are_as_the_worst_of_them() -> None:
         story.view(),
         [Waiver(reason="r", by="b", on="2026-05-01")],
     )
-    assert overall([met, undecided]) == "undecided"
-    assert overall([met, undecided, missed]) == "not met"
-    assert overall([met, waived]) == "met"
-    assert overall([waived, []]) == "waived"
-    assert overall([[]]) == "no criteria"
+    assert overall([met, undecided]).words == "undecided"
+    assert overall([met, undecided, missed]).words == "not met"
+    assert overall([[]]).words == "no criteria"
+    both = overall([met, waived])
+    assert (both.state, both.short) == ("met with waivers", "met, 1 waived")
+    assert both.words == "met, 1 waived: pass rate 100 % (at most 50 %)"
+    assert overall([waived, []]).words == "waived: pass rate 100 % (at most 50 %)"
+    assert overall([missed, waived]).short == "not met, 1 waived"
+
+
+def test_a_waiver_covers_what_is_not_met_and_is_not_needed_for_the_rest() -> None:
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 1)
+    story.run(1, 1, 2, FAILED)
+    story.tell(10, TrialEnded, failed=1)
+    waivers = [Waiver(reason="r", by="b", on="2026-05-01")]
+    criterion = Criterion(criterion="accepted_runs", at_least=1)
+    both, *each = judge(criterion, story.view(), waivers)
+    assert [(one.state, one.words) for one in (both, *each)] == [
+        ("waived", "waived (not met)"),
+        ("met", "met (waiver not needed)"),
+        ("waived", "waived (not met)"),
+    ]
+    assert both.why.startswith("waived by b on 2026-05-01: r; ")
+    assert not any("waived by" in one.why for one in each)
+    met = judge(Criterion(criterion="correct_answers", at_least="50%"), story.view(), waivers)
+    assert overall([met]).words == "met"
+    assert met[0].words == "met (waiver not needed)"
 
 
 # ---- trials without a duration --------------------------------------------------------------
@@ -643,7 +669,9 @@ def test_of_tests_with_an_upper_bound_the_one_with_most_runs_is_the_worst() -> N
 def test_upper_bounds_may_be_of_a_reference() -> None:
     assert figures(104, at_most="105%").state == "met"
     assert figures(106, at_most="105%").state == "not met"
-    assert figures(97, at_least="95%", at_most="105%").bound == "at least 95 and at most 105"
+    assert (
+        figures(97, at_least="95%", at_most="105%").bound == "at least 95 MB/s and at most 105 MB/s"
+    )
 
 
 def test_the_slowdown_of_all_cases_is_named_as_that_of_each() -> None:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed
-from seatrial.acceptance.criteria.result import STATES, Overall, Result, State, label, show_value
+from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
+from seatrial.acceptance.criteria.result import STATES, Result, State, label, show_value
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
@@ -22,6 +23,7 @@ __all__ = [
     "CRITERIA",
     "STATES",
     "Overall",
+    "OverallState",
     "Result",
     "State",
     "TrialView",
@@ -53,19 +55,19 @@ def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ())
     results = CRITERIA[criterion.criterion](view, criterion)
     for waiver in waivers:
         if not waiver.criteria or criterion.criterion in waiver.criteria:
-            why = f"waived by {waiver.by} on {waiver.on}: {waiver.reason}"
-            return [replace(result, state="waived", why=why) for result in results]
+            agreed = f"waived by {waiver.by} on {waiver.on}: {waiver.reason}"
+            return [_waived(one, agreed if one is results[0] else "") for one in results]
     return results
+
+
+def _waived(result: Result, agreed: str) -> Result:
+    """Return a result that a waiver covers. One that is met stays met."""
+    if result.state == "met":
+        return replace(result, without_waiver="met")
+    why = "; ".join(filter(None, (agreed, result.why)))
+    return replace(result, state="waived", without_waiver=result.state, why=why)
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
     """Return the results of each criterion of a component, in the plan's order."""
     return [judge(criterion, view, component.waivers) for criterion in component.criteria]
-
-
-def overall(results: Sequence[Sequence[Result]]) -> Overall:
-    """Return the state of several criteria together: not met if one is not, else undecided if one
-    is, else met; waived if all are, "no criteria" if there is none."""
-    states = [each[0].state for each in results if each]
-    order: tuple[Overall, ...] = ("not met", "undecided", "met", "waived")
-    return next((state for state in order if state in states), "no criteria")

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import share_of, show_number, show_seconds, show_share
+from seatrial.units import share_of, show_number, show_seconds, show_share, show_unit
 
 State = Literal["met", "not met", "undecided", "waived"]
-Overall = State | Literal["no criteria"]  # of several together
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
 Numbers = dict[str, float | int | str]
 Reach = tuple[float | None, float | None]
@@ -26,9 +25,10 @@ class Result(Struct, frozen=True, kw_only=True):
     together.
 
     ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
-    None where there is none. ``label`` names the criterion and what it is about. ``bound`` is the
-    bound in words. ``n`` is the number of runs (or of what ``numbers`` says) behind it. ``why`` is
-    the reason, in a sentence.
+    None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
+    and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
+    ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
+    state that it would have without the waiver that covers it; None where no waiver does.
     """
 
     criterion: CriterionName
@@ -36,15 +36,26 @@ class Result(Struct, frozen=True, kw_only=True):
     subject: str = ""
     state: State = "undecided"
     value: float | None = None
+    unit: str = ""
     bound: str = ""
     n: int = 0
     numbers: Numbers = {}
     why: str
+    without_waiver: State | None = None
 
     @property
     def shown(self) -> str:
         """The value as text, with its unit."""
-        return show_value(self.criterion, self.value)
+        return show_value(self.criterion, self.value, self.unit)
+
+    @property
+    def words(self) -> str:
+        """The state as people read it, such as ``waived (not met)``."""
+        if self.without_waiver is None:
+            return self.state
+        return (
+            f"{self.state} ({'waiver not needed' if self.state == 'met' else self.without_waiver})"
+        )
 
 
 def label(criterion: Criterion) -> str:
@@ -90,16 +101,16 @@ def _reaches(value: float, bound: float) -> bool:
     return value >= bound or math.isclose(value, bound, rel_tol=1e-12)
 
 
-def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
+def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = "") -> Bounds:
     """Return the bounds of a criterion in the unit of its value. For ``figure_of_merit`` a number
-    is in the metric's unit, and per cent (``95%``) are of its reference's value. Raises ValueError
-    with a remedy."""
+    is in the metric's ``unit``, and per cent (``95%``) are of its reference's value. Raises
+    ValueError with a remedy."""
     name = criterion.criterion
     least = _side(name, criterion.at_least, reference)
     most = _side(name, criterion.at_most, reference)
-    words = [f"at least {show_value(name, least)}"] if least is not None else []
+    words = [f"at least {show_value(name, least, unit)}"] if least is not None else []
     if most is not None:
-        shown = show_value(name, most) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
+        shown = show_value(name, most, unit) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
         words.append(f"at most {shown}")
     if name == "slowdown":  # the smallest gain and the largest loss: two lower bounds of the value
         lower = [bound for bound in (least, most and -most) if bound is not None]
@@ -119,8 +130,11 @@ def _side(
     return share_of(written) * reference
 
 
-def show_value(criterion: CriterionName, value: float | None) -> str:
-    """Return a criterion's value as people read it; "" for none."""
+_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}
+
+
+def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:
+    """Return a criterion's value as people read it, with its unit; "" for none."""
     if value is None:
         return ""
     if criterion in _SHARES:
@@ -131,7 +145,9 @@ def show_value(criterion: CriterionName, value: float | None) -> str:
         return show_seconds(value)
     if criterion == "mix":
         return f"{100 * value:.3g} points"
-    return show_number(value)
+    if noun := _COUNTED.get(criterion):
+        return f"{show_number(value)} {noun}{'' if value == 1 else 's'}"
+    return f"{show_number(value)}{show_unit(unit)}"
 
 
 # ---- results ------------------------------------------------------------------------------
@@ -149,6 +165,7 @@ def decided(
     subject: str = "",
     reach: Reach = (None, None),
     numbers: Numbers | None = None,
+    unit: str = "",
 ) -> Result:
     """Return the result of a value. Before the trial is over it is decided only if every value that
     is still possible (``reach``, None is unbounded) is inside the bounds, or none is; else
@@ -173,6 +190,7 @@ def decided(
         subject=subject,
         state=state,
         value=value,
+        unit=unit,
         bound=bounds.words,
         n=n,
         numbers=numbers or {},

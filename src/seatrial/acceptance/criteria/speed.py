@@ -118,7 +118,8 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         )
         if criterion.at_least is not None or criterion.at_most is not None:
             alike = reference is not None and all(f.unit == reference.unit for f in figures)
-            bounds = bounds_of(criterion, reference.value if reference and alike else None)
+            known = reference.value if reference and alike else None
+            bounds = bounds_of(criterion, known, figures[0].unit if figures else "")
         elif reference is None:
             return undecided(criterion, f"there is no reference for {metric}", subject=group.name)
         elif value is None:
@@ -147,6 +148,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         bounds=bounds,
         subject=group.name,
         numbers=numbers,
+        unit=figures[0].unit if figures else "",
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
-from seatrial.acceptance.criteria import Overall
+from seatrial.acceptance.criteria import OverallState
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store, marks
@@ -26,10 +28,11 @@ class Running(TrialFacts, frozen=True, kw_only=True):
 
 class Late(Struct, frozen=True, kw_only=True):
     """A trial that does not run. ``verdict`` is by its criteria: "" if it has none, None if it is
-    not known yet."""
+    not known yet; ``verdict_words`` names what was waived."""
 
     trial: TrialRow
-    verdict: Overall | str | None
+    verdict: OverallState | Literal[""] | None
+    verdict_words: str
 
 
 class NowPage(Struct, frozen=True, kw_only=True):
@@ -53,15 +56,21 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
         running=[_running(state, row) for row in running[:MAX_RUNNING]],
-        lately=[
-            Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
-            for row in reversed(others[-LATELY:])
-        ],
+        lately=[_late(state, row) for row in reversed(others[-LATELY:])],
         trials=len(found),
         rehearsals=sum(row.rehearsed for row in found),
         more=max(0, len(running) - MAX_RUNNING),
         folder=str(state.folder),
     )
+
+
+def _late(state: ServerState, row: TrialRow) -> Late:
+    if not row.component:
+        return Late(trial=row, verdict="", verdict_words="")
+    found = state.trials.verdict(row)
+    if found is None:
+        return Late(trial=row, verdict=None, verdict_words="")
+    return Late(trial=row, verdict=found.state, verdict_words=found.words)
 
 
 def _running(state: ServerState, row: TrialRow) -> Running:

@@ -26,6 +26,7 @@ from seatrial.studies.one_run import (
     RunPhase,
     expected,
     former_verdict,
+    launched,
     phases,
     removed_by_keep,
     told,
@@ -78,8 +79,8 @@ class Nodes(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
-    """A run. Times in ns; ``launcher``, ``modules`` and the scripts are "" if they are not
-    known. ``asked`` is what was asked of the scheduler besides size and time."""
+    """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
+    they are not known. ``asked`` is what was asked of the scheduler besides size and time."""
 
     run: RunRow
     verdict: str
@@ -91,6 +92,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     case: CaseRow
     build: BuildRow | None
     launcher: str
+    launch: str
     asked: str
     modules: str
     same_environment: int
@@ -131,6 +133,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     record = state.records.record(trial)
     slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
     outputs, job = in_time(lambda: _files(run, search, whole), slow)
+    how = launched(record, case, job[0].text if job else "")
     asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
     if removal := removed_by_keep(events):
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
@@ -141,12 +144,13 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
-        former=former_verdict(events),
+        former=_plain(former_verdict(events)),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
         build=build,
-        launcher=record.machine.launcher.kind if record else "",
+        launcher=how.kind,
+        launch=how.line,
         asked=asked,
         modules=_modules(events),
         same_environment=same,
@@ -173,6 +177,14 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         gaps=damage,
         find=query.text("find"),
     )
+
+
+def _plain(former: FormerVerdict | None) -> FormerVerdict | None:
+    """Return a former verdict with texts that are safe to show."""
+    if former is None:
+        return None
+    reason, by_and_why = plain(former.reason), plain(former.by_and_why)
+    return replace(former, reason=reason, by_and_why=by_and_why)
 
 
 def _run(store: Store, query: PageQuery) -> RunRow:

@@ -249,7 +249,7 @@ class TrialCache:
 def _verdict_of(row: TrialRow) -> Overall:
     fold = TrialFold(TrialFolder(Path(row.path)))
     if fold.record.component is None:
-        return "undecided"
+        return Overall("undecided", [])
     while fold.go_on():
         pass
     view = TrialView(fold.history, fold.present(), fold.references)

@@ -1,0 +1,199 @@
+"""``seatrial report sign`` and ``seatrial report verify``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.report.checksums import based_on
+from seatrial.report.outputs import OutputsFound
+from seatrial.report.sign import sign, signature_of
+from seatrial.report.verify import Asked, FileFound, SignatureFound, Verified
+from seatrial.report.verify import verify as check
+from seatrial.trial.folder import user_name
+from seatrial.units import count, show_bytes
+from seatrial.verify.reading import plain_line
+
+MAX_OUTPUTS = 20  # changed outputs of a trial that are named
+
+
+@click.command("sign", short_help="Sign a report; several people may.")
+@click.argument("report", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="KEY",
+    required=True,
+    help="Your OpenSSH key: the private one, or the public one of an agent or token.",
+)
+@click.option(
+    "--as",
+    "name",
+    metavar="NAME",
+    help="Your name or side, as in the file of allowed signers. Default: your user name.",
+)
+def sign_command(report: Path, key: Path, name: str | None) -> int:
+    """Sign REPORT: makes REPORT.sig.NAME beside it. Other people's signatures stay.
+
+    \b
+    seatrial report sign frost.html --key ~/.ssh/id_ed25519 --as vendor
+    """
+    _, decision = based_on(report.read_bytes())
+    signature = sign(report, key, user_name() if name is None else name)
+    click.echo(f"{signature}: signs {report}")
+    if decision:
+        click.echo(f"decision    {plain_line(decision)}")
+    else:
+        click.echo(
+            "decision    none in it: `seatrial report ... --decision` writes one into a report"
+        )
+    return 0
+
+
+@click.command("verify", short_help="Verify a report, its signatures and what is behind it.")
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option(
+    "--signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Whose signatures count: an allowed_signers file, as of ssh-keygen.",
+)
+@click.option(
+    "--key", type=click.Path(path_type=Path), metavar="FILE", help="The one public key that counts."
+)
+@click.option(
+    "--require",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A name of the signers' file that must have signed; may be repeated.",
+)
+@click.option(
+    "--trials",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the trials; default: as of every command.",
+)
+@click.option(
+    "--documents",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the documents of evidence; default: that of the plan, or of the report.",
+)
+@click.option("--no-outputs", is_flag=True, help="Do not read the files of the runs.")
+@click.pass_obj
+def verify_command(
+    folders: Folders,
+    report: Path,
+    signers: Path | None,
+    key: Path | None,
+    names: tuple[str, ...],
+    trials: Path | None,
+    documents: Path | None,
+    no_outputs: bool,
+) -> int:
+    """Verify that REPORT is as it was signed, and that what is behind it is unchanged: journals,
+    records, notes, documents of evidence, and the outputs of the runs.
+
+    \b
+    Exit codes:  0  signed by all that are asked for; everything behind it is unchanged
+                 1  the report, a signature or something behind it was changed, or
+                    a signature that is asked for is missing
+                 2  usage, or not a report of Seatrial
+                 3  nothing is wrong, but not everything could be verified
+    """
+    if signers is not None and key is not None:
+        raise click.UsageError("--signers and --key: one of them")
+    if names and signers is None:
+        raise click.UsageError("--require: names of which file? Give --signers")
+    asked = Asked(signers, key, tuple(dict.fromkeys(names)), not no_outputs, documents)
+    found = check(report, trials or folders.trials, asked)
+    click.echo(f"report      {report}, SHA-256 {found.sha256}")
+    click.echo(f"decision    {plain_line(found.decision) or 'none in it'}")
+    for line in _signatures(found):
+        click.echo(f"signature   {line}")
+    for each in found.files:
+        click.echo(f"{each.state:<15} {_of_file(each)}")
+    for one in found.outputs:
+        for line in _outputs(one):
+            click.echo(line)
+    if no_outputs:
+        click.echo("not checked     outputs of runs: --no-outputs")
+    click.echo(_in_all(found))
+    return found.code
+
+
+def _signatures(found: Verified) -> Iterator[str]:
+    for one in found.signatures:
+        yield f"{one.path.name}: {_of_signature(one, found.asked.by_key)}"
+    there = signature_of(found.report).name
+    if not found.signatures:
+        state = "MISSING" if found.asked.by_key else "not checked"
+        yield f"{state}: there is no {there} beside it, and no {there}.NAME"
+    for name in found.missing:
+        yield f"MISSING: none by {plain_line(name)}"
+
+
+def _of_signature(one: SignatureFound, by_key: bool) -> str:
+    checked = one.checked
+    if checked.state == "bad":
+        return f"BAD: {plain_line(checked.why)}"
+    if checked.state == "unknown":
+        return f"UNKNOWN: {plain_line(checked.why)}"
+    if not by_key:
+        return (
+            f"fits the report, by the key {checked.key}; the owner of the key was not verified: "
+            "name accepted keys by --signers or --key"
+        )
+    names = [f"any of {name}" if set(name) & set("*?") else name for name in checked.names]
+    who = f" of {plain_line(' or '.join(names))}" if names else ""
+    return f"good, by the key {checked.key}{who}"
+
+
+def _of_file(each: FileFound) -> str:
+    named = plain_line(each.file.shown)
+    if each.file.events is not None:
+        named += f", {count(each.file.events, 'event')}"
+    if each.state in ("went on since", "added to"):
+        said = f"{named}: its first {each.file.bytes:,} bytes are as they were, {each.more:,} more"
+        return f"{said} {each.why}".rstrip()
+    if each.state == "as it was":
+        return f"{named}, {show_bytes(each.file.bytes)}"
+    if each.state == "not here":
+        option = "--documents" if each.file.document else "--trials"
+        return f"{named}: no {each.path}; {option} names another folder"
+    return f"{named}: {each.path}"
+
+
+def _outputs(one: OutputsFound) -> Iterator[str]:
+    """Yield lines about the outputs of a trial's runs."""
+    if one.unchanged:
+        yield f"{'as it was':<15} {count(one.unchanged, 'output')} of the runs of {one.trial}"
+    order = {"changed": 0, "cannot be read": 1, "not here": 2}
+    others = sorted(one.others, key=lambda each: order.get(each.state, 0))
+    for each in others[:MAX_OUTPUTS]:
+        yield f"{each.state:<15} {plain_line(str(each.path))}, run {each.run_id}"
+    if len(others) > MAX_OUTPUTS:
+        changed = sum(each.state == "changed" for each in others[MAX_OUTPUTS:])
+        more = f"{len(others) - MAX_OUTPUTS} more outputs of {one.trial}"
+        yield f"{'and':<15} {more} are not as they were or not here, {changed} of them changed"
+    if one.without:
+        what = f"outputs of {count(one.without, 'run')} of {one.trial}"
+        yield f"{'not checked':<15} {what}: there are no checksums of them"
+
+
+def _in_all(found: Verified) -> str:
+    if found.code == 0:
+        return "The report is as it was signed, and so is what it is based on, as listed above."
+    if found.code == 3:
+        return "Nothing speaks against it, but not everything could be checked: see above."
+    if any(one.checked.state == "bad" for one in found.signatures):
+        return "Do not trust this report: a signature is bad."
+    if found.tampered:
+        return "Do not trust this report: something behind it was changed."
+    if not found.signatures:
+        return "Do not trust this report: it is not signed."
+    return "Do not trust this report: a signature that is asked for is missing."

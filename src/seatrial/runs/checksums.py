@@ -1,0 +1,58 @@
+"""Checksums of what a run wrote, by which `seatrial report verify` finds later changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from seatrial.files import open_descriptor
+
+MAX_BYTES: Final = 16 << 30  # of a file whose checksum is made
+CHUNK: Final = 1 << 20
+_OF_NOTHING: Final = hashlib.sha256().hexdigest()
+
+
+def sum_sizes(folder: Path, names: Iterable[str]) -> int:
+    """Return the bytes of files of a run together; one that cannot be asked counts as none."""
+    total = 0
+    for name in names:
+        try:
+            total += os.stat(f"{folder}/{name}").st_size  # noqa: PTH116
+        except OSError:
+            continue
+    return total
+
+
+def checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of files of a run, in hexadecimal by their names: "" for one that is too
+    large, none for one that is not there or cannot be read."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = checksum(f"{folder}/{name}")
+        except (OSError, ValueError):  # ValueError: a NUL in the name
+            continue
+    return found
+
+
+def checksum(path: str) -> str:
+    """Return the SHA-256 of a regular file, in hexadecimal; "" for one that is too large. Bytes
+    that are appended meanwhile do not count. Raises OSError, and ValueError for an impossible
+    name."""
+    descriptor = open_descriptor(path, os.O_RDONLY)
+    try:
+        left = os.fstat(descriptor).st_size
+        if not left:
+            return _OF_NOTHING
+        if left > MAX_BYTES:
+            return ""
+        summed = hashlib.sha256()
+        while left and (data := os.read(descriptor, min(left, CHUNK))):
+            summed.update(data)
+            left -= len(data)
+        return summed.hexdigest()
+    finally:
+        os.close(descriptor)
