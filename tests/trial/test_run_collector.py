@@ -271,7 +271,6 @@ class RemoteBackend:
     room = 0
     gpus = 0
     jobs = 2
-    gpus = 0
 
     def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:
         self._place = place
