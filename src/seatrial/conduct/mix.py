@@ -174,9 +174,6 @@ class Mix(Demand):
             return offer.counts.in_flight[entry] / copies[entry], -self._share[entry], entry
 
         short = [n for n in self._with_copies if offer.counts.in_flight[n] < copies[n]]
-        if short and self._pace is None:
-            surplus, _ = self._surplus(offer.counts)
-            short = [n for n in short if surplus[n] <= self._of_run(n)]
         while short:
             entry = min(short, key=lack)
             if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:

@@ -42,11 +42,10 @@ class Due(NamedTuple):
 
 
 def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room: int) -> list[Due]:
-    """Return what each entry is due. Of an entry with copies all must be in flight; where runs wait
-    at the scheduler one of them may start early, and fewer follow for as long as it runs. Of one
-    with a part of the machine a single run is enough, as others may have their turn; where its part
-    holds less than two runs, gaps of two walltimes over that number are usual. ``room`` is the
-    cores of a shared node, 0 where there is none."""
+    """Return what each entry is due. Of an entry with copies all must be in flight. Of one with a
+    part of the machine a single run is enough, as others may have their turn; where its part holds
+    less than two runs, gaps of two walltimes over that number are usual. ``room`` is the cores of a
+    shared node, 0 where there is none."""
     entries = policy.entries
     widest, walltime = [1] * len(entries), [0.0] * len(entries)
     for case, shape in zip(cases, shapes, strict=True):
@@ -55,8 +54,7 @@ def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room
     dues = []
     for number, (runs, share) in enumerate(expected_runs(policy, widest, room or policy.nodes)):
         if entries[number].copies:
-            early = policy.reserve > 0 and len(entries) > 1
-            dues.append(Due(runs, runs, ns(walltime[number]) if early else 0))
+            dues.append(Due(runs, runs))
         else:
             gap = 2 * walltime[number] / share if 0 < share < 2 else 0.0
             dues.append(Due(runs, min(runs, 1), ns(gap)))
