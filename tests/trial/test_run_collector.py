@@ -291,9 +291,6 @@ class RemoteBackend:
 
     def write(self, submission: Submission) -> None: ...
 
-    def recovered(self) -> list[Trouble]:
-        return []
-
     async def submit(self, submission: Submission) -> None:
         for job in submission.jobs:
             task = asyncio.create_task(self._run(job))
