@@ -30,6 +30,7 @@ from seatrial.trial.driver import Driver
 from seatrial.trial.folder import TrialOptions, create
 from seatrial.trial.observer import Observer
 from seatrial.trial.prepare import new_tag, prepare_trial
+from tests.journals import without_checksums
 from tests.programs import Workplace, until
 
 METRIC = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
@@ -738,7 +739,8 @@ def test_a_local_trial_is_resumed_on_its_own_host(place: Workplace) -> None:
         driving.until(lambda: len(place.ran()) == 1, "the run")
         driving.kill()
     journal = place.trials / "t" / "journal.jsonl"
-    elsewhere = re.sub(rb'"nodes":"[^"]+"', b'"nodes":"elsewhere"', journal.read_bytes(), count=1)
+    lines = without_checksums(journal)
+    elsewhere = re.sub(rb'"nodes":"[^"]+"', b'"nodes":"elsewhere"', lines, count=1)
     journal.write_bytes(elsewhere)
     done = place.resume()
     assert done.code == 3

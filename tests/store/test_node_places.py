@@ -150,19 +150,20 @@ def test_the_nodes_of_a_description_come_first(tmp_path: Path, location: Locatio
         assert nodes_of(store) == {"r1": ["n002", "n003", "n009"]}
 
 
-def test_what_the_job_says_replaces_what_the_scheduler_said(
+def test_what_the_job_says_counts_only_where_the_scheduler_said_nothing(
     tmp_path: Path, location: Location
 ) -> None:
     trial = TrialMaker(tmp_path, "t", [a_case(1)])
     trial.event(RunCreated, **of_run(trial, "r1"))
     trial.event(JobStarted, nodes="n[001-003]", **of_run(trial, "r1"))
-    trial.event(JobStarted, nodes="n004", **of_run(trial, "r2"))
-    for wanted in ({"r1": ["n001", "n002", "n003"]}, {"r1": ["n002", "n004"]}, {"r1": ["n002"]}):
+    trial.event(JobStarted, **of_run(trial, "r2"))
+    placed = {"r1": ["n001", "n002", "n003"]}
+    for wanted in (placed, placed | {"r2": ["n004"]}):
         trial.write()
         with synced(location, tmp_path) as store:
-            assert nodes_of(store) == wanted | {"r2": ["n004"]}
-        said = "n[002,004]" if wanted["r1"][0] == "n001" else "n002"
-        trial.event(ScriptStarted, nodes=said, **of_run(trial, "r1"))
+            assert nodes_of(store) == wanted
+        for run_id in ("r1", "r2"):
+            trial.event(ScriptStarted, nodes="n004", **of_run(trial, run_id))
 
 
 def test_a_journal_in_pieces_gives_the_same_nodes(tmp_path: Path, location: Location) -> None:

@@ -99,7 +99,7 @@ def verify_command(
     records, notes, documents of evidence, and the outputs of the runs.
 
     \b
-    Exit codes:  0  signed by all that are asked for; everything behind it is unchanged
+    Exit codes:  0  signed by all that are asked for; nothing behind it changed
                  1  the report, a signature or something behind it was changed, or
                     a signature that is asked for is missing
                  2  usage, or not a report of Seatrial
