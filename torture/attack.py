@@ -67,7 +67,8 @@ def outcome(place: Workplace, done: Done, passed: int = CASES) -> Outcome:
             cut += output.read_text(errors="replace") != OUTPUT
     if stuck or false or cut:
         print(
-            f"  {place.folder}: {done.said.strip().splitlines()[-3:]} {dict(verdicts)}", flush=True
+            f"  {place.folder}: exit {done.code}, {cut} cut, {dict(verdicts)}: {done.said[-400:]}",
+            flush=True,
         )
     return Outcome(1, stuck, false, cut)
 

@@ -11,14 +11,19 @@ What is refused is an OSError, as for a file that cannot be read for any other r
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
 
+from seatrial.lazy import futures
+
 SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
+SYNCED_AT_ONCE = 8
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
@@ -102,6 +107,23 @@ def write_durably(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def sync_files(paths: Sequence[str]) -> None:
+    """Wait until these files are on the disk itself, a few at a time: file systems write them
+    together then. A file that is not there, or that cannot be synced, is left out."""
+    if paths:
+        with futures.ThreadPoolExecutor(min(SYNCED_AT_ONCE, len(paths))) as threads:
+            list(threads.map(_sync_file, paths))
+
+
+def _sync_file(path: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+        descriptor = open_descriptor(path, os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:

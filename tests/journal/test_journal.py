@@ -516,3 +516,25 @@ def test_a_block_has_no_event_of_a_line_without_a_time() -> None:
     line = b'{"event":"check_start","run_id":"r"}\n'
     assert decode_block(line) == ([], 1)
     assert decode_block(line.replace(b"{", b'{"time":0,')) == ([CheckStarted(run_id="r")], 0)
+
+
+def test_files_on_which_events_rest_are_on_the_disk_before_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    output, path = tmp_path / "stdout", tmp_path / "journal.jsonl"
+    output.write_text("all well")
+    with Journal.own(path) as journal:
+        journal.rest_on([str(output), str(tmp_path / "missing"), "a\0b"])
+        journal.append(AlertRaised(time=1))
+        journal.flush()
+        assert synced == []
+        journal.sync()
+        assert synced == [str(output), str(path)]
+        journal.sync()
+    assert synced.count(str(output)) == 1

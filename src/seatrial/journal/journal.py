@@ -18,12 +18,12 @@ import fcntl
 import os
 import socket
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
-from seatrial.files import open_descriptor, open_regular
+from seatrial.files import open_descriptor, open_regular, sync_files
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
@@ -46,6 +46,7 @@ class Journal:
         self._end = end
         self._unsealed = bytearray()  # whole lines without their checksums
         self._pending = bytearray()  # whole lines
+        self._first: list[str] = []  # files that are synced before the journal is
         self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
     @classmethod
@@ -88,6 +89,11 @@ class Journal:
         """Append events of known kinds."""
         self._unsealed += encode_lines(events)
 
+    def rest_on(self, files: Iterable[str]) -> None:
+        """Have these files on the disk itself before the events that are appended next: a crash of
+        the host does not leave a verdict on an output that it cut."""
+        self._first += files
+
     def flush(self, durable: bool = False) -> None:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
         JournalError is raised; no line half written stays, and what was not written is kept for
@@ -108,6 +114,9 @@ class Journal:
         """Wait until what was written is on the disk itself. May be called in another thread.
         Raises JournalError."""
         end = self._end
+        while self._first:
+            files, self._first = self._first, []
+            sync_files(files)
         try:
             os.fdatasync(self._descriptor)
             ending = os.pread(self._descriptor, ENDING, max(0, end - ENDING))

@@ -12,7 +12,7 @@ from seatrial.files import open_descriptor
 
 MAX_BYTES: Final = 16 << 30  # of a file whose checksum is made
 CHUNK: Final = 1 << 20
-_OF_NOTHING: Final = hashlib.sha256().hexdigest()
+OF_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
 def sum_sizes(folder: Path, names: Iterable[str]) -> int:
@@ -55,7 +55,7 @@ def checksum(path: str) -> str:
     try:
         left = os.fstat(descriptor).st_size
         if not left:
-            return _OF_NOTHING
+            return OF_NOTHING
         if left > MAX_BYTES:
             return ""
         summed = hashlib.sha256()

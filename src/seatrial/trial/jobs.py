@@ -40,6 +40,7 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.journal.lifecycle import RunState
+from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.directory import JobEvents
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.building import Building
@@ -352,8 +353,11 @@ class Jobs:
         self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
     ) -> None:
         case = self._ledger.case(run_id)
-        self._ledger.verdict(run_id, code, reason, sums)
         attempt = self._attempts.pop(run_id)
+        if sums and not attempt.job.file_system:
+            filled = (name for name, sha256 in sums.items() if sha256 != OF_NOTHING)
+            self._ledger.journal.rest_on(f"{attempt.job.path}/{name}" for name in filled)
+        self._ledger.verdict(run_id, code, reason, sums)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(case.test, attempt.job.path)])

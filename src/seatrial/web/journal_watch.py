@@ -16,7 +16,11 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 
+from seatrial.errors import SeatrialError
+from seatrial.log import logger
 from seatrial.web.state.server_state import ServerState
+
+_log = logger(__name__)
 
 EVERY_S = 0.2  # between looks while somebody is there
 IDLE_S = 5.0  # between looks while nobody is
@@ -95,6 +99,7 @@ class JournalWatch:
             self.listeners.discard(bell)
 
     def _run(self) -> None:
+        ahead = False
         while not self._stopped:
             self._wake.clear()
             self.state.refresh()
@@ -106,12 +111,23 @@ class JournalWatch:
             new, self._told = self._told != self.state.generation, self.state.generation
             if new and self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._tell)
+            if not ahead:
+                ahead = True
+                self._read_ahead()
             watched = self.listeners or self._last_look - self._last_asked < LINGER_S
             if watched:
                 time.sleep(EVERY_S)
             else:
                 self._wake.wait(IDLE_S)
         self.state.close()
+
+    def _read_ahead(self) -> None:
+        from seatrial.web.nodes.view import read_ahead  # numpy: the server starts before
+
+        try:
+            read_ahead(self.state)
+        except SeatrialError as error:
+            _log.info("nothing is read ahead: %s", error)
 
     def _tell(self) -> None:
         for bell in self.listeners:

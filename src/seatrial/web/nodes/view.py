@@ -168,6 +168,15 @@ def view_of(state: ServerState, query: PageQuery) -> View:
     )
 
 
+def read_ahead(state: ServerState) -> None:
+    """Read the runs of the machine on which the latest trial ran, so that nobody waits for them.
+    Raises SeatrialError."""
+    trials = queries.trials(state.store())
+    measured = [trial for trial in trials if not trial.rehearsed]
+    for trial in (measured or trials)[:1]:
+        view_of(state, PageQuery({"machine": trial.machine}, []))
+
+
 def kept(state: ServerState, key: Hashable, version: Hashable, make: Callable[[], T]) -> T:
     """Return what was made for this version, or is made now."""
     found: tuple[Hashable, T] | None = state.node_runs.get(key)
