@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from seatrial.journal.checksum import ENDING, seal, seed_of
-from seatrial.report import outputs
 from seatrial.report import sign as signing
 from seatrial.report.checksums import NAMES, files_in
 from tests.programs import Workplace, until
@@ -161,7 +160,7 @@ def test_a_large_journal_and_what_follows_have_right_checksums(
     before = journal.read_bytes()
     line = b'{"time":1795262400000000000,"event":"trial_resume"}\n'
     _appended(signed, seal(line, seed_of(before[-ENDING:]))[0])
-    monkeypatch.setattr(outputs, "CHUNK", 1000)
+    monkeypatch.setattr("seatrial.journal.journal.READ_AT_ONCE", 1000)
     code, out = verified(seatrial, signed)
     assert code == 0, out
     assert "32 outputs of the runs of t" in out

@@ -169,7 +169,7 @@ def test_a_journal_that_cannot_be_read_is_tried_again(
     folder.journal.mkdir()
     told = Told()
     assert not deliver(folder, hook(receiver), patience=0.05, tell=told)
-    assert "Is a directory" in sink_lags(folder)[0].error
+    assert "it is a folder, no regular file" in sink_lags(folder)[0].error
     folder.journal.rmdir()
     aside.rename(folder.journal)
     assert deliver(folder, hook(receiver))
