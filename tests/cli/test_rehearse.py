@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.acceptance.status import status
 from seatrial.cli import main
 from seatrial.journal import journal
 from seatrial.journal.events import TrialEnded, TrialStarted
+from seatrial.trial.folder import TrialFolder
 from tests.programs import COMMAND, Done, until
 from tests.rehearse.stage import Stage
 
@@ -319,6 +321,66 @@ def test_planned_and_achieved_shares_are_shown(stage: Stage, seatrial: Command) 
     assert "share of node-hours  planned  achieved" in text
     assert "wide                  75.0 %    75.0 %" in text
     assert "share of wide, planned" in seatrial("rehearse", "--compare", *["plan.yaml"] * 2).out
+
+
+def on_this_host(stage: Stage) -> None:
+    """Two cores, a run of one of them in each of two tests."""
+    stage.machine |= {"scheduler": "local", "nodes": [{"names": "here", "cores": 2}]}
+    del stage.machine["rehearsal"]
+    stage.plan["components"].clear()
+    for name, elapsed in {"one": "20s", "other": "30s"}.items():
+        stage.test(name)
+        stage.behave(name, elapsed=elapsed)
+    tests = {"one": {"copies": 1}, "other": {"fill": True}}
+    stage.component("shared", kind="sustained", duration="20m", tests=tests)
+    stage.write()
+
+
+def test_on_this_host_runs_share_its_cores_as_in_a_trial(stage: Stage, seatrial: Command) -> None:
+    """Before, each had the whole host: 50 % were planned, and the first test had 100 %."""
+    on_this_host(stage)
+    found = json.loads(seatrial("rehearse", "plan.yaml", "--json").out)
+    (trial,) = found["trials"]
+    had = {each["test"]: each["achieved"] for each in trial["node_shares"]["tests"]}
+    assert had == pytest.approx({"one": 0.5, "other": 0.5}, abs=0.01)
+    assert trial["utilisation"] == pytest.approx(1, abs=0.01)
+    said = " ".join(found["assumed"])
+    assert "share the cores" in said
+    assert "whole nodes" not in said
+    assert "queue" not in said
+    assert "poll" not in said
+    folder = TrialFolder(stage.trials / trial["trial"])
+    seen = status(folder.record(), folder.cases(), journal.read(folder.journal)).node_shares
+    assert seen is not None
+    assert {each.test: each.achieved for each in seen.tests} == pytest.approx(had)
+
+
+@pytest.mark.parametrize("fails", [{}, {"node_failures": "3m", "repair": "1m"}])
+def test_a_host_that_fails_ends_all_runs_on_it(
+    stage: Stage, seatrial: Command, fails: dict[str, str]
+) -> None:
+    on_this_host(stage)
+    stage.machine["rehearsal"] = {**fails, "slow_nodes": 1, "slow_by": 2}
+    stage.write()
+    done = json.loads(seatrial("rehearse", "plan.yaml", "--json").out)
+    (trial,) = done["trials"]
+    elapsed = {test["test"]: test["elapsed"] for test in trial["tests"]}
+    assert elapsed == pytest.approx({"one": 40, "other": 60})
+    assert bool(trial["uses"]["failed"]) == bool(fails)
+
+
+def test_a_test_that_only_fills_has_no_planned_share(stage: Stage, seatrial: Command) -> None:
+    stage.test("filler")
+    stage.behave("filler", elapsed="20s")
+    stage.plan["components"][0]["tests"]["filler"] = {"fill": True}
+    stage.write()
+    said = seatrial("rehearse", "plan.yaml").out
+    (row,) = [
+        line.split()
+        for line in said.splitlines()
+        if line.startswith("filler  ") and "fill " in line
+    ]
+    assert row[:2] == ["filler", "fill"], said
 
 
 def test_what_is_assumed_of_the_machine_is_said(stage: Stage, seatrial: Command) -> None:

@@ -41,6 +41,11 @@ class TestShare(Struct, frozen=True, kw_only=True):
     node_hours: float
     fill: bool = False
 
+    @property
+    def only_fills(self) -> bool:
+        """Whether it gets gaps alone, because others were planned to have all."""
+        return self.fill and not self.planned
+
 
 class NodeShares(Struct, frozen=True, kw_only=True):
     """The shares of all tests. ``unclaimed`` is the share that the plan gives to no test (None

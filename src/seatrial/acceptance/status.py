@@ -24,7 +24,7 @@ from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
-from seatrial.plan.policy import shares_cores, width_of_machine, widths_of
+from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
@@ -127,14 +127,13 @@ def status(
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
-    """Return an empty history of a trial, on the nodes of its machine. In a rehearsal runs never
-    share a node."""
+    """Return an empty history of a trial, on the nodes of its machine. A rehearsed scheduler
+    gives whole nodes."""
     machine, names = record.machine, node_names(record.machine)
-    if record.rehearsed:
-        return TrialHistory(cases, record.policy, names)
+    room, _ = shared_node(machine)
+    if room or record.rehearsed:
+        return TrialHistory(cases, record.policy, names, room)
     cores = max((kind.cores for kind in machine.nodes), default=0)
-    if shares_cores(machine):
-        return TrialHistory(cases, record.policy, names, room=cores)
     return TrialHistory(cases, record.policy, names, cores=cores)
 
 

@@ -88,7 +88,8 @@ def _mix(trial: Rehearsed) -> str:
         return ""
     rows = TextTable("share of node-hours~ | planned> | achieved>")
     for each in found.tests:
-        rows.add(each.test, _percent(each.planned or 0.0), _percent(each.achieved))
+        planned = "fill" if each.only_fills else _percent(each.planned or 0.0)
+        rows.add(each.test, planned, _percent(each.achieved))
     rows.add("(no run)", _percent(found.unclaimed), _percent(found.unused))
     return str(rows)
 
@@ -194,7 +195,8 @@ def _shares(trials: Iterable[Rehearsed]) -> dict[str, list[float]]:
         mix = trial.node_shares
         for each in mix.tests if mix is not None and mix.unclaimed is not None else ():
             found.setdefault(each.test, []).append(each.achieved)
-            found.setdefault(f"{each.test}, planned", []).append(each.planned or 0.0)
+            if not each.only_fills:
+                found.setdefault(f"{each.test}, planned", []).append(each.planned or 0.0)
     return found
 
 

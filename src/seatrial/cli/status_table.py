@@ -109,7 +109,9 @@ def _parts(one: Status) -> str:
         share = shares.get(part.test)
         planned = share.planned if share is not None else None
         achieved = share.achieved if share is not None and planned is not None else None
-        percent = (None if each is None else f"{100 * each:.1f} %" for each in (planned, achieved))
+        percent = [None if each is None else f"{100 * each:.1f} %" for each in (planned, achieved)]
+        if share is not None and share.only_fills and planned is not None:
+            percent[0] = "fill"
         rows.add(part.test, *(() if over else counts), *percent, part.accepted, _others(part))
     return "\n".join(filter(None, [str(rows), *_shares(one), _course(one)]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.conduct.shares import planned_for
-from seatrial.plan.policy import shares_cores
+from seatrial.plan.policy import shared_node, shares_cores
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.units import listed
 
@@ -18,7 +18,8 @@ def sentence(part: PreparedComponent) -> str:
     """Return the planned share of each test, and what is left; "" if there is no mix."""
     if part.policy.kind != "sustained":
         return ""
-    shares, left, fills = planned_for(part.cases, part.policy, _room(part))
+    room, _ = shared_node(part.machine)
+    shares, left, fills = planned_for(part.cases, part.policy, room)
     words = []
     for number, (entry, share) in enumerate(zip(part.policy.entries, shares, strict=True)):
         how = ""
@@ -49,10 +50,6 @@ def warnings(part: PreparedComponent) -> Iterator[str]:
             f"{named}: runs may share nodes, as they neither fill them nor are exclusive; "
             "`exclusive: true` in a test's `run` keeps a node for each"
         )
-
-
-def _room(part: PreparedComponent) -> int:
-    return part.machine.nodes[0].cores if shares_cores(part.machine) else 0
 
 
 def _percent(share: float) -> str:

@@ -127,6 +127,12 @@ def shares_cores(machine: Machine) -> bool:
     return machine.scheduler == "local" and len(node_names(machine)) == 1
 
 
+def shared_node(machine: Machine) -> tuple[int, int]:
+    """Return the cores and the GPUs of the node that runs share, (0, 0) where they share none."""
+    node = machine.nodes[0]
+    return (node.cores, node.gpus) if shares_cores(machine) else (0, 0)
+
+
 # ---- the mix ------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
 from seatrial.lazy import futures, multiprocessing
 from seatrial.machine.facts import node_names
+from seatrial.plan.policy import shared_node
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.rehearse.sampling import RunModel
 from seatrial.rehearse.simulated_gauges import remarks_on_gauges
@@ -95,7 +96,8 @@ def _rehearse_part(
     tag: str,
 ) -> Rehearsed:
     record = record_of(plan, part, tag, start, seed)
-    history = TrialHistory(part.cases, part.policy, node_names(part.machine))
+    room, _ = shared_node(part.machine)
+    history = TrialHistory(part.cases, part.policy, node_names(part.machine), room)
     journal: Journal | None = None
 
     def tell(events: Sequence[Event]) -> None:

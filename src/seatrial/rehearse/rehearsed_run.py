@@ -36,12 +36,16 @@ class RehearsedRun:
     recalled: bool = False
 
 
-def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> SimulatedJob:
-    """The job that a run is; ``lacking`` are nodes that have not the features it needs."""
+def job_of(
+    run: RehearsedRun, launch: Launch, partition: str, lacking: str, cores: int
+) -> SimulatedJob:
+    """The job that a run is; ``lacking`` are nodes that have not the features it needs, ``cores``
+    those that it takes of a shared node."""
     case, run_model, sampled = run.case, run.run_model, run.sampled
     return SimulatedJob(
         run_id=run.id,
         nodes=case.nodes,
+        cores=cores,
         walltime=case.walltime,
         elapsed=sampled.elapsed,
         exit_code=sampled.exit_code,

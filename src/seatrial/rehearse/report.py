@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
+from seatrial.plan.policy import shares_cores
 from seatrial.plan.prepare import prepare_plan
 from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
 from seatrial.rehearse.odds import Odds, odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
+from seatrial.trial.plan_record import as_rehearsed
 from seatrial.units import seconds, show_seconds, span_of
 
 Progress = Callable[[int, int], None]
@@ -99,16 +101,22 @@ def rehearse_plan(
 
 def assumptions(machine: Machine) -> Iterator[str]:
     """Yield what the rehearsal assumes of the machine, in words, with the values that it uses."""
-    model = machine.rehearsal
-    submit, start, poll = (
-        show_seconds(span_of(each)) for each in (model.submit_delay, model.start_delay, model.poll)
-    )
-    yield (
-        f"A job is in the queue {submit} after its submission; its script starts {start} after "
-        f"its nodes are free, and they are free again {start} after its end."
-    )
-    yield f"Starts and ends of jobs are noticed at a poll, every {poll}."
-    yield "Each job has whole nodes to itself, and is ended at its walltime to the second."
+    model = as_rehearsed(machine).rehearsal
+    submit, start, poll = map(span_of, (model.submit_delay, model.start_delay, model.poll))
+    if submit or start:
+        yield (
+            f"A job is in the queue {show_seconds(submit)} after its submission; its script starts "
+            f"{show_seconds(start)} after its nodes are free, and they are free again "
+            f"{show_seconds(start)} after its end."
+        )
+    if poll:
+        yield f"Starts and ends of jobs are noticed at a poll, every {show_seconds(poll)}."
+    if not (submit or start or poll):
+        yield "Jobs start as soon as their nodes are free, and starts and ends are noticed at once."
+    if shares_cores(machine):
+        yield "Jobs share the cores of this host, and are ended at their walltime to the second."
+    else:
+        yield "Each job has whole nodes to itself, and is ended at its walltime to the second."
     if failures := span_of(model.node_failures):
         mean, repair = show_seconds(failures), show_seconds(seconds(model.repair))
         yield f"Each node fails every {mean} on the mean, and is back after {repair}."

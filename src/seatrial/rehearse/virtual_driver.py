@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.machine.facts import node_names
+from seatrial.plan.policy import shared_node
 from seatrial.rehearse.event_writer import EventWriter, Tell
 from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
 from seatrial.rehearse.sampling import RunModel, draw
@@ -72,10 +73,14 @@ class VirtualDriver:
         self._run_models = run_models
         machine, policy = record.machine, record.policy
         jobs = record.asked.jobs or machine.jobs or JOBS
-        limits = Limits(jobs=jobs, builds=BUILDS, refill=max(1, jobs // 4))
+        room, gpus = shared_node(machine)
+        refill = 1 if room else max(1, jobs // 4)
+        limits = Limits(room=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
         names = node_names(machine)
-        self.cluster = SimulatedCluster(machine, names, record.seed, self.now, policy.outages)
+        self.cluster = SimulatedCluster(
+            machine, names, record.seed, self.now, policy.outages, cores=room
+        )
         self._lacking: dict[tuple[str, int, JobOptions], str] = {}
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
@@ -180,7 +185,9 @@ class VirtualDriver:
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self.record.seed, test, run.attempt, run.run_model)
-            jobs.append(job_of(run, launch, self._partition(run.case), self._lacking_of(run.case)))
+            shape = self.conductor.state.shapes[launch.case]
+            partition, lacks = self._partition(run.case), self._lacking_of(run.case)
+            jobs.append(job_of(run, launch, partition, lacks, shape.size))
         self.cluster.submit(self.now, jobs)
 
     def _partition(self, case: Case) -> str:

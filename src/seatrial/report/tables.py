@@ -141,7 +141,8 @@ def node_shares(status: Status) -> Iterator[Table]:
     rows: list[Sequence[Cell]] = []
     for each in found.tests:
         points = 100 * (each.achieved - (each.planned or 0.0))
-        rows.append((each.test, each.planned, each.achieved, points, each.node_hours))
+        planned = "fill" if each.only_fills else each.planned
+        rows.append((each.test, planned, each.achieved, points, each.node_hours))
     rows.append(("no run", found.unclaimed, found.unused, None, None))
     columns = (
         "test | planned: share | achieved: share | difference: number, points | node-hours: number"

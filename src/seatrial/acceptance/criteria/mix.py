@@ -49,5 +49,6 @@ def _difference(each: TestShare) -> float:
 
 
 def _reason(each: TestShare) -> str:
-    planned, achieved = show_share(each.planned or 0.0), show_share(each.achieved)
+    planned = "fill alone" if each.only_fills else show_share(each.planned or 0.0)
+    achieved = show_share(each.achieved)
     return f"{achieved} of the node-hours, planned {planned}"

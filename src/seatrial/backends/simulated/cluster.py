@@ -23,7 +23,7 @@ from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Star
 from seatrial.backends.simulated.background import Arrival, background
 from seatrial.backends.simulated.failures import NodeFailure, failures, slow_nodes
 from seatrial.backends.simulated.jobs import FinishedJob, Hangs, JobRecord, SimulatedJob
-from seatrial.backends.simulated.names import NodeNames
+from seatrial.backends.simulated.names import NodeNames, SharedNode
 from seatrial.backends.simulated.queue import Queue, SimulatedOutage
 from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
@@ -38,7 +38,8 @@ _Event = tuple[int, int, Callable[..., object], object]
 
 class SimulatedCluster:
     """``nodes`` are those of the machine, in order. ``outages`` are planned; the scheduler knows
-    them from the start. After ``horizon_s`` seconds there are no more random events."""
+    them from the start. After ``horizon_s`` seconds there are no more random events.
+    Where jobs share the ``cores`` of a single node, these are placed as nodes are elsewhere."""
 
     def __init__(
         self,
@@ -48,9 +49,10 @@ class SimulatedCluster:
         start_ns: int,
         outages: Sequence[Window] = (),
         horizon_s: float = math.inf,
+        cores: int = 0,
     ) -> None:
         model = machine.rehearsal
-        self._names = NodeNames(nodes)
+        self._names = SharedNode(nodes[0], cores) if cores else NodeNames(nodes)
         self._start = start_ns
         self.now = start_ns  # the time (ns) up to which the cluster has advanced
         self._submit_delay = ns(span_of(model.submit_delay))
@@ -73,9 +75,8 @@ class SimulatedCluster:
             self._at(outage.end, self._changed_queues, outage.nodes)
         self.files = FileSystems(machine, start_ns, self._at, self._script_ended)
         self._slow_by = model.slow_by
-        self._slow = slow_nodes(
-            len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes")
-        )
+        slow = slow_nodes(len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes"))
+        self._slow = self._names.all if cores and slow else slow
         self._last = start_ns + ns(min(horizon_s, _MAX_SECONDS))
         self._failures: Iterator[NodeFailure] = iter(())
         if between := span_of(model.node_failures):
@@ -157,7 +158,8 @@ class SimulatedCluster:
         if record.ours:
             job = record.job
             del self._jobs[job.run_id]
-            reason = f"{job.nodes} nodes asked for, of {usable} that the job may use"
+            unit = "cores" if job.cores else "nodes"
+            reason = f"{record.need} {unit} asked for, of {usable} that the job may use"
             if job.partition and job.partition not in self._partitions:
                 reason = f"no partition {job.partition}; there are {', '.join(self._partitions)}"
             self._tell(Refused(job.run_id, reason))
@@ -268,20 +270,20 @@ class SimulatedCluster:
     def _failed(self, failure: NodeFailure) -> None:
         """Fail a node and the job on it."""
         self._plan(self._failures, self._failed)
-        node = 1 << failure.node
+        node = self._names.bits(failure.node)
         if self._down & node:
             return
         name = self._names.names[failure.node]
         self._down |= node
         for queue in self._changed_queues(node):
             queue.free &= ~node
-            if (record := queue.on(node)) is not None:
+            while (record := queue.on(node)) is not None:
                 self._over(record, codes.NODE_FAILURE.number, "NODE_FAIL", None)
         self._tell_at_poll(NodesDown(name, "it failed"))
         self._at(self.now + ns(failure.repair), self._repaired, failure.node)
 
     def _repaired(self, place: int) -> None:
-        node = 1 << place
+        node = self._names.bits(place)
         self._down &= ~node
         for queue in self._changed_queues(node):
             queue.free |= node
@@ -316,7 +318,7 @@ class SimulatedCluster:
     def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
         self._given += 1
         times = ns(job.elapsed), ns(job.keeps), ns(job.walltime)
-        record = JobRecord(job, ours, *times, job.nodes, self._given)
+        record = JobRecord(job, ours, *times, job.cores or job.nodes, self._given)
         if ours:
             self._jobs[job.run_id] = record
         return record

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 class SimulatedJob(Struct, frozen=True):
     """A run as the simulated cluster sees it: its request, and its course if nothing disturbs it.
 
-    ``walltime``, ``elapsed`` (of its script, alone on its servers) and ``keeps`` (for which it
-    keeps its nodes after that) are in seconds; ``hangs``: the script does not end by itself;
-    ``exit_code`` is that of its script. The share ``metadata`` of its time is spent on its metadata
-    target, where it holds ``opens`` files open. The share ``objects`` is spent on the object
-    targets of its file system, of which it asks ``bandwidth`` GB/s.
+    ``cores`` are those that it takes of a shared node, 0 elsewhere. ``walltime``, ``elapsed`` (of
+    its script, alone on its servers) and ``keeps`` (for which it keeps its nodes after that) are in
+    seconds; ``hangs``: the script does not end by itself; ``exit_code`` is that of its script. The
+    share ``metadata`` of its time is spent on its metadata target, where it holds ``opens`` files
+    open. The share ``objects`` is spent on the object targets of its file system, of which it asks
+    ``bandwidth`` GB/s.
     """
 
     run_id: str
     nodes: int
     walltime: float
     elapsed: float
+    cores: int = 0
     exit_code: int = 0
     hangs: bool = False
     keeps: float = 0.0

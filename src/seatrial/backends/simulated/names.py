@@ -35,6 +35,10 @@ class NodeNames:
         ]
         self._masks: dict[str, int] = {"": 0}
 
+    def bits(self, place: int) -> int:
+        """Return the node at a position of the list."""
+        return 1 << place
+
     def mask(self, text: str) -> int:
         """Return the nodes of a node set that the machine has. Raises ValueError."""
         if (known := self._masks.get(text)) is None:
@@ -65,6 +69,23 @@ class NodeNames:
                 first = last + 1
         prefixes = self._prefixes
         return ",".join([_folded(prefixes[kind], spans) for kind, spans in folded.items()])
+
+
+class SharedNode(NodeNames):
+    """One node whose cores are the bits. Its name stands for all of them, and for any."""
+
+    def __init__(self, name: str, cores: int) -> None:
+        super().__init__([name])
+        self.all = (1 << cores) - 1
+
+    def bits(self, place: int) -> int:
+        return self.all
+
+    def mask(self, text: str) -> int:
+        return self.all if super().mask(text) else 0
+
+    def text(self, mask: int) -> str:
+        return self.names[0] if mask else ""
 
 
 # Names that can be folded together: the part before the number, and the width of the number where
