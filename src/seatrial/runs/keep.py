@@ -60,6 +60,16 @@ def removal_rule(keep: KeepWord | Keep, verdict: Code) -> RemovalRule | None:
     return RemovalRule(keep.runs, keep.remove or ["*"], keep.files, bytes_of(keep.tail))
 
 
+def removes(rule: RemovalRule, name: str, size: int | None) -> bool:
+    """Return whether a rule removes a file of a run, by its path in the run's directory and its
+    bytes (None: they are not known)."""
+    if name in ALWAYS_KEPT or _fits(name, rule.keep):
+        return False
+    if name in OUTPUTS and size is not None and size <= rule.tail:
+        return False
+    return _fits(name, rule.remove)
+
+
 def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
     """Return what a rule removes of the run in this directory. Raises OSError."""
     files = size = 0
@@ -96,20 +106,15 @@ class _Found(NamedTuple):
 
 def _matching(folder: int, rule: RemovalRule) -> Iterator[_Found]:
     for found in _files(folder, "", MAX_DEPTH):
-        if found.name in ALWAYS_KEPT or _fits(found, rule.keep):
-            continue
-        if found.name in OUTPUTS and found.size <= rule.tail:
-            continue
-        if _fits(found, rule.remove):
+        if removes(rule, found.name, found.size):
             yield found
 
 
-def _fits(found: _Found, patterns: Sequence[str]) -> bool:
+def _fits(name: str, patterns: Sequence[str]) -> bool:
     """Whether a file is named by a pattern: by its path, or by its last part where the pattern has
     no slash, as in .gitignore."""
-    return any(
-        fnmatchcase(found.name if "/" in pattern else found.base, pattern) for pattern in patterns
-    )
+    base = name.rpartition("/")[2]
+    return any(fnmatchcase(name if "/" in pattern else base, pattern) for pattern in patterns)
 
 
 def _files(folder: int, prefix: str, depth: int) -> Iterator[_Found]:

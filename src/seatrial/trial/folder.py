@@ -36,7 +36,7 @@ from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
-from seatrial.suite.model import Case, CaseSelection, Test
+from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
@@ -97,6 +97,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_bytes: int = -1
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
+
+    def keep_of(self, test: str) -> KeepWord | Keep:
+        """Return which outputs of a test's runs stay: its component says, or else the test."""
+        of_component = self.component.keep if self.component is not None else None
+        return of_component or self.tests[test].keep
 
     @cached_property
     def _decoded(self) -> References:

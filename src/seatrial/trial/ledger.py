@@ -149,13 +149,14 @@ class Ledger:
         return number
 
     def open(self) -> None:
-        """Record that the trial starts, or is resumed."""
+        """Record that the trial starts, or is resumed: first of all, as `report verify` takes what
+        else follows the end of a trial for an addition by somebody else."""
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
-        if self._damaged:
-            self.note(AlertRaised(kind="journal", text=self._about_damage()))
         kind = TrialStarted if self._fresh else TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
         self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+        if self._damaged:
+            self.note(AlertRaised(kind="journal", text=self._about_damage()))
 
     def _about_damage(self) -> str:
         lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
