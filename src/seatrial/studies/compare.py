@@ -120,6 +120,16 @@ class Comparison(Struct, frozen=True):
         """The rows that are unclear for having too few runs."""
         return [row for row in self.rows if row.needed]
 
+    @property
+    def unanswered(self) -> list[ComparisonRow]:
+        """The rows in which one side has no right answer where the other has one."""
+        return [row for row in self.rows if row.verdict == "missing" and _is_unanswered(row)]
+
+
+def _is_unanswered(row: ComparisonRow) -> bool:
+    sides = ((row.first, row.second), (row.second, row.first))
+    return any(one.n and not other.n and other.excluded for one, other in sides)
+
 
 def compare_sides(
     first: Side,
