@@ -84,6 +84,7 @@ def test_compare_as_json(trials: Path) -> None:
         (["after:threads=4", "before:threads=4"], 3),
         (["before", "before", "after", "--threshold", "10%", "--test", "str"], 3),
         (["after:threads=4", "after:threads=4"], 0),
+        (["before", "after", "--metric", "time"], 0),
         (["before:threads=1", "before:threads=1", "--test", "str"], 0),
         (["before", "after", "--threshold", "0.05"], 1),
         (["before", "after", "--metric", "elapsed"], 3),
@@ -102,10 +103,10 @@ def test_a_side_without_a_right_answer_is_told_last(trials: Path) -> None:
     words = ["compare", "before:threads=4", "after:threads=4"]
     answer = ask(trials, *words)
     last = answer.out.split("\n\n")[-1]
-    assert last.startswith("no right answer: 1 row ") and "exit code 3" in last
+    assert last.startswith("no right answer on one side: 1 row ") and "exit code 3" in last
     (record,) = json.loads(ask(trials, *words, "--format", "json").out)["comparisons"]
     assert (record["unanswered"], record["undecided"]) == (1, 0)
-    assert "no right answer:" not in ask(trials, "compare", "before", "before").out
+    assert "no right answer" not in ask(trials, "compare", "before", "before").out
 
 
 @pytest.mark.parametrize(

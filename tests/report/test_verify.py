@@ -340,13 +340,18 @@ def test_what_keep_removed_since_the_report_is_not_missed(
     assert (code, "2 outputs of the runs of t: removed, as `keep` says" in out) == (0, True), out
 
 
-@pytest.mark.parametrize(("test", "name"), [("large", "sum.csv"), ("small", "stdout")])
+@pytest.mark.parametrize(
+    ("test", "name", "is_told"),
+    [("large", "sum.csv", True), ("small", "stdout", True), ("small", "stderr", False)],
+)
 def test_what_keep_would_not_have_removed_is_missed(
-    place: Workplace, removed_since: Path, seatrial: Command, test: str, name: str
+    place: Workplace, removed_since: Path, seatrial: Command, test: str, name: str, is_told: bool
 ) -> None:
-    """A file that `keep` names; stdout where it is shorter than what stays of it."""
+    """A file that `keep` names; stdout where it is shorter than what stays of it; one of which no
+    event tells."""
     path = place.run_folder(test) / name
-    _told_removed(place.folder, path.parent)
+    if is_told:
+        _told_removed(place.folder, path.parent)
     path.unlink()
     code, out = verified(seatrial, place.folder)
     assert (code, f"not here        {path}, run" in out) == (3, True), out

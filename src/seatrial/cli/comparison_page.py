@@ -27,8 +27,7 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
     if unanswered := sum(len(one.unanswered) for one in compared):
-        have = "has" if unanswered == 1 else "have"
-        told = f"no right answer: {count(unanswered, 'row')} {have} one on one side alone"
+        told = f"no right answer on one side: {count(unanswered, 'row')}"
         parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
     if undecided := [row for one in compared for row in one.undecided]:
         parts.append(_undecided(undecided))

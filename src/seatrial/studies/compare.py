@@ -123,7 +123,7 @@ class Comparison(Struct, frozen=True):
     @property
     def unanswered(self) -> list[ComparisonRow]:
         """The rows in which one side has no right answer where the other has one."""
-        return [row for row in self.rows if row.verdict == "missing" and _is_unanswered(row)]
+        return [row for row in self.rows if _is_unanswered(row)]
 
 
 def _is_unanswered(row: ComparisonRow) -> bool:
