@@ -26,7 +26,9 @@ SHOWN = 50
 
 @click.command("judge")
 @click.argument("trial")
-@click.option("--again", is_flag=True, help="Record the verdicts; without it they are only shown.")
+@click.option(
+    "--again", is_flag=True, help="Record verdicts and figures; without it they are only shown."
+)
 @click.option("--reason", default="", metavar="TEXT", help="Why; needed with --again.")
 @click.option(
     "--with",
@@ -57,7 +59,8 @@ def command(
 
     The checks and references are taken as they are now, the outputs as they were kept. Each run
     whose verdict changes gets an event with who, when and why; its first verdict stays in the
-    journal. Figures that were recorded stay as they are. Verdicts that are not of a check
+    journal. Figures that were recorded stay as they are, and those that had not been found are
+    added, also where the verdict stays. Verdicts that are not of a check
     (timeout, node failure, cancelled) are not touched.
     """
     import socket
@@ -75,7 +78,7 @@ def command(
     if record_it:
         by = f"{user_name()}@{socket.gethostname()}"
         found = record_judgements(folder, record, suites, references, by, reason.strip())
-        if record.machine.sinks and any(one.changed for one in found):
+        if record.machine.sinks and any(one.changed or one.figures for one in found):
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
@@ -106,6 +109,7 @@ def _print_json(found: Sequence[SecondJudgement]) -> None:
             "verdict": one.code.name,
             "why": one.reason,
             "changed": one.changed,
+            "added": [figure.name for figure in one.figures],
             "cannot": one.cannot or None,
         }
         for one in found
@@ -135,9 +139,13 @@ def _print_table(
         if changed
         else f"{count(judged, 'run')} {verb}, none changed"
     )
+    added = sum(len(one.figures) for one in found)
+    if added:
+        verb = "added" if recorded else "would be added"
+        click.echo(f"{count(added, 'figure')} that had not been found {verb}")
     reasons = Counter(one.cannot for one in found if one.cannot)
     for why, number in reasons.items():
         runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
         click.echo(f"{runs}, as it cannot be judged again: {plain_line(why)}")
-    if changed and not recorded:
+    if (changed or added) and not recorded:
         click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

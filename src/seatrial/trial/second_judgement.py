@@ -29,7 +29,6 @@ from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.events import (
     ClockStepped,
-    Event,
     JobEnded,
     MetricRecorded,
     OutputRemoved,
@@ -319,8 +318,8 @@ def record_judgements(
     by: str,
     why: str,
 ) -> list[SecondJudgement]:
-    """Judge the runs of a trial again, and append the verdicts that differ to its journal. Raises
-    Owned where the trial is being run."""
+    """Judge the runs of a trial again, and append to its journal the verdicts that differ and the
+    figures that had not been found. Raises Owned where the trial is being run."""
     with Journal.own(folder.journal) as journal:
         now = definitions_now(record, folder.cases(), suites, references)
         judgements = list(judge_again(folder, record, now))
@@ -330,30 +329,36 @@ def record_judgements(
             elif isinstance(event, ClockStepped):
                 journal.clock.told(round(event.seconds * SECOND_NS))
         for judgement in judgements:
+            for figure in _added(judgement, record):
+                journal.append(figure)
             if judgement.changed:
-                for event in _events_of(judgement, record, now, journal.now(), by, why):
-                    journal.append(event)
+                journal.append(_change(judgement, record, now, journal.now(), by, why))
         journal.flush(durable=True)
     return judgements
 
 
-def _events_of(
-    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
-) -> Iterator[Event]:
+def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorded]:
+    """Yield the figures that had not been found, as of the time of the run's verdict: what a person
+    records long afterwards does not make the trial longer."""
     run = judgement.run
-    header = run_header(record, run.case, run.run_id)
     for figure in judgement.figures:
         yield MetricRecorded(
-            time=time,
-            **header,
+            time=run.life.judged or 0,
+            **run_header(record, run.case, run.run_id),
             metric=figure.name,
             value=figure.value,
             unit=figure.unit,
             better=figure.better,
         )
-    yield RunJudgedAgain(
+
+
+def _change(
+    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
+) -> RunJudgedAgain:
+    run = judgement.run
+    return RunJudgedAgain(
         time=time,
-        **header,
+        **run_header(record, run.case, run.run_id),
         code=judgement.code.number,
         verdict=judgement.code.name,
         reason=judgement.reason,
