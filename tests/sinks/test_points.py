@@ -203,6 +203,7 @@ def test_figures_that_a_second_judgement_adds_join_those_of_the_run() -> None:
     ]
     first, late, later, of_other = metrics
     assert first.identity == late.identity == later.identity != of_other.identity
+    assert of_other.time == NOON + 9 * SECOND
     assert [point.fields["test_id"] for point in metrics] == ["r1", "r1", "r1", "r2"]
     told = [point for point in found if point.measurement == "events"]
     assert len({point.identity for point in told}) == len(events)

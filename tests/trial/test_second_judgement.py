@@ -382,6 +382,39 @@ def test_the_old_verdict_is_shown_with_who_and_why(place: Workplace) -> None:
     assert '<property name="first verdict" value="wrong answer"/>' in junit
 
 
+def test_verdicts_by_other_references_than_the_criteria_are_told(place: Workplace) -> None:
+    """And those by the same references, read from their file anew, are not."""
+    metrics = {"rate": {"find": r"^rate (\S+)", "unit": "s", "better": "lower"}}
+    about: dict[str, Any] = {"metrics": metrics, "parameters": {"p": [1, 2]}}
+    entry = "  - {test: rates, metric: rate, unit: s, value: %s, where: {p: 1}}\n"
+    file = place.machine.parent / "here/references.yaml"
+    file.parent.mkdir()
+    file.write_text("references:\n" + entry % 6)
+    place.test("rates", "echo rate 6; echo energy 8.25", verify=WRONG, **about)
+    place.run("--name", "t")
+    place.test("rates", "echo rate 6; echo energy 8.25", verify=RIGHT, **about)
+    told = "the references differ from the trial's own"
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "2 wrong answer -> pass" in done.out and told not in done.out
+    assert remarks(place) == []
+    file.write_text("references:\n" + entry % 3)
+    assert told in place.seatrial("judge", "t").out
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "1 pass -> performance" in done.out and told in done.out
+    (remark,) = remarks(place)
+    assert "judged again by other references" in remark
+    file.write_text("references:\n" + entry % 6)
+    place.seatrial("judge", "t", "--again", *REASON)
+    assert remarks(place) == []
+
+
+def remarks(place: Workplace) -> list[str]:
+    assert place.seatrial("report", "write", "t", "-o", "report.json").code == 0
+    (part,) = json.loads((place.folder / "report.json").read_text())["components"]
+    found: list[str] = part["remarks"]
+    return found
+
+
 def test_the_report_lists_what_was_judged_again(place: Workplace) -> None:
     write(place, WRONG, repeat=2)
     place.run("--name", "t")

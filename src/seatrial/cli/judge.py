@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial.trial.second_judgement import SecondJudgement
 
 SHOWN = 50
+OTHER_REFERENCES = "the references differ from the trial's own, which its criteria still use"
 
 
 @click.command("judge")
@@ -65,7 +66,7 @@ def command(
     """
     import socket
 
-    from seatrial.trial.folder import find, user_name
+    from seatrial.trial.folder import checksum_of, find, references_of, user_name
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)
@@ -77,7 +78,7 @@ def command(
         raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
     if record_it:
         by = f"{user_name()}@{socket.gethostname()}"
-        found = record_judgements(folder, record, suites, references, by, reason.strip())
+        now, found = record_judgements(folder, record, suites, references, by, reason.strip())
         if record.machine.sinks and any(one.changed or one.figures for one in found):
             _tell_sinks(folder, folders)
     else:
@@ -87,6 +88,8 @@ def command(
         _print_json(found)
     else:
         _print_table(folders, folder.tag, found, record_it)
+        if now.references_sha256 != checksum_of(references_of(record)):
+            click.echo(OTHER_REFERENCES)
     return 0 if all(one.code == PASS or one.run.life.will_rerun for one in found) else 1
 
 

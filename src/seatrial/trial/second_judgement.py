@@ -3,7 +3,7 @@
 now = definitions_now(record, suites, references)        # raises InvalidFiles, UsageError
 for judgement in judge_again(folder, record, now):       # changes nothing
     judgement.was, judgement.code, judgement.cannot
-record_judgements(folder, record, judgements, by, why)   # appends to the journal
+now, judgements = record_judgements(folder, record, suites, references, by, why)   # appends
 
 A run is judged again if its own end, and not the scheduler's word, gave its verdict, and what it
 wrote is still there. What was measured stays: figures that were recorded are judged as they are,
@@ -47,7 +47,7 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.event_headers import run_header
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import Record, TrialFolder, checksum_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
@@ -149,7 +149,7 @@ def definitions_now(
         raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
     found = load_references(path)
     sums = {name: _sha256(_judging(test)) for name, test in own.items()}
-    return Definitions(own, found, sums, _sha256([msgspec.json.encode(found.entries)]))
+    return Definitions(own, found, sums, checksum_of(found))
 
 
 def _said(suites: Sequence[str], record: Record) -> str:
@@ -317,9 +317,10 @@ def record_judgements(
     references: Path | None,
     by: str,
     why: str,
-) -> list[SecondJudgement]:
+) -> tuple[Definitions, list[SecondJudgement]]:
     """Judge the runs of a trial again, and append to its journal the verdicts that differ and the
-    figures that had not been found. Raises Owned where the trial is being run."""
+    figures that had not been found; return what was judged by, and all judgements. Raises Owned
+    where the trial is being run."""
     with Journal.own(folder.journal) as journal:
         now = definitions_now(record, folder.cases(), suites, references)
         judgements = list(judge_again(folder, record, now))
@@ -334,7 +335,7 @@ def record_judgements(
             if judgement.changed:
                 journal.append(_change(judgement, record, now, journal.now(), by, why))
         journal.flush(durable=True)
-    return judgements
+    return now, judgements
 
 
 def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorded]:
