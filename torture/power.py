@@ -90,7 +90,7 @@ def slurm(folder: Path, number: int, chance: Random, kind: str) -> Outcome:
             disk.unmount()
             disk.mount()
             for node in cluster.node_names:
-                cluster.start_node(node)
+                cluster.start_node(node, booted=True)
             return _after(place, None)
 
 

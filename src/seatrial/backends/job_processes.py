@@ -14,7 +14,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 STARTING_SECONDS = 0.2
@@ -51,32 +51,40 @@ def reap(pid: int) -> int | None:
     return code if code >= 0 else 128 - code
 
 
-def end_rest(leader: int, run_id: str, age: float) -> None:
-    """Kill the background processes of a job, in its own process group and in others. To check all
-    processes of the host would take longer than a quick run. Process ids are given out in turn, so
-    those of a quick job are between its own and the latest."""
+def end_rest(leader: int, run_id: str, age: float, others: Container[int]) -> None:
+    """Kill the background processes of a job, in its own process group and in others; ``others``
+    are the leaders of other jobs. To check all processes of the host would take longer than a quick
+    run. Process ids are given out in turn, so those of a quick job are between its own and the
+    latest."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     latest = int(Path("/proc/loadavg").read_text().split()[-1])
     quick = age < QUICK_SECONDS and leader <= latest
-    signal_run(leader, run_id, signal.SIGKILL, range(leader, latest + 1) if quick else None)
+    among = range(leader, latest + 1) if quick else pids()
+    for pid in of_run(leader, run_id, among, others):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
-def signal_run(leader: int, run_id: str, number: int, among: Iterable[int] | None = None) -> None:
-    """Send a signal to the processes of a job, of these or of all on the host."""
-    for pid in of_run(leader, run_id, pids() if among is None else among):
+def signal_run(leader: int, run_id: str, number: int) -> None:
+    """Send a signal to the processes of a job."""
+    for pid in of_run(leader, run_id, pids()):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def of_run(leader: int, run_id: str, among: Iterable[int]) -> list[int]:
+def of_run(
+    leader: int, run_id: str, among: Iterable[int], others: Container[int] = ()
+) -> list[int]:
     """Return the processes of a job that have not ended: those of its session, and those that left
-    it and have the run in their environment."""
+    it and have the run in their environment. Sessions of ``others``, the leaders of other jobs, are
+    not looked at."""
     mark = b"\0SEATRIAL_RUN=%s\0" % os.fsencode(run_id)
     found = []
     for pid in among:
         with contextlib.suppress(OSError):
-            ours = os.getsid(pid) == leader or mark in _environment(pid)
+            session = os.getsid(pid)
+            ours = session == leader or (session not in others and mark in _environment(pid))
             if ours and _stat(pid)[0] not in "ZX":
                 found.append(pid)
     return found

@@ -189,7 +189,8 @@ class LocalBackend:
         self._unwatch(process)
         if process.ending is None:
             lived = asyncio.get_running_loop().time() - process.began
-            end_rest(process.pid, process.job.run_id, lived)
+            others = {other.pid for other in self._running.values() if other is not process}
+            end_rest(process.pid, process.job.run_id, lived, others)
             if _outlived(process.job, lived):
                 process.ending = TIMEOUT.number
             self._conclude(process)

@@ -52,8 +52,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.formats import find_format
-from seatrial.verify.metrics import FROM, PYTHON
+from seatrial.verify.metrics import PYTHON
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
 from seatrial.verify.references import load as load_references
@@ -279,26 +278,18 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
         return "its directory is gone"
     if not (path / "stdout").exists():
         return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
-    before = _files(old)
+    before = judged_files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
         return "files of it were removed by keep" if run.is_cleaned else cut
-    if changed := changed_file(path, run.sha256, ("stdout", *_files(new))):
+    if changed := changed_file(path, run.sha256, ("stdout", *judged_files(new))):
         return f"{changed} was changed after the run was judged"
     surely = run.is_cleaned or run.life.code in _RIGHT
-    for name in _files(new):
+    for name in judged_files(new):
         if (surely or name not in before) and not (path / name).exists():
             return f"{name} is not there, and whether the run wrote it is not known"
     if run.is_cleaned and _functions(new):
         return "files of it were removed by keep, and a function may need them"
     return ""
-
-
-def _files(test: Test) -> list[str]:
-    """Return the files besides stdout that a test judges by, its functions apart."""
-    files = judged_files(test)
-    if isinstance(form := test.metrics.get(FROM), str):
-        files.append(find_format(form).file)
-    return files
 
 
 def _functions(test: Test) -> list[str]:
