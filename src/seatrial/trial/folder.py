@@ -116,6 +116,11 @@ def references_of(record: Record) -> References:
     return record._decoded
 
 
+def checksum_of(references: References) -> str:
+    """Return the SHA-256 of references, whatever the layout of their file."""
+    return hashlib.sha256(msgspec.json.encode(references.entries)).hexdigest()
+
+
 def _record(data: bytes) -> Record:
     """Decode a record. Raises ValueError for one whose machine names no nodes."""
     record = decoder(Record).decode(data)
