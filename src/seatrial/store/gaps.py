@@ -8,13 +8,14 @@ is missing. Adjacent damaged lines are one gap.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from seatrial.journal.damage import READ_AT_ONCE, lines_of
 from seatrial.journal.journal import Block
-from seatrial.journal.mark import JournalMark
+from seatrial.journal.mark import JournalMark, is_kept
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialRecord
 from seatrial.store.schema import Store, Writer
@@ -48,10 +49,12 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) 
     writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
 
 
-def keep_lost_end(writer: Writer, file: BinaryIO, trial: TrialRecord, mark: JournalMark) -> None:
+def keep_lost_end(
+    writer: Writer, file: BinaryIO, trial: TrialRecord, journal: Path, mark: JournalMark
+) -> None:
     """Store whether the journal, which was read to its end, has lost later lines: as one damaged
     line. When more is written to it, it is read from its beginning."""
-    if mark.is_kept_by(file.fileno()):
+    if is_kept(journal, mark, file.fileno()):
         return
     number = _lines_before(file, trial.ingested) + 1
     last = max(mark.bytes, trial.ingested + 1)

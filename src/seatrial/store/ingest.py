@@ -203,7 +203,7 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
                 fold(writer, state, _next_blocks(writer, file, state))
                 state.fingerprint = fingerprint(file, state.ingested)
                 if mark is not None and state.size >= 0 and not state.damaged:
-                    keep_lost_end(writer, file, state, mark)
+                    keep_lost_end(writer, file, state, folder.journal, mark)
             _keep(writer, state)
         count += state.events - before
         if progress is not None:
