@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.machine.facts import fold
 from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
@@ -99,7 +100,10 @@ class Driver:
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
-            in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
+            nodes = self.conductor.state.nodes
+            in_jobs = JobBuilds(
+                folder, record.machine, self.backend, unique, lambda: fold(nodes.excluded)
+            )
         self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(
             folder,
