@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import TrialError
+from seatrial.journal.clock import boot_id
 from seatrial.journal.events import (
     JobQueued,
     RunJudged,
@@ -29,6 +30,8 @@ from seatrial.journal.events import (
     TrialResumed,
 )
 from seatrial.trial.driver import Driver
+from seatrial.units import SECOND_NS
+from tests.journals import without_checksums
 from tests.programs import Driving, Workplace, job_shells, until
 
 CASES = 4
@@ -224,8 +227,8 @@ def test_no_run_is_made_where_an_unknown_job_runs(place: Workplace) -> None:
     complete(place)
 
 
-def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> None:
-    """The host crashed before the driver could judge, and the output was not on the disk."""
+def two_ended_undriven(place: Workplace) -> list[Path]:
+    """Two runs that ended when no driver was there: their directories."""
     gate = place.folder / "gate"
     script = f"until [ -e {gate} ]; do sleep 0.02; done; echo all well"
     place.test("wait", script, verify=[{"contains": "all well"}], repeat=2)
@@ -234,14 +237,34 @@ def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> N
         driving.kill()
     gate.touch()
     until(lambda: not job_shells(place.trial()), "the end of the jobs")
-    first, second = sorted(place.trial().path.glob("runs/wait/*"))
+    return sorted(place.trial().path.glob("runs/wait/*"))
+
+
+def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> None:
+    """The host crashed before the driver could judge, and the output was not on the disk."""
+    first, second = two_ended_undriven(place)
     (first / "stdout").write_text("")
-    place.constants = {"backends.local.CLOCK_SLACK_NS": 1 << 61}  # as if it had booted just now
+    journal = place.trial().journal
+    earlier = without_checksums(journal).replace(boot_id().encode(), b"another-boot")
+    journal.write_bytes(earlier)
     done = place.resume()
     assert done.code == 0, done.said
     ends = {event.run_id: event.verdict for event in place.events("t", RunJudged)}
     assert (ends.pop(first.name), ends.pop(second.name)) == ("lost", "lost")
     assert list(ends.values()) == ["pass", "pass"]
+
+
+def test_a_clock_that_was_set_forward_since_is_no_reboot(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_ended_undriven(place)
+    clock, step = time.time_ns, time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 3600 * SECOND_NS
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + step)
+    outcome = asyncio.run(Driver(place.trial()).drive())
+    monkeypatch.undo()
+    assert dict(outcome.verdicts) == {"pass": 2}
+    assert [event.verdict for event in place.events("t", RunJudged)] == ["pass", "pass"]
+    assert len(place.ran()) == 2
 
 
 @pytest.mark.parametrize("limit", ["nr_inodes=70", "size=600k"])
