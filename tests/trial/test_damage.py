@@ -295,6 +295,21 @@ def test_a_full_disk_makes_no_run_wrong(place: Workplace, limit: str) -> None:
         subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
 
 
+@pytest.mark.parametrize("slower", [False, True], ids=["right", "too slow"])
+def test_what_a_shell_could_not_write_makes_no_verdict(place: Workplace, slower: bool) -> None:
+    """The checks find all that they look for in what was written before."""
+    rate = {"rate": {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}}
+    script = "echo all well; echo rate 5; echo more > /dev/full; true"
+    place.test("t", script, metrics=rate, verify=[{"contains": "all well"}])
+    about = {"test": "t", "metric": "rate", "value": 9 if slower else 5, "unit": "MB/s"}
+    (place.folder / "here").mkdir()
+    (place.folder / "here" / "references.yaml").write_text(json.dumps({"references": [about]}))
+    place.test("own", "echo all well; echo its own words >&2", verify=[{"contains": "all well"}])
+    place.run("--name", "t")
+    assert place.verdicts() == {"t": "lost", "own": "pass"}
+    assert "write error: No space left on device" in place.why("t")
+
+
 def test_the_scripts_of_tests_are_written_again(place: Workplace) -> None:
     place.test("t", "echo all well", verify=[{"contains": "all well"}])
     assert place.run("--name", "t", "--dry-run").code == 0
