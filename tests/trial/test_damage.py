@@ -142,6 +142,25 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     assert ended.resume().out.startswith("t is complete")
 
 
+@pytest.mark.parametrize("also", ["check_start", "trial_end"])
+def test_a_trial_whose_runs_all_ended_is_not_cancelled(ended: Workplace, also: str) -> None:
+    """`resume` would judge what lost its verdict."""
+    journal = ended.trial().journal
+    damage(journal, "check_end", 2)
+    damage(journal, also)
+    before = journal.read_bytes()
+    done = ended.seatrial("cancel", "t")
+    assert done.code == 3, done.said
+    assert "all its runs have ended" in done.err
+    assert "2 damaged lines" in done.err
+    assert journal.read_bytes() == before
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert "4 passed" in done.out
+    cancelled = ended.seatrial("cancel", "t")
+    assert (cancelled.code, "it is complete" in cancelled.out) == (0, True), cancelled.said
+
+
 @pytest.mark.parametrize("event", ["submit_start", "job_end", "binary_execute_end", "trial_end"])
 def test_whatever_line_is_damaged_all_runs_have_their_verdicts(
     ended: Workplace, event: str
