@@ -51,11 +51,12 @@ MAX_NAMED = 20  # runs in an alert
 
 class Unresolved(NamedTuple):
     """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
-    recorded."""
+    recorded; ``before_boot``: it was submitted before this host booted."""
 
     run_id: str
     life: RunLife
     ended: JobEnded | None = None
+    before_boot: bool = False
 
 
 class JudgedDirectory(NamedTuple):
@@ -109,6 +110,8 @@ class Ledger:
         reading = read(self.journal.path)
         lives: dict[str, RunLife] = {}
         ends: dict[str, JobEnded] = {}
+        before_boot: set[str] = set()
+        rebooted, boot = False, boot_id()
         for event in reading:
             self._fresh = False
             self._fold(event)
@@ -117,15 +120,18 @@ class Ledger:
                 life.apply(event)
                 if isinstance(event, RunSubmitted):
                     self.runs[event.run_id] = self._number(event)
+                    (before_boot.add if rebooted else before_boot.discard)(event.run_id)
                 elif isinstance(event, JobEnded):
                     ends[event.run_id] = event
                 elif isinstance(event, RunJudged):
                     del lives[event.run_id]
                     ends.pop(event.run_id, None)
+                    before_boot.discard(event.run_id)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         of = (event.run_id, event.test, event.case, Path(life.path))
                         self.judged.append(JudgedDirectory(*of, event.code))
             elif isinstance(event, TrialOpened):
+                rebooted = event.boot not in ("", boot)  # since then
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
                 self.journal.clock.told(round(event.seconds * SECOND_NS))
@@ -133,7 +139,7 @@ class Ledger:
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
         unresolved = [
-            Unresolved(run_id, life, ends.get(run_id))
+            Unresolved(run_id, life, ends.get(run_id), run_id in before_boot)
             for run_id, life in lives.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]

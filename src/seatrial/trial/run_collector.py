@@ -172,8 +172,8 @@ class RunCollector:
             figures, code, reason = self._verdict(run, left)
         except HostFailed as error:
             code, reason, stop = LOST, str(error), str(error)
-        if code not in (PASS, PERFORMANCE, LOST) and run.explain(own).code is None:
-            if is_full(run.path):
+        if code is not LOST and run.explain(own).code is None:
+            if code not in (PASS, PERFORMANCE) and is_full(run.path):
                 code, reason = LOST, "the file system was full when it ended"
                 stop = "No space left on device"
             elif said := _write_error(run.path):
@@ -252,6 +252,8 @@ def _own_words(path: Path) -> str:
 
 def _stderr_tail(path: Path) -> str:
     try:
+        if not os.lstat(f"{path}/stderr").st_size:
+            return ""
         with open_regular(path / "stderr", follow=False) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
             return file.read().decode(errors="replace")
