@@ -129,6 +129,7 @@ def test_runs_say_how_many_more_there_are(tmp_path: Path) -> None:
     lines = ask(tmp_path, "runs").out.splitlines()
     assert len(lines) == 1 + 50 + 2
     assert lines[1].startswith("r059 ")
+    assert lines[-2] == "the latest of trial many"
     assert lines[-1] == "10 older runs are not shown; --limit 0 shows all"
     assert len(ask(tmp_path, "runs", "--limit", "0").out.splitlines()) == 1 + 60 + 1
     assert len(json.loads(ask(tmp_path, "runs", "--format", "json").out)) == 60

@@ -401,7 +401,7 @@ def test_notes_that_were_rewritten(copied: Path, seatrial: Command) -> None:
     notes.write_text(notes.read_text().replace("new switches", "old switches"))
     code, out = verified(seatrial, copied)
     assert code == 1
-    assert "\nchanged         notes.jsonl: trials/notes.jsonl\n" in out
+    assert "\nchanged         trials/notes.jsonl\n" in out
 
 
 def test_a_document_of_evidence_that_was_changed(
@@ -481,6 +481,13 @@ def test_what_was_changed_since(
     assert code == 1
     assert f"\n{state} " in out
     assert "Do not trust this report: something behind it was changed." in out
+    (line,) = [line for line in out.splitlines() if line.startswith(f"{state} ")]
+    assert line.count(name) == line.count(f"trials/t/{name}") == 1
+    unread = [line for line in out.splitlines() if line.startswith("not checked ")]
+    if name == "journal.jsonl":
+        assert [one.endswith(f"runs of t: its journal was {state}") for one in unread] == [True]
+    elif harm is _grow:
+        assert unread == []
 
 
 def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command) -> None:
@@ -496,7 +503,7 @@ def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command
     os.mkfifo(journal)
     code, out = verified(seatrial, signed, "--trials", "moved")
     assert code == 3
-    assert "not here        t/journal.jsonl" in out
+    assert "not here        moved/t/journal.jsonl" in out
 
 
 # ---- what people and attackers give it ----------------------------------------------------

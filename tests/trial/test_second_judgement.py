@@ -360,6 +360,50 @@ def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:
     assert done.code == 2
 
 
+def test_a_copied_trial_has_files_of_its_own(place: Workplace) -> None:
+    place.test("lulesh", "echo energy 8.25; echo x > big", verify=RIGHT)
+    place.run("--name", "t")
+    (run_id,) = place.ran()
+    copy = place.folder / "copied"
+    shutil.copytree(place.trials, copy)
+    own = place.trial().run("lulesh", run_id)
+    theirs = copy / "t" / own.relative_to(place.trial().path)
+    (theirs / "stdout").write_text("energy 9.75\n")
+    assert place.seatrial("--trials", "copied", "store", "rebuild").code == 0
+    shown = place.seatrial("--trials", "copied", "show", run_id)
+    assert (str(theirs) in shown.out, str(own) in shown.out) == (True, False)
+    assert ("energy 9.75" in shown.out, "energy 8.25" in shown.out) == (True, False)
+    judged = place.seatrial("--trials", "copied", "judge", "t")
+    assert "stdout was changed after the run was judged" in judged.said
+    exported = place.seatrial("--trials", "copied", "export", "t", "--format", "junit").out
+    assert (str(theirs) in exported, str(own) in exported) == (True, False)
+    assert str(own) in place.seatrial("show", run_id).out
+
+
+def test_a_run_of_a_copied_store_is_told_by_the_paths_of_its_trials(place: Workplace) -> None:
+    place.test("lulesh")
+    place.run("--name", "t")
+    (run_id,) = place.ran()
+    copy = place.folder / "copied"
+    shutil.copytree(place.trials, copy)
+    done = place.seatrial("--trials", "copied", "show", run_id)
+    assert (done.code, "seatrial store rebuild" in done.err) == (2, True)
+    named = [line.split()[0] for line in done.err.splitlines() if line.startswith("  ")]
+    assert named == [f"{copy}/t/{run_id}", f"{place.trials}/t/{run_id}"]
+    assert place.seatrial("--trials", "copied", "show", named[0]).code == 0
+
+
+def test_a_copied_trial_that_goes_on_removes_no_files_of_the_original(place: Workplace) -> None:
+    place.test("lulesh", "echo x > big; exit 1", repeat=3, keep={"runs": "none"})
+    place.local(cores=1)
+    place.run("--name", "t", "--max-failures", "1")
+    own = place.trial().run("lulesh", place.ran()[0])
+    shutil.copytree(place.trials, place.folder / "copied")
+    (own / "big").write_text("again")
+    assert place.seatrial("--trials", "copied", "resume", "t").code == 1
+    assert (own / "big").exists()
+
+
 # ---- what people see --------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
-from seatrial.units import count, show_number, show_unit
+from seatrial.units import count, show_number, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -85,7 +85,7 @@ def _change(ratio: float) -> str:
     percent = 100 * (ratio - 1)
     if abs(percent) >= 1000:
         return f"x{show_number(ratio)}"
-    return f"{percent:+.0f}" if abs(percent) >= 100 else f"{percent:+.1f}"
+    return show_signed(percent, 0 if abs(percent) >= 100 else 1)
 
 
 def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:

@@ -61,10 +61,11 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         created = show_time(run.created)
         rows.add(short[run.run_id], run.case_name, run.verdict, created, elapsed, *where)
     click.echo(rows)
+    more = queries.count_runs(store, filters) - len(found)
     if not several:
         rehearsal = ", a rehearsal" if found[0].rehearsed else ""
-        click.echo(f"all of trial {plain_line(found[0].trial)}{rehearsal}")
-    more = queries.count_runs(store, filters) - len(found)
+        which = "the latest" if more else "all"
+        click.echo(f"{which} of trial {plain_line(found[0].trial)}{rehearsal}")
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
 

@@ -39,11 +39,23 @@ class JournalLine(NamedTuple):
 
 def told(tag: str, journal: Path, damage: Damage) -> str:
     """Return what people are told of a damaged journal."""
+    if damage.first == 1 and _is_empty(journal):
+        return (
+            f"{tag}: {journal}: it is empty, all events are missing; put a good copy of the file "
+            f"back, or `seatrial resume {tag}` runs everything anew"
+        )
     lines = "1 damaged line" if damage.lines == 1 else f"{damage.lines} damaged lines"
     return (
         f"{tag}: {journal}:{damage.first}: {lines}, events are missing; put a good copy of the "
         f"file back, or `seatrial resume {tag}` judges again what lost its verdict"
     )
+
+
+def _is_empty(journal: Path) -> bool:
+    try:
+        return journal.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def damage_of(journal: Path) -> Damage | None:

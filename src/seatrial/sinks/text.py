@@ -50,23 +50,25 @@ def is_news(event: Event) -> bool:
     return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
 
 
-def text_of(event: Event) -> str:
-    """Return an event in one line, without control characters, in which nothing is markup for the
-    chats that read &, < and > as such."""
-    line = plain_line(f"{event.trial} on {event.machine}: {_said(event)}")
+def text_of(event: Event, case: str = "") -> str:
+    """Return an event in one line; ``case``: the name of its case, "" if it is not known. It is
+    without control characters, and nothing in it is markup for the chats that read &, < and > as
+    such."""
+    line = plain_line(f"{event.trial} on {event.machine}: {_said(event, case)}")
     if len(line) > MAX_LINE:
         line = line[: MAX_LINE - 1] + "…"
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _said(event: Event) -> str:
+def _said(event: Event, case: str) -> str:
     if isinstance(event, AlertRaised):
         return f"{'alert' if event.active else 'over'}: {event.text}"
     if isinstance(event, RunJudged):
-        return f"{event.verdict}: {event.test} {event.run_id}: {event.reason}".rstrip(": ")
+        reason = " ".join(line.strip() for line in event.reason.splitlines())
+        return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
     if isinstance(event, RunJudgedAgain):
-        was = f"was {code_of(event.before).name}, now {event.verdict}"
-        return f"judged again: {event.test} {event.run_id}: {was}: {event.by_and_why}".rstrip(": ")
+        was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
+        return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")
     if isinstance(event, TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how

@@ -49,7 +49,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import Ledger, Unresolved
+from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
@@ -168,8 +168,9 @@ class Driver:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._staging.drop_decks((run.test, run.path) for run in self.ledger.judged)
-                self._clean_up.take_up(self.ledger.judged)
+                judged = [self._in_this_trial(run) for run in self.ledger.judged]
+                self._staging.drop_decks((run.test, run.path) for run in judged)
+                self._clean_up.take_up(judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
@@ -203,6 +204,13 @@ class Driver:
                 f"{self.folder.tag}: all its runs have ended, there is nothing to cancel; "
                 f"`seatrial resume {self.folder.tag}` judges those that have no verdict"
             )
+
+    def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
+        """Return a run with its directory in the trial's folder, unless its test runs on a file
+        system: the trial may be a copy, and the files of the original are not its own."""
+        if self._staging.file_system(run.test):
+            return run
+        return run._replace(path=self.folder.run(run.test, run.run_id))
 
     def _restore_scripts(self) -> None:
         try:

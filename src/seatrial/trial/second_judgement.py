@@ -47,7 +47,7 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.event_headers import run_header
-from seatrial.trial.folder import Record, TrialFolder, checksum_of
+from seatrial.trial.folder import Record, TrialFolder, checksum_of, run_directory
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
@@ -265,10 +265,8 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
 
 
 def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
-    """Return the directory of a run, though the folder of the trial was moved."""
-    path = Path(run.life.path)
-    moved = folder.run(run.case.test, run.run_id)
-    return path if path.is_dir() or not moved.is_dir() else moved
+    """Return the directory of a run, though the trial was moved or copied."""
+    return Path(run_directory(folder.path, run.case.test, run.run_id, run.life.path))
 
 
 def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
