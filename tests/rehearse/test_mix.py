@@ -58,7 +58,7 @@ def mixed(
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("rehearsal", [{}, {"poll": "1s", "start_delay": "1s"}])
 def test_copies_are_on_nodes_and_fill_gets_what_is_left(
-    tmp_path: Path, seed: int, rehearsal: dict[str, str]
+    tmp_path: Path, seed: int, rehearsal: dict[str, Any]
 ) -> None:
     """6 nodes: half of them, two copies, and fill. Before, 83, 16 and 0 %. By the scripts alone,
     with the usual poll, a tenth of the node-hours is nobody's, and the criterion is not met."""
