@@ -84,4 +84,6 @@ def command(
         click.echo(page(compared, origins))
     if any(comparison.count("worse") for comparison in compared):
         return 1
-    return UNDECIDED if any(one.undecided or one.unanswered for one in compared) else 0
+    if any(one.undecided or one.unanswered or not one.answered for one in compared):
+        return UNDECIDED
+    return 0

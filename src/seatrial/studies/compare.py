@@ -121,6 +121,11 @@ class Comparison(Struct, frozen=True):
         return [row for row in self.rows if row.needed]
 
     @property
+    def answered(self) -> bool:
+        """Whether some row was compared."""
+        return any(row.verdict not in ("not compared", "missing") for row in self.rows)
+
+    @property
     def unanswered(self) -> list[ComparisonRow]:
         """The rows in which one side has no right answer where the other has one."""
         return [row for row in self.rows if _is_unanswered(row)]
