@@ -521,8 +521,9 @@ def test_long_names_fold_to_the_screen(tmp_path: Path, monkeypatch: pytest.Monke
     trial = TrialMaker(tmp_path, "t", cases)
     trial.run(cases[0], "r1", codes.NODE_FAILURE)
     trial.write()
-    assert len(ask(tmp_path, "runs").out.splitlines()) == 3  # in a pipe, a line each
     monkeypatch.setenv("COLUMNS", "80")
+    assert len(ask(tmp_path, "runs").out.splitlines()) == 3  # in a pipe, a line each
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
     lines = ask(tmp_path, "runs").out.splitlines()
     assert max(map(len, lines)) <= 80
     start = lines[0].index("case")

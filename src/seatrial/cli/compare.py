@@ -17,7 +17,7 @@ UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.trials)
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.sides)
 @click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
 @tests_filter
 @click.option(
