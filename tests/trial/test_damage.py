@@ -314,6 +314,24 @@ def test_a_full_disk_makes_no_run_wrong(place: Workplace, limit: str) -> None:
         subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
 
 
+def test_a_job_cannot_move_its_start_nor_its_nodes(place: Workplace) -> None:
+    forged = """printf '{"time":%s,"event":"binary_execute_start","nodes":"=1+1"}\\n' """
+    forged += '"$(date +%s%N)" >> events.jsonl'
+    place.test("t", f"sleep 0.3; {forged}; echo ok", verify=[{"contains": "ok"}])
+    assert place.run("--name", "t").code == 0
+    ((start,), (end,)) = (place.events("t", kind) for kind in (ScriptStarted, ScriptEnded))
+    assert end.time - start.time >= 0.3 * SECOND_NS
+    assert start.nodes == socket.gethostname()
+
+
+def test_the_nodes_of_a_local_run_are_this_host_whatever_its_job_says(place: Workplace) -> None:
+    forged = """printf '{"time":%s,"event":"binary_execute_start","nodes":"=1+1"}\\n' """
+    place.test("t", forged + '"$(date +%s%N)" > events.jsonl')
+    assert place.run("--name", "t").code == 0
+    (start,) = place.events("t", ScriptStarted)
+    assert start.nodes == socket.gethostname()
+
+
 @pytest.mark.parametrize("slower", [False, True], ids=["right", "too slow"])
 def test_what_a_shell_could_not_write_makes_no_verdict(place: Workplace, slower: bool) -> None:
     """The checks find all that they look for in what was written before."""

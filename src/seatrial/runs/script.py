@@ -38,8 +38,8 @@ mapfile -t _text < job.sh
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
 # A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
-# before, with new output. Where the claim cannot be written nothing runs, as there would be no
-# verdict.
+# before, with new output and new events. Where the claim cannot be written nothing runs, as there
+# would be no verdict.
 _CLAIM = """\
 set -C
 if ! { : > events.jsonl; } 2> /dev/null; then
@@ -51,6 +51,7 @@ if ! { : > events.jsonl; } 2> /dev/null; then
     echo 'seatrial: another job has claimed this run; nothing was started' >&2
     exit 93
   fi
+  : >| events.jsonl
   : >| stdout
   : >| stderr
 fi

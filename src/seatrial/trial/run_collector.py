@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from socket import gethostname
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -87,6 +88,7 @@ class RunCollector:
         self.record = record
         self.environments = environments
         self._patience = seconds(record.machine.slurm.visible_after)
+        self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
@@ -184,6 +186,8 @@ class RunCollector:
         if not run.file_system:
             self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
+        if start is not None and self._host:
+            start = replace(start, nodes=self._host)
         events = [event for event in (start, own.end) if event is not None]
         sums = checksums(run.path, self._outputs(self.record.tests[run.case.test])) or None
         return CollectedRun(events, figures, code, reason, stop, sums)
