@@ -35,10 +35,10 @@ ASKED: dict[str, list[str]] = {
     "judge": [TAG],
     "sink": [f"{TAG} --stdout"],
     "resume": [TAG],
+    "cancel": [TAG],
 }
 SILENT = {
     "run": "begins a trial",
-    "cancel": "answers nothing about results",
     "list": "reads a suite",
     "machine": "reads a machine's file",
     "note": "reads the diary",
@@ -86,6 +86,15 @@ def flip(trial: TrialFolder, number: int) -> None:
     bit = line.index(b'"value":0') + len(b'"value":')
     lines[number - 1] = line[:bit] + b"1" + line[bit + 1 :]
     trial.journal.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("words", ["trials", f"runs --trial {TAG}", f"judge {TAG}"])
+def test_an_emptied_journal_is_told_as_such(place: Workplace, words: str) -> None:
+    place.seatrial("trials")  # the store knows it whole
+    place.trial(TAG).journal.write_bytes(b"")
+    done = place.seatrial(*words.split())
+    assert f"trials/{TAG}/journal.jsonl: it is empty" in done.err
+    assert ("runs everything anew" in done.err, "damaged line" in done.err) == (True, False)
 
 
 def test_every_command_is_asked() -> None:

@@ -15,7 +15,7 @@ from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
 from seatrial.journal.events import Event
 from seatrial.journal.journal import LONGEST_LINE, seed_before
-from seatrial.journal.mark import read_mark
+from seatrial.journal.mark import is_kept, read_mark
 
 READ_AT_ONCE = 1 << 20
 
@@ -39,11 +39,23 @@ class JournalLine(NamedTuple):
 
 def told(tag: str, journal: Path, damage: Damage) -> str:
     """Return what people are told of a damaged journal."""
+    if damage.first == 1 and _is_empty(journal):
+        return (
+            f"{tag}: {journal}: it is empty, all events are missing; put a good copy of the file "
+            f"back, or `seatrial resume {tag}` runs everything anew"
+        )
     lines = "1 damaged line" if damage.lines == 1 else f"{damage.lines} damaged lines"
     return (
         f"{tag}: {journal}:{damage.first}: {lines}, events are missing; put a good copy of the "
         f"file back, or `seatrial resume {tag}` judges again what lost its verdict"
     )
+
+
+def _is_empty(journal: Path) -> bool:
+    try:
+        return journal.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def damage_of(journal: Path) -> Damage | None:
@@ -55,7 +67,7 @@ def damage_of(journal: Path) -> Damage | None:
             for number, line in enumerate(lines_of(file, 0), 1):
                 lines += line.damaged
                 first = first or (number if line.damaged else 0)
-            is_cut = mark is not None and not mark.is_kept_by(file.fileno())
+            is_cut = not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:
         is_cut = mark is not None
     if not lines and is_cut:
