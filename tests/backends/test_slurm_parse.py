@@ -111,10 +111,12 @@ def test_sacct_as_it_really_answers() -> None:
         TaskState(1, 0, "seatrial-x", "COMPLETED", 0, "n001"),
         TaskState(1, 1, "seatrial-x", "FAILED", 3, "n001"),
         TaskState(1, 2, "seatrial-x", "FAILED", 137, "n001"),
-        TaskState(1, 5, "seatrial-x", "CANCELLED", 0, "n002"),
+        TaskState(1, 5, "seatrial-x", "CANCELLED", 0, "n002", "root"),
         TaskState(7, 0, "seatrial-y", "RUNNING", 0, "n[001-002]"),
-        TaskState(8, None, "seatrial-v", "CANCELLED", 0, ""),
+        TaskState(8, None, "seatrial-v", "CANCELLED", 0, "", "root"),
     ]
+    (nobody,) = parse_sacct("8|seatrial-v|CANCELLED by 4000000123|0:0|n1\n")
+    assert (nobody.state, nobody.by) == ("CANCELLED", "4000000123")
     assert parse_sacct("") == []
 
 
@@ -216,6 +218,7 @@ task_states = st.builds(
     st.sampled_from(STATES),
     st.integers(0, 127),
     st.sampled_from(["", "n1", "n[1-3,7]"]),
+    st.just(""),
 )
 
 

@@ -291,6 +291,27 @@ def test_the_only_task_of_an_array_is_the_one_that_slurm_gives_no_number(
     with_backend(tmp_path, work, lost_after="1h")
 
 
+@pytest.mark.parametrize(
+    ("accounting", "word"),
+    [("echo '7_0|seatrial-r1|CANCELLED by 0|0:0|n1'", "CANCELLED by root"),
+     ("echo '7_0|seatrial-r1|RUNNING|0:0|n1'", "CANCELLED"), ("exit 1", "CANCELLED")],
+)  # fmt: skip
+def test_who_cancelled_a_job_is_told_by_the_accounting(
+    tmp_path: Path, commands: Commands, accounting: str, word: str
+) -> None:
+    config = "MaxArraySize=1001\nAccountingStorageType=accounting_storage/slurmdbd\n"
+    (commands.folder / "config").write_text(config)
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "echo '7|0|seatrial-r1|CANCELLED|15|n1|'")
+    commands.say("sacct", accounting)
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, word, 143, "n1")
+
+    with_backend(tmp_path, work, lost_after="1h")
+
+
 def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Commands) -> None:
     config = "MaxArraySize=1001\nAccountingStorageType=accounting_storage/slurmdbd\n"
     (commands.folder / "config").write_text(config)
@@ -299,7 +320,7 @@ def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Command
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
+        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED by root", 0)
 
     with_backend(tmp_path, work, lost_after="1h")
 

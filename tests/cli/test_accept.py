@@ -62,6 +62,23 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
         assert place.seatrial(*words).code == 0, words
 
 
+def test_a_complete_trial_that_lost_a_verdict_is_resumed(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place)
+    assert accept(place).code == 0
+    verdicts = place.verdicts(TAG)
+    journal = place.trial(TAG).journal
+    (first, *_) = [line for line in journal.read_bytes().splitlines() if b'"check_end"' in line]
+    journal.write_bytes(journal.read_bytes().replace(first, b"x" + first[1:]))
+    run = json.loads(first)["run_id"]
+    assert run not in {event.run_id for event in ends(place)}
+    done = accept(place)
+    assert done.code == 0, done.said
+    assert run in {event.run_id for event in ends(place)}, done.said
+    assert place.verdicts(TAG) == verdicts
+    assert f"{TAG} is complete" in accept(place).out
+
+
 def test_components_and_phases_are_run_in_order(place: Workplace) -> None:
     short(place, "a")
     write_plan(place)

@@ -35,10 +35,10 @@ ASKED: dict[str, list[str]] = {
     "judge": [TAG],
     "sink": [f"{TAG} --stdout"],
     "resume": [TAG],
+    "cancel": [TAG],
 }
 SILENT = {
     "run": "begins a trial",
-    "cancel": "answers nothing about results",
     "list": "reads a suite",
     "machine": "reads a machine's file",
     "note": "reads the diary",

@@ -42,13 +42,15 @@ def test_no_file_means_that_the_run_was_not_claimed(tmp_path: Path) -> None:
     assert job_events(tmp_path / "nowhere") == JobEvents(False, None, None)
 
 
-def test_the_last_attempt_counts(tmp_path: Path) -> None:
+def test_the_first_start_and_the_last_end_count(tmp_path: Path) -> None:
+    """The script itself writes both; what is between them is the test's."""
     assert write(tmp_path, b"") == UNKNOWN
     assert times(write(tmp_path, START)) == (100, 0)
     assert times(write(tmp_path, START + END)) == (100, 200)
-    again = START.replace(b"%d" % (NOW + 100), b"%d" % (NOW + 300))
-    events = write(tmp_path, START + END + again)
-    assert (times(events), events.exit_code) == ((300, 0), None)
+    again = START.replace(b"%d" % (NOW + 100), b"%d" % (NOW + 150))
+    assert times(write(tmp_path, START + again)) == (100, 0)
+    events = write(tmp_path, START + again + END.replace(b"3}", b"7}") + END)
+    assert (times(events), events.exit_code) == ((100, 200), 3)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -95,6 +97,7 @@ def test_a_time_that_cannot_be_is_no_start_and_an_end_of_now(tmp_path: Path, odd
     end = END.replace(b"%d" % (NOW + 200), b"%d" % odd)
     assert write(tmp_path, start) == UNKNOWN
     assert times(write(tmp_path, start + END)) == (0, 200)
+    assert times(write(tmp_path, start + START + END)) == (0, 200), "the second is not its script's"
     events = write(tmp_path, START + end)
     assert events.start is not None and events.end is not None
     assert NOW < events.end.time <= time.time_ns()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).touch(mode=0o755)
     monkeypatch.setattr(sys, "prefix", str(folder.parent))
     monkeypatch.setenv("VIRTUAL_ENV", str(folder.parent))
+    monkeypatch.setenv("VIRTUAL_ENV_PROMPT", "(venv) ")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return folder
 
@@ -42,23 +44,28 @@ def test_jobs_get_nothing_of_the_environment_of_seatrial(
     environment = inherited(a_machine(**toolchain))
     assert environment["PATH"] == "/usr/bin:/bin"
     assert "VIRTUAL_ENV" not in environment
-    assert environment.keys() == os.environ.keys() - {"VIRTUAL_ENV"}
+    assert environment.keys() == os.environ.keys() - {"VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT"}
 
 
-def test_an_mpi_that_is_there_alone_stays(own: Path) -> None:
+def test_an_mpi_that_is_there_alone_stays_behind_the_programs_of_the_host(own: Path) -> None:
     (own / "mpicc.here").touch(mode=0o755)
+    (own / "sh").touch(mode=0o755)
     environment = inherited(a_machine(mpicc="mpicc.here"))
-    assert environment == dict(os.environ)
+    assert shutil.which("mpicc.here", path=environment["PATH"]) == str(own / "mpicc.here")
+    assert shutil.which("sh", path=environment["PATH"]) != str(own / "sh")
+    assert not {"VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT"} & environment.keys()
 
 
 def test_another_virtual_environment_of_the_user_stays(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", "/home/ada/venv")
+    monkeypatch.setenv("VIRTUAL_ENV_PROMPT", "(ada) ")
     monkeypatch.setenv("PATH", f"/home/ada/venv/bin:{own}:/usr/bin")
     environment = inherited(a_machine())
     assert environment["PATH"] == "/home/ada/venv/bin:/usr/bin"
     assert environment["VIRTUAL_ENV"] == "/home/ada/venv"
+    assert environment["VIRTUAL_ENV_PROMPT"] == "(ada) "
 
 
 def test_builds_and_runs_do_not_see_it(place: Workplace) -> None:

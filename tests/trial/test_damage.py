@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import TrialError
+from seatrial.journal.clock import boot_id
 from seatrial.journal.events import (
     JobQueued,
     RunJudged,
@@ -29,6 +30,8 @@ from seatrial.journal.events import (
     TrialResumed,
 )
 from seatrial.trial.driver import Driver
+from seatrial.units import SECOND_NS
+from tests.journals import without_checksums
 from tests.programs import Driving, Workplace, job_shells, until
 
 CASES = 4
@@ -139,6 +142,25 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     assert ended.resume().out.startswith("t is complete")
 
 
+@pytest.mark.parametrize("also", ["check_start", "trial_end"])
+def test_a_trial_whose_runs_all_ended_is_not_cancelled(ended: Workplace, also: str) -> None:
+    """`resume` would judge what lost its verdict."""
+    journal = ended.trial().journal
+    damage(journal, "check_end", 2)
+    damage(journal, also)
+    before = journal.read_bytes()
+    done = ended.seatrial("cancel", "t")
+    assert done.code == 3, done.said
+    assert "all its runs have ended" in done.err
+    assert "2 damaged lines" in done.err
+    assert journal.read_bytes() == before
+    done = ended.resume()
+    assert done.code == 0, done.said
+    assert "4 passed" in done.out
+    cancelled = ended.seatrial("cancel", "t")
+    assert (cancelled.code, "it is complete" in cancelled.out) == (0, True), cancelled.said
+
+
 @pytest.mark.parametrize("event", ["submit_start", "job_end", "binary_execute_end", "trial_end"])
 def test_whatever_line_is_damaged_all_runs_have_their_verdicts(
     ended: Workplace, event: str
@@ -224,8 +246,8 @@ def test_no_run_is_made_where_an_unknown_job_runs(place: Workplace) -> None:
     complete(place)
 
 
-def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> None:
-    """The host crashed before the driver could judge, and the output was not on the disk."""
+def two_ended_undriven(place: Workplace) -> list[Path]:
+    """Two runs that ended when no driver was there: their directories."""
     gate = place.folder / "gate"
     script = f"until [ -e {gate} ]; do sleep 0.02; done; echo all well"
     place.test("wait", script, verify=[{"contains": "all well"}], repeat=2)
@@ -234,14 +256,34 @@ def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> N
         driving.kill()
     gate.touch()
     until(lambda: not job_shells(place.trial()), "the end of the jobs")
-    first, second = sorted(place.trial().path.glob("runs/wait/*"))
+    return sorted(place.trial().path.glob("runs/wait/*"))
+
+
+def test_an_output_from_before_a_reboot_is_lost_not_wrong(place: Workplace) -> None:
+    """The host crashed before the driver could judge, and the output was not on the disk."""
+    first, second = two_ended_undriven(place)
     (first / "stdout").write_text("")
-    place.constants = {"backends.local.CLOCK_SLACK_NS": 1 << 61}  # as if it had booted just now
+    journal = place.trial().journal
+    earlier = without_checksums(journal).replace(boot_id().encode(), b"another-boot")
+    journal.write_bytes(earlier)
     done = place.resume()
     assert done.code == 0, done.said
     ends = {event.run_id: event.verdict for event in place.events("t", RunJudged)}
     assert (ends.pop(first.name), ends.pop(second.name)) == ("lost", "lost")
     assert list(ends.values()) == ["pass", "pass"]
+
+
+def test_a_clock_that_was_set_forward_since_is_no_reboot(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_ended_undriven(place)
+    clock, step = time.time_ns, time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 3600 * SECOND_NS
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + step)
+    outcome = asyncio.run(Driver(place.trial()).drive())
+    monkeypatch.undo()
+    assert dict(outcome.verdicts) == {"pass": 2}
+    assert [event.verdict for event in place.events("t", RunJudged)] == ["pass", "pass"]
+    assert len(place.ran()) == 2
 
 
 @pytest.mark.parametrize("limit", ["nr_inodes=70", "size=600k"])
@@ -270,6 +312,39 @@ def test_a_full_disk_makes_no_run_wrong(place: Workplace, limit: str) -> None:
         assert ends <= {"pass", "lost"}
     finally:
         subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
+
+
+def test_a_job_cannot_move_its_start_nor_its_nodes(place: Workplace) -> None:
+    forged = """printf '{"time":%s,"event":"binary_execute_start","nodes":"=1+1"}\\n' """
+    forged += '"$(date +%s%N)" >> events.jsonl'
+    place.test("t", f"sleep 0.3; {forged}; echo ok", verify=[{"contains": "ok"}])
+    assert place.run("--name", "t").code == 0
+    (start,), (end,) = place.events("t", ScriptStarted), place.events("t", ScriptEnded)
+    assert end.time - start.time >= 0.3 * SECOND_NS
+    assert start.nodes == socket.gethostname()
+
+
+def test_the_nodes_of_a_local_run_are_this_host_whatever_its_job_says(place: Workplace) -> None:
+    forged = """printf '{"time":%s,"event":"binary_execute_start","nodes":"=1+1"}\\n' """
+    place.test("t", forged + '"$(date +%s%N)" > events.jsonl')
+    assert place.run("--name", "t").code == 0
+    (start,) = place.events("t", ScriptStarted)
+    assert start.nodes == socket.gethostname()
+
+
+@pytest.mark.parametrize("slower", [False, True], ids=["right", "too slow"])
+def test_what_a_shell_could_not_write_makes_no_verdict(place: Workplace, slower: bool) -> None:
+    """The checks find all that they look for in what was written before."""
+    rate = {"rate": {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}}
+    script = "echo all well; echo rate 5; echo more > /dev/full; true"
+    place.test("t", script, metrics=rate, verify=[{"contains": "all well"}])
+    about = {"test": "t", "metric": "rate", "value": 9 if slower else 5, "unit": "MB/s"}
+    (place.folder / "here").mkdir()
+    (place.folder / "here" / "references.yaml").write_text(json.dumps({"references": [about]}))
+    place.test("own", "echo all well; echo its own words >&2", verify=[{"contains": "all well"}])
+    place.run("--name", "t")
+    assert place.verdicts() == {"t": "lost", "own": "pass"}
+    assert "write error: No space left on device" in place.why("t")
 
 
 def test_the_scripts_of_tests_are_written_again(place: Workplace) -> None:

@@ -46,12 +46,10 @@ from seatrial.errors import BackendError
 from seatrial.files import is_of_host
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.directory import holds_output, job_events, set_aside
-from seatrial.units import SECOND_NS
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 LOOK_SECONDS = 0.05
-CLOCK_SLACK_NS = 2 * SECOND_NS  # by which the wall clock may be adjusted after a boot
 
 
 @dataclass(eq=False)
@@ -250,9 +248,6 @@ class LocalBackend:
                 pid = alive.get(os.path.realpath(job.path / "job.sh"))
                 if pid is not None:
                     self._adopt(job, pid)
-                elif events.end is not None and events.end.time < _booted_ns() + CLOCK_SLACK_NS:
-                    # What it wrote may be cut, as it was not on the disk when the host crashed.
-                    self._updates.report(Ended(job.run_id, LOST.number, "host restarted", None))
                 elif events.claimed:
                     self._updates.report(_ended(job, None, events.exit_code))
                 else:
@@ -313,8 +308,3 @@ def _outlived(job: Job, lived: float) -> bool:
         return False
     end = job_events(job.path).end
     return end is None or lived - (time.time() - end.time / 1e9) > longest
-
-
-def _booted_ns() -> int:
-    """Return when this host booted, by its wall clock."""
-    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -282,6 +282,7 @@ class SlurmBackend:
         states = {state.key: state for state in await self.client.queue()}
         await self._look_at_nodes(states)
         await self._settle_doubles(states)
+        states = await self._with_accounts(states)
         missing: list[_Task] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
@@ -295,6 +296,24 @@ class SlurmBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
+        """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
+        found = {
+            state.key: state
+            for run_id, task in self._tasks.items()
+            if (state := task.state_in(states)) is not None
+            and state.state == "CANCELLED"
+            and run_id not in self._cancels
+        }
+        if not found:
+            return states
+        with contextlib.suppress(Unanswered):  # the verdict needs no name
+            accounted = await self.client.accounts({state.array for state in found.values()})
+            by = {state.key: state.by for state in accounted}
+            named = {key: state._replace(by=by.get(key, "")) for key, state in found.items()}
+            return {**states, **named}
+        return states
 
     async def _settle_doubles(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Of runs that Slurm has twice follow the job that is ahead, and cancel the other one if it
@@ -351,7 +370,8 @@ class SlurmBackend:
         if state.state == "CANCELLED":
             state = task.kept or state
         code = slurm_parse.ENDED[state.state]
-        self._end(task.job, code, state.state, state.exit_code, state.nodes)
+        words = f"{state.state} by {state.by}" if state.by else state.state
+        self._end(task.job, code, words, state.exit_code, state.nodes)
         return True
 
     async def _look_for(self, missing: Sequence[_Task]) -> None:

@@ -5,6 +5,7 @@ States are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES".
 
 from __future__ import annotations
 
+import pwd
 import re
 from typing import NamedTuple
 
@@ -76,7 +77,7 @@ class TaskState(NamedTuple):
     """An array task: the job id of its array, its number there, the name of the job, its state, its
     exit code if it ended. The job id alone is not unique, as a controller that lost its state gives
     it out again. ``task`` is None for the last waiting task of an array that was cancelled, as
-    Slurm forgets its number."""
+    Slurm forgets its number. ``by``: the account that cancelled it, "" where that is not told."""
 
     array: int
     task: int | None
@@ -84,6 +85,7 @@ class TaskState(NamedTuple):
     state: str
     exit_code: int
     nodes: str
+    by: str = ""
 
     @property
     def key(self) -> TaskKey:
@@ -122,7 +124,8 @@ def parse_sacct(text: str) -> list[TaskState]:
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
-        state = fields[-3].partition(" ")[0] if len(fields) >= 5 else ""  # CANCELLED by 1000
+        said = fields[-3] if len(fields) >= 5 else ""  # CANCELLED by 1000
+        state, _, by = said.partition(" ")
         if not _known(state):
             raise UnexpectedOutput(f"sacct answered {line[:80]!r}")
         job_id = _TASK.fullmatch(fields[0])
@@ -131,7 +134,9 @@ def parse_sacct(text: str) -> list[TaskState]:
             code = _exit_code(fields[-2])
             name = "|".join(fields[1:-3])
             nodes = "" if fields[-1].startswith("None") else fields[-1]  # None assigned
-            tasks.append(TaskState(array, task, name, state, code, nodes))
+            tasks.append(
+                TaskState(array, task, name, state, code, nodes, _account(by.removeprefix("by ")))
+            )
     return tasks
 
 
@@ -192,6 +197,14 @@ def first_words(text: str) -> str:
         text.replace("sbatch: error:", "").replace("slurm_load_jobs error:", "").split()
     )
     return words[:300] or "no message"
+
+
+def _account(uid: str) -> str:
+    """Return the name of an account; its number where this host has no name for it."""
+    try:
+        return pwd.getpwuid(int(uid)).pw_name
+    except (KeyError, ValueError, OverflowError):
+        return uid[:32]
 
 
 def _known(state: str) -> bool:

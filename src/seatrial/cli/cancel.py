@@ -15,7 +15,10 @@ def command(folders: Folders, trial: str) -> int:
 
     The trial keeps everything that it has recorded. `seatrial resume` continues it.
     """
+    from seatrial.cli.query_common import tell_damaged_journal
     from seatrial.cli.run_driver import cancel
     from seatrial.trial.folder import find
 
-    return cancel(find(folders.trials, trial), folders)
+    folder = find(folders.trials, trial)
+    tell_damaged_journal(folder)
+    return cancel(folder, folders)

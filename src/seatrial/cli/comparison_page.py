@@ -26,6 +26,9 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     parts = ["\n".join(lines)]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    if unanswered := sum(len(one.unanswered) for one in compared):
+        told = f"no right answer on one side: {count(unanswered, 'row')}"
+        parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
     if undecided := [row for one in compared for row in one.undecided]:
         parts.append(_undecided(undecided))
     return "\n\n".join(parts)
@@ -152,6 +155,7 @@ def as_record(
                 "differences": msgspec.to_builtins(origin),
                 "rows": msgspec.to_builtins(one.rows),
                 "undecided": len(one.undecided),
+                "unanswered": len(one.unanswered),
                 "geometric_means": msgspec.to_builtins(one.means),
             }
             for one, origin in zip(compared, origins, strict=True)

@@ -86,7 +86,10 @@ class Acceptance(OfPlan):
         self._require_unchanged(trials)
         for part, trial in trials:
             if trial is not None and trial.state == "complete":
-                click.echo(f"{trial.folder.tag} is complete.")
+                if not trial.damaged:
+                    click.echo(f"{trial.folder.tag} is complete.")
+                elif not self._drive(trial.folder, quiet):  # it may have lost verdicts
+                    return False
                 self._print_changed(part, trial)
                 continue
             _print_left_out(part)

@@ -13,6 +13,7 @@ from seatrial.report.outputs import OutputsFound
 from seatrial.report.sign import sign, signature_of, signatures_that_do_not_fit
 from seatrial.report.verify import Asked, FileFound, SignatureFound, Verified
 from seatrial.report.verify import verify as check
+from seatrial.runs.checksums import MAX_BYTES
 from seatrial.trial.folder import user_name
 from seatrial.units import count, show_bytes
 from seatrial.verify.reading import plain_line
@@ -202,6 +203,9 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
     if one.removed:
         what = f"{count(one.removed, 'output')} of the runs of {one.trial}"
         yield f"{'not checked':<15} {what}: removed, as `keep` says"
+    if one.too_large:
+        what = f"{count(one.too_large, 'output')} of the runs of {one.trial}"
+        yield f"{'not checked':<15} {what}: larger than {show_bytes(MAX_BYTES)}"
     if one.without:
         what = f"outputs of {count(one.without, 'run')} of {one.trial}"
         yield f"{'not checked':<15} {what}: there are no checksums of them"

@@ -15,7 +15,7 @@ from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
 from seatrial.journal.events import Event
 from seatrial.journal.journal import LONGEST_LINE, seed_before
-from seatrial.journal.mark import read_mark
+from seatrial.journal.mark import is_kept, read_mark
 
 READ_AT_ONCE = 1 << 20
 
@@ -67,7 +67,7 @@ def damage_of(journal: Path) -> Damage | None:
             for number, line in enumerate(lines_of(file, 0), 1):
                 lines += line.damaged
                 first = first or (number if line.damaged else 0)
-            is_cut = mark is not None and not mark.is_kept_by(file.fileno())
+            is_cut = not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:
         is_cut = mark is not None
     if not lines and is_cut:

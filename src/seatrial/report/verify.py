@@ -203,7 +203,7 @@ def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, l
         return found, []
     folder = TrialFolder(trials / file.trial)
     try:
-        reading = read_journal(found.path, file.bytes, folder.record().policy.duration)
+        reading = read_journal(found.path, file.bytes, folder.record())
         if found.more and (why := appended(found.path, file.bytes, reading.life)):
             found = found._replace(state="added to", why=why)
     except (OSError, TrialError):

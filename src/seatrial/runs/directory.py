@@ -100,8 +100,9 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
 
 
 class JobEvents(NamedTuple):
-    """The events that a job wrote: the last start and the last end of its script, None where there
-    is none. ``claimed``: the job has claimed its directory."""
+    """The events that a job wrote: the first start and the last end of its script, None where there
+    is none: its own script writes first and last. ``claimed``: the job has claimed its
+    directory."""
 
     claimed: bool
     start: ScriptStarted | None
@@ -130,6 +131,7 @@ def job_events(path: Path) -> JobEvents:
         os.close(descriptor)
     start: ScriptStarted | None = None
     end: ScriptEnded | None = None
+    begun = False
     now = time.time_ns()
     for line in filter(None, data.split(b"\n")):
         try:
@@ -138,7 +140,8 @@ def job_events(path: Path) -> JobEvents:
             continue
         likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
         if isinstance(event, ScriptStarted):
-            start, end = _bounded(event) if likely else None, None
+            start = _bounded(event) if likely and not begun else start
+            begun = True
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
             at = event.time if likely else now
             job_id = event.job_id[:64]

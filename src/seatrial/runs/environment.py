@@ -29,8 +29,9 @@ def exports(variables: Mapping[str, Scalar]) -> str:
 
 def inherited(machine: Machine) -> dict[str, str]:
     """Return the environment that builds and jobs get from this process. The virtual environment of
-    Seatrial itself is no part of it, unless a compiler, an MPI or a launcher of the machine is
-    found there alone."""
+    Seatrial itself is no part of it. Where a compiler, an MPI or a launcher of the machine is found
+    there alone, its programs come last on PATH, so that all others (python3) are the host's: an MPI
+    finds its own programs beside itself."""
     environment = dict(os.environ)
     own = Path(sys.prefix) / "bin"
     if sys.prefix == sys.base_prefix:
@@ -38,10 +39,11 @@ def inherited(machine: Machine) -> dict[str, str]:
     others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own.resolve()]
     path = os.pathsep.join(others)
     needed = [name for name in _programs(machine) if (own / name).exists()]
-    if all(shutil.which(name, path=path) for name in needed):
-        environment["PATH"] = path
-        if environment.get("VIRTUAL_ENV") == sys.prefix:
-            del environment["VIRTUAL_ENV"]
+    alone = not all(shutil.which(name, path=path) for name in needed)
+    environment["PATH"] = os.pathsep.join([*others, str(own)]) if alone else path
+    if environment.get("VIRTUAL_ENV") == sys.prefix:
+        del environment["VIRTUAL_ENV"]
+        environment.pop("VIRTUAL_ENV_PROMPT", None)
     return environment
 
 

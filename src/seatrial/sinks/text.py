@@ -9,12 +9,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.journal.codes import PASS, RECALLED
+from seatrial.journal.codes import PASS, RECALLED, code_of
 from seatrial.journal.events import (
     AlertRaised,
     Event,
     NodeExcluded,
     RunJudged,
+    RunJudgedAgain,
     TestStopped,
     TrialAbandoned,
     TrialCancelled,
@@ -40,10 +41,12 @@ _WORDS = {
 
 
 def is_news(event: Event) -> bool:
-    """Return whether an event is an alert, a verdict that is not pass and stands, or a turn of its
-    trial."""
+    """Return whether an event is an alert, a verdict that is not pass and stands, another verdict
+    in place of one that stood, or a turn of its trial."""
     if isinstance(event, RunJudged):
         return not event.will_rerun and event.code not in (PASS.number, RECALLED.number)
+    if isinstance(event, RunJudgedAgain):
+        return not event.will_rerun and event.code != event.before
     return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
 
 
@@ -63,6 +66,9 @@ def _said(event: Event, case: str) -> str:
     if isinstance(event, RunJudged):
         reason = " ".join(line.strip() for line in event.reason.splitlines())
         return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
+    if isinstance(event, RunJudgedAgain):
+        was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
+        return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")
     if isinstance(event, TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how

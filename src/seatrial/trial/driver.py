@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.machine.facts import fold
 from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
@@ -48,7 +49,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import JudgedDirectory, Ledger
+from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
@@ -99,7 +100,10 @@ class Driver:
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
-            in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
+            nodes = self.conductor.state.nodes
+            in_jobs = JobBuilds(
+                folder, record.machine, self.backend, unique, lambda: fold(nodes.excluded)
+            )
         self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(
             folder,
@@ -144,6 +148,8 @@ class Driver:
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
+            if any(isinstance(event, TrialCancelled) for event in asked):
+                self._require_to_cancel(unresolved)
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
@@ -186,6 +192,18 @@ class Driver:
                     await self.backend.close()
                 finally:
                     journal.flush()
+
+    def _require_to_cancel(self, unresolved: Sequence[Unresolved]) -> None:
+        """Raise TrialError where all runs have ended and some have no verdict: to cancel the trial
+        would keep them from it."""
+        state = self.conductor.state
+        ended = state.finished + sum(run.ended is not None for run in unresolved)
+        judged = state.finished == state.wanted
+        if self.ledger.lost_verdicts or (0 < state.wanted <= ended and not judged):
+            raise TrialError(
+                f"{self.folder.tag}: all its runs have ended, there is nothing to cancel; "
+                f"`seatrial resume {self.folder.tag}` judges those that have no verdict"
+            )
 
     def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
         """Return a run with its directory in the trial's folder, unless its test runs on a file

@@ -29,7 +29,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.conduct.commands import Launch, Reject
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, RECALLED, Code, code_of
+from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
 from seatrial.journal.events import (
     CheckStarted,
     JobEnded,
@@ -41,7 +41,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.checksums import OF_NOTHING
-from seatrial.runs.directory import JobEvents
+from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -109,6 +109,9 @@ class Jobs:
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = RECALLED.number if end.recalled else end.code or None
                 self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+            elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
+                # What it wrote may be cut, as it was not on the disk when the host crashed.
+                self._on_ended(Ended(run.run_id, LOST.number, "host restarted", None))
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()

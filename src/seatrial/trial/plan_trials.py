@@ -39,11 +39,12 @@ State = Literal["open", "complete", "abandoned"]
 
 
 class PlanTrial(NamedTuple):
-    """A trial of a component in a phase."""
+    """A trial of a component in a phase. ``damaged``: some lines of its journal are."""
 
     folder: TrialFolder
     record: Record
     state: State
+    damaged: bool = False
 
 
 def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> PlanTrial | None:
@@ -57,7 +58,7 @@ def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> 
         component = record.component.component if record.component else ""
         about = (record.plan, component, record.phase, record.rehearsed)
         if about == (plan, part.component.component, part.phase, False):  # else its tag was taken
-            newest = PlanTrial(folder, record, state_of(folder, record))
+            newest = _plan_trial(folder, record)
     return newest
 
 
@@ -84,7 +85,7 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
             continue
         other = newest.get((component, record.phase))
         if other is None or other.record.created <= record.created:
-            newest[component, record.phase] = PlanTrial(folder, record, state_of(folder, record))
+            newest[component, record.phase] = _plan_trial(folder, record)
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
@@ -106,11 +107,16 @@ def begin(
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
-def state_of(folder: TrialFolder, record: Record | None = None) -> State:
+def state_of(folder: TrialFolder) -> State:
     """Return the state of a trial, by its journal. Raises JournalError and TrialError."""
-    life = life_of(folder, (record or folder.record()).policy.duration)
+    return _plan_trial(folder, folder.record()).state
+
+
+def _plan_trial(folder: TrialFolder, record: Record) -> PlanTrial:
+    life, damaged = _read_life(folder, record.policy.duration)
     abandoned = life.state is TrialState.ABANDONED
-    return "abandoned" if abandoned else "complete" if life.complete else "open"
+    state: State = "abandoned" if abandoned else "complete" if life.complete else "open"
+    return PlanTrial(folder, record, state, damaged)
 
 
 def duration_of(trial: PlanTrial) -> float:
@@ -122,10 +128,15 @@ def duration_of(trial: PlanTrial) -> float:
 def life_of(folder: TrialFolder, duration: float) -> TrialLife:
     """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
     JournalError."""
-    life = TrialLife(duration)
-    for event in read(folder.journal):
+    return _read_life(folder, duration)[0]
+
+
+def _read_life(folder: TrialFolder, duration: float) -> tuple[TrialLife, bool]:
+    """Return the life of a trial, and whether its journal is damaged."""
+    life, reading = TrialLife(duration), read(folder.journal)
+    for event in reading:
         life.apply(event)
-    return life
+    return life, reading.damaged > 0
 
 
 def changes(

@@ -8,13 +8,14 @@ import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from socket import gethostname
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, Code, code_of
+from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sum_sizes
@@ -87,6 +88,7 @@ class RunCollector:
         self.record = record
         self.environments = environments
         self._patience = seconds(record.machine.slurm.visible_after)
+        self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
@@ -139,8 +141,11 @@ class RunCollector:
     def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
-        if not self.record.machine.jobs_run_elsewhere or run.explain(left.own).code is not None:
+        if not self.record.machine.jobs_run_elsewhere:
             return False
+        code = run.explain(left.own).code
+        if code is not None:
+            return code == TIMEOUT.number and not left.own.claimed
         return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
@@ -169,8 +174,8 @@ class RunCollector:
             figures, code, reason = self._verdict(run, left)
         except HostFailed as error:
             code, reason, stop = LOST, str(error), str(error)
-        if code not in (PASS, PERFORMANCE, LOST) and run.explain(own).code is None:
-            if is_full(run.path):
+        if code is not LOST and run.explain(own).code is None:
+            if code not in (PASS, PERFORMANCE) and is_full(run.path):
                 code, reason = LOST, "the file system was full when it ended"
                 stop = "No space left on device"
             elif said := _write_error(run.path):
@@ -181,6 +186,8 @@ class RunCollector:
         if not run.file_system:
             self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
+        if start is not None and self._host:
+            start = replace(start, nodes=self._host)
         events = [event for event in (start, own.end) if event is not None]
         sums = checksums(run.path, self._outputs(self.record.tests[run.case.test])) or None
         return CollectedRun(events, figures, code, reason, stop, sums)
@@ -195,6 +202,8 @@ class RunCollector:
         own, ended = left.own, run.explain(left.own)
         if ended.code is not None:
             code = code_of(ended.code)
+            if self._must_wait(run, left):  # given to a node that was dead, and nobody noticed
+                return (), LOST, "its walltime has passed, and its job script never started"
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
         if own.end is None:
             return (), *_without_end(run.path, own, ended.exit_code)
@@ -247,6 +256,8 @@ def _own_words(path: Path) -> str:
 
 def _stderr_tail(path: Path) -> str:
     try:
+        if not os.lstat(f"{path}/stderr").st_size:
+            return ""
         with open_regular(path / "stderr", follow=False) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
             return file.read().decode(errors="replace")
