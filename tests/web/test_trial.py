@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seatrial.journal.events import TrialResumed
+from seatrial.units import SECOND_NS, show_seconds
 from seatrial.web.formatting import runs_of
 from tests.programs import until
 
 from ..store.conftest import NEEDS_POSTGRES
 from ..store.postgres import PostgresServer
+from ..store.trials import a_trial
 from .harbour import PART, TESTS, WHOLE, cut, rehearsed
 from .lists import weekly
 from .served import Served, open_page
@@ -140,6 +143,19 @@ def test_the_moments_of_a_trial_that_runs_are_told(tmp_path: Path) -> None:
     assert sentence and table, said
     assert sentence[1] == table[1]
     assert re.search(r"Utilisation [\d.]+\s% as of [\d:]{8}", said)
+
+
+def test_a_trial_that_was_resumed_later_has_one_length(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    maker = a_trial(trials)
+    maker.now += 300 * SECOND_NS
+    maker.event(TrialResumed)
+    maker.end(passed=False)
+    with Served(trials) as served:
+        judged(served, "nightly")
+        length = show_seconds(served.json("/trials/nightly")["trial"]["elapsed"])
+        assert length.startswith("5 m ")
+        assert f"Time {length}" in text_of(served, "/trials/nightly")
 
 
 def test_what_is_not_there_is_a_clear_page(harbour: Served) -> None:
