@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.units import bytes_of, seconds, show_bytes, show_number, show_seconds
+from seatrial.units import bytes_of, seconds, show_bytes, show_change, show_number, show_seconds
 
 
 @pytest.mark.parametrize(
@@ -93,3 +93,12 @@ def test_sizes_shown(value: float, text: str) -> None:
 )  # fmt: skip
 def test_numbers_shown(value: float, text: str) -> None:
     assert show_number(value) == text
+
+
+def test_a_change_that_is_rounded_away_has_no_minus() -> None:
+    assert [show_change(each) for each in (-0.04, 0.0, -0.06, 12.34)] == [
+        "+0.0 %",
+        "+0.0 %",
+        "-0.1 %",
+        "+12.3 %",
+    ]

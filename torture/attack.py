@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -26,6 +26,7 @@ LINES = 200
 LAST = "all well"
 SCRIPT = f"for n in $(seq {LINES}); do echo line $n; done; sleep 0.$((RANDOM % 4)); echo {LAST}"
 OUTPUT = "".join(f"line {n}\n" for n in range(1, LINES + 1)) + f"{LAST}\n"
+TIMES = 5
 RIGHT = {"pass", "lost", "node failure"}
 
 
@@ -46,10 +47,12 @@ def write_suite(place: Workplace) -> None:
     place.test("well", SCRIPT, logs=False, parameters={"n": f"range(0, {CASES})"}, verify=verify)
 
 
-def resume_to_end(place: Workplace, times: int = 5) -> Done:
-    """Resume the trial, again where runs were lost as often as they may be."""
-    for _ in range(times):
-        done = place.resume(timeout=300)
+def resume_to_end(place: Workplace, under: Sequence[str] = ()) -> Done:
+    """Resume the trial, again where runs were lost as often as they may be. ``under``: what runs
+    the command."""
+    for _ in range(TIMES):
+        with place.start("resume", "t", under=under) as driving:
+            done = driving.end(300)
         if done.code == 0:
             break
     return done

@@ -176,6 +176,17 @@ def show_share(value: float) -> str:
     return f"{100 * value:.{digits}g} %"
 
 
+def show_signed(value: float, digits: int = 1) -> str:
+    """Return a difference with its sign: ``+1.5``; one that is rounded away has no minus:
+    ``+0.0``."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def show_change(percent: float) -> str:
+    """Return a change in per cent with its sign: ``+1.5 %``."""
+    return f"{show_signed(percent)} %"
+
+
 def show_unit(unit: str, form: str = " {}") -> str:
     """Return a unit as it follows a figure or a name, by ``form``; "" for a pure number (1)."""
     return "" if unit in ("", "1") else form.format(unit)

@@ -124,7 +124,7 @@ def test_the_moment_of_a_rehearsal_is_its_last_event(story: Story) -> None:
 def test_it_is_shown_in_80_columns(
     story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
     print_status([stands(story)])
     text = capsys.readouterr().out
     assert all(len(line) <= 80 for line in text.splitlines())

@@ -51,7 +51,7 @@ def test_compare_as_a_table(trials: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "stream{threads=2}" in worse and "-8." in worse and "6,6" in worse
     assert "stream{threads=4}: B has no right answer: 1 timeout" in wide.out
     assert "hpl: B has no such case" in wide.out
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
     narrow = ask(trials, "compare", "before", "after").out
     assert max(map(len, narrow.splitlines())) <= 80
 
@@ -75,9 +75,17 @@ def test_compare_as_json(trials: Path) -> None:
     ("words", "code"),
     [
         (["after", "before"], 3),
-        (["after", "before", "--test", "str"], 0),
+        (["after", "before", "--test", "str"], 3),
+        (["after:threads=2", "before:threads=2"], 0),
         (["before", "after", "--threshold", "10%"], 3),
-        (["before", "after", "--threshold", "10%", "--test", "str"], 0),
+        (["before", "after", "--threshold", "10%", "--test", "str"], 3),
+        (["before:threads=2", "after:threads=2", "--threshold", "10%"], 0),
+        (["before:threads=4", "after:threads=4"], 3),
+        (["after:threads=4", "before:threads=4"], 3),
+        (["before", "before", "after", "--threshold", "10%", "--test", "str"], 3),
+        (["after:threads=4", "after:threads=4"], 3),
+        (["before", "after", "--metric", "time"], 3),
+        (["before:threads=1", "before:threads=1", "--test", "str"], 0),
         (["before", "after", "--threshold", "0.05"], 1),
         (["before", "after", "--metric", "elapsed"], 3),
         (["before", "after", "--test", "str", "--metric", "tri*"], 1),
@@ -89,6 +97,16 @@ def test_the_exit_code_says_what_is_worse_and_what_is_undecided(
 ) -> None:
     answer = ask(trials, "compare", *words)
     assert (answer.code, answer.err) == (code, "")
+
+
+def test_a_side_without_a_right_answer_is_told_last(trials: Path) -> None:
+    words = ["compare", "before:threads=4", "after:threads=4"]
+    answer = ask(trials, *words)
+    last = answer.out.split("\n\n")[-1]
+    assert last.startswith("no right answer on one side: 1 row ") and "exit code 3" in last
+    (record,) = json.loads(ask(trials, *words, "--format", "json").out)["comparisons"]
+    assert (record["unanswered"], record["undecided"]) == (1, 0)
+    assert "no right answer" not in ask(trials, "compare", "before", "before").out
 
 
 @pytest.mark.parametrize(
@@ -186,8 +204,8 @@ def test_figures_that_no_measurement_gives_are_told_everywhere(
             trial.series(case, TRIAD, values)
         trial.done()
     for words, code in (
-        (["compare", "one", "one"], 0),
-        (["compare", "one", "two", "--format", "json"], 0),
+        (["compare", "one", "one"], 3),
+        (["compare", "one", "two", "--format", "json"], 3),
         (["variability", "one"], 0),
         (["variability", "one", "--json"], 0),
         (["history", "triad"], 0),

@@ -36,3 +36,17 @@ def test_trials_runs_machines_and_folders_are_completed(place: Workplace) -> Non
     assert "local" in completed(place, "machine", "l")
     assert completed(place, "run", "sui") == ["sui"]
     assert "show" in completed(place, "sh")
+
+
+def test_verdicts_are_completed_as_one_word(place: Workplace) -> None:
+    assert completed(place, "runs", "--verdict", "wr") == ["wrong-answer"]
+    assert {"pass", "node-failure"} <= {*completed(place, "runs", "--verdict", "")}
+
+
+def test_conditions_of_sides_are_completed(place: Workplace) -> None:
+    assert completed(place, "compare", "b5", "w5:to") == ["w5:toolchain="]
+    assert completed(place, "compare", "b5", "w5:machine=x,te") == ["w5:machine=x,test="]
+    assert completed(place, "compare", "@mach") == ["@machine="]
+    assert "toolchain=" in completed(place, "compare", "b5", "w5", ":"), "as bash splits w5:"
+    assert completed(place, "compare", "b5", "w5", ":", "to") == ["toolchain="]
+    assert completed(place, "compare", "to") == []

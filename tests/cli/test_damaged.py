@@ -88,6 +88,15 @@ def flip(trial: TrialFolder, number: int) -> None:
     trial.journal.write_bytes(b"".join(lines))
 
 
+@pytest.mark.parametrize("words", ["trials", f"runs --trial {TAG}", f"judge {TAG}"])
+def test_an_emptied_journal_is_told_as_such(place: Workplace, words: str) -> None:
+    place.seatrial("trials")  # the store knows it whole
+    place.trial(TAG).journal.write_bytes(b"")
+    done = place.seatrial(*words.split())
+    assert f"trials/{TAG}/journal.jsonl: it is empty" in done.err
+    assert ("runs everything anew" in done.err, "damaged line" in done.err) == (True, False)
+
+
 def test_every_command_is_asked() -> None:
     assert sorted(COMMANDS) == sorted([*ASKED, *SILENT])
 

@@ -254,7 +254,7 @@ def accused(tmp_path: Path) -> Path:
 def test_a_narrow_terminal_has_the_variability_that_counts(
     accused: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
     lines = ask(accused, "variability", "stab").out.splitlines()
     table = lines[: next(i for i, line in enumerate(lines) if "%" in line) + 1]
     assert max(map(len, table)) <= 80

@@ -129,6 +129,7 @@ def test_runs_say_how_many_more_there_are(tmp_path: Path) -> None:
     lines = ask(tmp_path, "runs").out.splitlines()
     assert len(lines) == 1 + 50 + 2
     assert lines[1].startswith("r059 ")
+    assert lines[-2] == "the latest of trial many"
     assert lines[-1] == "10 older runs are not shown; --limit 0 shows all"
     assert len(ask(tmp_path, "runs", "--limit", "0").out.splitlines()) == 1 + 60 + 1
     assert len(json.loads(ask(tmp_path, "runs", "--format", "json").out)) == 60
@@ -520,8 +521,9 @@ def test_long_names_fold_to_the_screen(tmp_path: Path, monkeypatch: pytest.Monke
     trial = TrialMaker(tmp_path, "t", cases)
     trial.run(cases[0], "r1", codes.NODE_FAILURE)
     trial.write()
-    assert len(ask(tmp_path, "runs").out.splitlines()) == 3  # in a pipe, a line each
     monkeypatch.setenv("COLUMNS", "80")
+    assert len(ask(tmp_path, "runs").out.splitlines()) == 3  # in a pipe, a line each
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
     lines = ask(tmp_path, "runs").out.splitlines()
     assert max(map(len, lines)) <= 80
     start = lines[0].index("case")

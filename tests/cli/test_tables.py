@@ -19,7 +19,7 @@ SUMMARY = [
 
 @pytest.fixture(autouse=True)
 def screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
 
 
 def rows_of(text: str) -> list[str]:

@@ -175,6 +175,25 @@ def test_on_a_shared_node_a_run_that_needs_all_of_it_does_not_starve(
     assert starts[1] > 10 or not (weights[1] or copies[1])  # what has no claim may get nothing
 
 
+@pytest.mark.parametrize(("fill", "copies"), [(True, 2), (True, 3), (False, 2)])
+def test_on_a_shared_node_no_test_has_more_runs_than_copies(fill: bool, copies: int) -> None:
+    """Nothing waits there, so no run of it is to be ready when one of its copies ends."""
+    entries = [Entry(name="t0", copies=copies), Entry(name="t1", weight=0 if fill else 0.75)]
+    policy = Policy(
+        kind="sustained", entries=entries, entry_of=[0, 1], duration=1800, nodes=0, reserve=3
+    )
+    cases = [a_run(0, "t0", cores=1), a_run(1, "t1", cores=3)]
+    world = World(cases, Limits(room=8, jobs=50), policy).go()
+    flying = most = 0
+    for event in world.events:
+        if isinstance(event, RunSubmitted | JobEnded) and event.case == "case0":
+            flying += 1 if isinstance(event, RunSubmitted) else -1
+            most = max(most, flying)
+    assert most == copies
+    starts = Counter(launch.case for _, launch in world.launches)
+    assert min(starts.values()) > 10
+
+
 def test_on_a_shared_node_no_test_waits_for_as_long_as_its_walltime() -> None:
     """Until its first run has ended, nobody knows that it takes a fraction of it."""
     policy = Policy(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from seatrial.journal.damage import damage_of
 from seatrial.journal.events import AlertRaised
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.mark import path_of, read_mark
+from seatrial.journal.mark import has_lost_end, path_of, read_mark, write_mark
 
 LINES = 5
 
@@ -105,3 +108,35 @@ def test_a_place_where_no_mark_can_be_written_is_no_harm(tmp_path: Path) -> None
     with Journal.own(path) as owned:
         owned.append(AlertRaised(time=1))
     assert damaged(path) == 0
+
+
+def test_a_fifo_in_the_place_of_the_mark_holds_nobody_up(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    os.mkfifo(path_of(path))
+    writing = Thread(target=write_mark, args=(path, 100, b',"crc":"00000000"}\n'), daemon=True)
+    writing.start()
+    writing.join(10)
+    assert not writing.is_alive()
+    with Journal.own(path) as owned:
+        owned.append(AlertRaised(time=1))
+    assert damaged(path) == 0
+
+
+def test_a_mark_that_is_read_while_it_is_written_is_no_damage(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = journal.read_bytes().splitlines()[0]
+    whole = path_of(journal).read_bytes()
+    mark = read_mark(journal)
+    assert mark is not None
+    half = whole.replace(mark.crc.encode(), older[-10:-2])
+    assert half != whole
+    readings: list[bytes] = []
+    monkeypatch.setattr("seatrial.journal.mark.read_regular", lambda *_: readings.pop(0))
+    for told in (damaged, damage_of, has_lost_end):
+        readings[:] = [half, whole]
+        assert not told(journal), told
+    readings[:] = [half, whole]
+    Journal.own(journal).close()
+    readings[:] = [half, half]
+    assert damaged(journal) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.errors import UsageError
+from seatrial.errors import InvalidFiles, UsageError
 from seatrial.plan.component_tests import chosen_tests, part_of
 from seatrial.plan.model import Component, ComponentTest
 from seatrial.plan.moments import Moment, moment_of
@@ -166,3 +166,82 @@ def test_moments(text: str | int, moment: Moment) -> None:
 def test_what_is_no_moment(make: Callable[[], Moment]) -> None:
     with pytest.raises(ValueError, match="; write "):
         make()
+
+
+CPU = {"names": "c[1-4]", "cores": 8}
+GPU = {"names": "g[1-2]", "cores": 16, "gpus": 2, "partition": "gpu"}
+
+
+def places(place: PlanPlace, run: dict[str, object], component: str, phase: str = "") -> object:
+    """Partition, tasks and options of the cases of a component, or why there are none."""
+    parameters = {"where": ["gpu"]} if "{" in str(run.get("partition")) else {}
+    place.test("one", {"tasks_per_node": "node.cores", **run}, parameters=parameters)
+    phases = f"phases:\n- {{phase: one, slurm: {phase}}}\n" if phase else ""
+    place.write(
+        f"- {{component: c, select: one, {component}}}\n",
+        f"plan: p\nmachine: ./m.yaml\nsuites: [suite]\n{phases}components:\n",
+    )
+    try:
+        (part,) = place.prepare().parts
+    except InvalidFiles as error:
+        return next(text for text in error.faults if "no case" in text)
+    found = {(case.job.partition, case.tasks, case.job.options) for case in part.cases}
+    return found.pop() if len(found) == 1 else found
+
+
+@pytest.mark.parametrize(
+    ("run", "said", "expected"),
+    [
+        ({}, "gpu", ("gpu", 16, ("-x",))),
+        ({"nodes": 3}, "gpu", "needs 3 nodes in the partition gpu; there are 2"),
+        ({"gpus_per_node": 1}, "batch",
+         "needs 1 node with 1 GPU in the partition batch; there are 0"),
+        ({"partition": "gpu", "nodes": 4}, "batch", ("batch", 32, ("-x",))),
+        ({"partition": "{where}", "nodes": 4}, "batch", ("batch", 32, ("-x",))),
+        ({"nodes": 6}, "debug", ("debug", 48, ("-x",))),
+        ({"nodes": 6}, "''", ("", 48, ("-x",))),
+    ],
+)  # fmt: skip
+def test_nodes_are_counted_in_the_partition_of_the_component(
+    place: PlanPlace, run: dict[str, object], said: str, expected: object
+) -> None:
+    place.machine(nodes=[CPU, GPU], slurm={"partition": "batch"})
+    outcome = places(place, run, f"slurm: {{partition: {said}, options: [-x]}}")
+    assert expected == outcome or (isinstance(expected, str) and expected in str(outcome))
+
+
+@pytest.mark.parametrize("own", [{"partition": "batch"}, {}])
+@pytest.mark.parametrize("names_all", [False, True])
+@pytest.mark.parametrize(
+    ("run", "component", "said", "expected"),
+    [
+        ({}, "", "gpu", ("gpu", 16, ())),
+        ({"nodes": 3}, "", "gpu", "needs 3 nodes in the partition gpu; there are 2"),
+        ({"nodes": 6}, "", "debug", ("debug", 48, ())),
+        ({"partition": "gpu"}, "", "debug", ("gpu", 16, ())),
+        ({}, "slurm: {partition: debug}", "gpu", ("debug", 8, ())),
+        ({"gpus_per_node": 1}, "", "gpu", ("gpu", 16, ())),
+        ({"scope": "each_node"}, "", "gpu", ("gpu", 16, ())),
+    ],
+)
+def test_nodes_are_counted_in_the_partition_of_the_phase(
+    place: PlanPlace,
+    run: dict[str, object],
+    component: str,
+    said: str,
+    expected: object,
+    names_all: bool,
+    own: dict[str, str],
+) -> None:
+    cpu = {**CPU, "partition": "batch"} if names_all else CPU
+    place.machine(nodes=[cpu, GPU], slurm=own)
+    outcome = places(place, run, component, f"{{partition: {said}}}")
+    assert expected == outcome or (isinstance(expected, str) and expected in str(outcome))
+    if not isinstance(expected, str):
+        (part,) = place.prepare().parts
+        assert part.machine.slurm.partition == said
+
+
+def test_a_phase_of_a_machine_that_names_no_partitions_changes_no_case(place: PlanPlace) -> None:
+    place.machine(nodes=[CPU])
+    assert places(place, {}, "", "{partition: gpu}") == (None, 8, ())

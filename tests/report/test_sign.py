@@ -94,6 +94,20 @@ def test_the_report_is_changed_after_both_signed(sides: Path, seatrial: Command)
     assert done.out.count(": BAD") == 2
 
 
+def test_a_changed_report_is_told_to_whom_signs_it(sides: Path, seatrial: Command) -> None:
+    make_key(sides / "third")
+    assert "r.html.sig" not in sign(seatrial, sides, "third").err
+    report = sides / "r.html"
+    report.write_bytes(report.read_bytes().replace(b"no criteria", b"no Criteria", 1))
+    done = sign(seatrial, sides, "site")
+    assert done.code == 0
+    told = {line.split(": ")[1]: line.split(": ", 2)[2] for line in done.err.splitlines()}
+    assert {*told} == {f"r.html.sig.{name}" for name in ("site", "third", "vendor")}
+    assert "was replaced" in told["r.html.sig.site"]
+    assert "does not fit" in told["r.html.sig.vendor"]
+    assert "r.html.sig.site" not in sign(seatrial, sides, "vendor").err
+
+
 def test_a_signature_is_replaced_only_if_it_is_of_an_earlier_report(
     sides: Path, seatrial: Command
 ) -> None:

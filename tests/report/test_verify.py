@@ -17,6 +17,8 @@ import yaml
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.report import sign as signing
 from seatrial.report.checksums import NAMES, files_in
+from seatrial.runs.checksums import MAX_BYTES
+from tests.journals import without_checksums
 from tests.programs import Workplace, until
 from tests.report.conftest import Command
 from tests.trial.plans import accept, short, write_plan
@@ -153,6 +155,29 @@ def test_a_journal_that_went_on_since(signed: Path, seatrial: Command) -> None:
     assert f"went on since   t/journal.jsonl: its first {size:,} bytes are as they were, 52" in out
 
 
+def test_a_journal_whose_last_line_is_being_written(signed: Path, seatrial: Command) -> None:
+    """As a driver that a person resumed may leave it when it dies."""
+    _appended(signed, b'{"time":1795262400000000000,"event":"trial_resume"}\n{"time":17952')
+    code, out = verified(seatrial, signed)
+    assert (code, "\nwent on since   t/journal.jsonl" in out) == (0, True)
+
+
+def test_a_resume_that_finds_a_damaged_journal(place: Workplace, seatrial: Command) -> None:
+    """Its alert does not look like an event that nobody's resume explains."""
+    place.test("good", repeat=3)
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    verdict, *_ = (i for i, line in enumerate(lines) if b'"check_end"' in line)
+    lines[verdict] = b"x" * (len(lines[verdict]) - 1) + b"\n"
+    journal.write_bytes(b"".join(lines))
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    assert place.resume().code == 0
+    code, out = verified(seatrial, place.folder)
+    assert (code, "\nwent on since   t/journal.jsonl" in out) == (0, True), out
+
+
 def test_a_large_journal_and_what_follows_have_right_checksums(
     signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +197,9 @@ def test_a_large_journal_and_what_follows_have_right_checksums(
         (b"garbage\n", "1 line of them no event"),
         (b"garbage", "1 line of them no event"),
         (b'{"time":1795262400000000000,"event":"trial_resume"}\nx\n', "1 line of them no event"),
+        (b'{"time":1795262400000000000,"event":"trial_resume"}\nx\ny', "2 lines of them no event"),
+        (b'x\n{"time":1795262400000000000,"event":"trial_resume"}\ny', "2 lines of them no event"),
+        (b'{"time":1795262400000000000,"event":"alert"}\n{"ti', "1 line of them no event"),
         (b'{"time":1795262400000000000,"event":"alert"}\n', "nobody went on with it: alert"),
     ],
 )
@@ -236,6 +264,118 @@ def test_what_keep_removed_is_not_missed(copied: Path, seatrial: Command) -> Non
     assert f"changed         {second}, run" in out
 
 
+def _told_removed(folder: Path, run: Path, **more: object) -> None:
+    """Append the event that outputs of a run were removed, as anybody can."""
+    event = {"time": 1795262400000000000, "event": "output_remove", "run_id": run.name, "value": 1}
+    _appended(folder, json.dumps(event | more).encode() + b"\n")
+
+
+@pytest.mark.parametrize("more", [{}, {"names": ["stdout"]}])
+def test_an_event_that_was_appended_hides_no_output_that_is_gone(
+    signed: Path, seatrial: Command, more: dict[str, object]
+) -> None:
+    path = _outputs(signed, "good", "stdout")[0]
+    path.unlink()
+    _told_removed(signed, path.parent, **more)
+    code, out = verified(seatrial, signed)
+    assert (code, f"not here        {path}, run" in out) == (3, True)
+
+
+def test_an_event_that_was_signed_hides_only_the_files_that_it_names(
+    copied: Path, seatrial: Command
+) -> None:
+    first, second, *_ = _outputs(copied, "good", "stdout")
+    _told_removed(copied, first.parent, names=["stdout"])
+    _told_removed(copied, second.parent, names=["core"])
+    make_key(copied / "key")
+    assert seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    first.unlink()
+    second.unlink()
+    code, out = verified(seatrial, copied)
+    assert (code, f"not here        {second}, run" in out) == (3, True)
+    assert "1 output of the runs of t: removed, as `keep` says" in out
+
+
+WRITES = "echo 1 > sum.csv; echo 1 > big.dat; seq 20000; echo the end >&2"
+KEEP = {"runs": "none", "files": ["*.csv"]}
+
+
+def test_a_removed_file_may_be_named_in_another_way(place: Workplace, seatrial: Command) -> None:
+    place.test("good", "echo 1 > out", verify=[{"file": "./out"}], keep="none")
+    assert place.run("--name", "t").code == 0
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    code, out = verified(seatrial, place.folder)
+    assert (code, "1 output of the runs of t: removed, as `keep` says" in out) == (0, True), out
+
+
+@pytest.fixture
+def removed_since(place: Workplace, seatrial: Command) -> Path:
+    """The directory of a run whose outputs were removed after the report was signed."""
+    judged = [{"file": "sum.csv"}, {"file": "big.dat"}]
+    place.test("large", WRITES, verify=judged, keep=KEEP, logs=False)
+    place.test("small", "echo 1", keep="none", logs=False)
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    lines = without_checksums(journal).splitlines(keepends=True)
+    removed = [line for line in lines if b'"output_remove"' in line]
+    assert len(removed) == 1
+    kept = b"".join(line for line in lines if line not in removed)
+    end = re.compile(rb'("binary_execute_end",.*"test":"small",.*"value":0)\}')
+    kept, ends = end.subn(rb'\1,"sizes":{"stdout":2}}', kept)  # as other hosts tell
+    assert ends == 1
+    journal.write_bytes(kept)
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    _appended(place.folder, b"".join(removed))
+    return place.run_folder("large")
+
+
+def test_what_keep_removed_since_the_report_is_not_missed(
+    place: Workplace, removed_since: Path, seatrial: Command
+) -> None:
+    left = {path.name for path in removed_since.iterdir()}
+    assert left == {"job.sh", "events.jsonl", "stdout.tail", "stderr", "sum.csv"}
+    code, out = verified(seatrial, place.folder)
+    assert (code, "2 outputs of the runs of t: removed, as `keep` says" in out) == (0, True), out
+
+
+@pytest.mark.parametrize(
+    ("test", "name", "is_told"),
+    [("large", "sum.csv", True), ("small", "stdout", True), ("small", "stderr", False)],
+)
+def test_what_keep_would_not_have_removed_is_missed(
+    place: Workplace, removed_since: Path, seatrial: Command, test: str, name: str, is_told: bool
+) -> None:
+    """A file that `keep` names; stdout where it is shorter than what stays of it; one of which no
+    event tells."""
+    path = place.run_folder(test) / name
+    if is_told:
+        _told_removed(place.folder, path.parent)
+    path.unlink()
+    code, out = verified(seatrial, place.folder)
+    assert (code, f"not here        {path}, run" in out) == (3, True), out
+
+
+def test_a_file_too_large_for_a_checksum_is_not_checked(
+    place: Workplace, seatrial: Command
+) -> None:
+    place.test("large", f"truncate -s {MAX_BYTES + 1} big.dat", verify=[{"file": "big.dat"}])
+    assert place.run("--name", "t").code == 0
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    code, out = verified(seatrial, place.folder)
+    assert (code, "\nas it was       2 outputs of the runs of t\n" in out) == (0, True), out
+    assert "not checked     1 output of the runs of t: larger than 16.0 GiB" in out
+    path = place.run_folder("large") / "big.dat"
+    os.truncate(path, 1)
+    code, out = verified(seatrial, place.folder)
+    assert (code, f"changed         {path}, run" in out) == (1, True)
+    path.unlink()
+    code, out = verified(seatrial, place.folder)
+    assert (code, f"not here        {path}, run" in out) == (3, True)
+
+
 def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(
     copied: Path, seatrial: Command
 ) -> None:
@@ -261,7 +401,7 @@ def test_notes_that_were_rewritten(copied: Path, seatrial: Command) -> None:
     notes.write_text(notes.read_text().replace("new switches", "old switches"))
     code, out = verified(seatrial, copied)
     assert code == 1
-    assert "\nchanged         notes.jsonl: trials/notes.jsonl\n" in out
+    assert "\nchanged         trials/notes.jsonl\n" in out
 
 
 def test_a_document_of_evidence_that_was_changed(
@@ -341,6 +481,13 @@ def test_what_was_changed_since(
     assert code == 1
     assert f"\n{state} " in out
     assert "Do not trust this report: something behind it was changed." in out
+    (line,) = [line for line in out.splitlines() if line.startswith(f"{state} ")]
+    assert line.count(name) == line.count(f"trials/t/{name}") == 1
+    unread = [line for line in out.splitlines() if line.startswith("not checked ")]
+    if name == "journal.jsonl":
+        assert [one.endswith(f"runs of t: its journal was {state}") for one in unread] == [True]
+    elif harm is _grow:
+        assert unread == []
 
 
 def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command) -> None:
@@ -356,7 +503,7 @@ def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command
     os.mkfifo(journal)
     code, out = verified(seatrial, signed, "--trials", "moved")
     assert code == 3
-    assert "not here        t/journal.jsonl" in out
+    assert "not here        moved/t/journal.jsonl" in out
 
 
 # ---- what people and attackers give it ----------------------------------------------------

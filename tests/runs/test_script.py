@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from seatrial.machine.model import Toolchain
 from seatrial.runs.environment_capture import ENVIRONMENT, capture
-from seatrial.runs.script import FACTS_SCRIPT, RunPlace, ScriptWriter, facts_script
+from seatrial.runs.script import (
+    FACTS_SCRIPT,
+    RunPlace,
+    ScriptWriter,
+    facts_script,
+    judged_files,
+)
 from seatrial.units import SECOND_NS
 
 from .helpers import RunFolder, a_case, a_machine, a_test
@@ -321,3 +327,9 @@ def test_the_name_of_a_case_is_only_a_comment() -> None:
         a_test(), case, RunPlace("a", "b", "c", "d", "e")
     )
     assert text.splitlines()[1] == "# t{p=x?]0;y?z}@gcc: run a of trial trial"
+
+
+def test_the_file_of_an_output_format_is_judged() -> None:
+    assert judged_files(a_test(metrics={"from": "hpcc"})) == ["hpccoutf.txt"]
+    assert judged_files(a_test(metrics={"from": "stream"})) == []
+    assert judged_files(a_test()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, RECALLED
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
+    CheckStarted,
     Event,
     GaugeRead,
+    MetricRecorded,
     NodeDown,
     NodeUp,
+    OutputRemoved,
     RunCreated,
     RunJudged,
     RunJudgedAgain,
@@ -169,6 +173,41 @@ def test_a_run_that_was_judged_again_counts_once_by_its_last_verdict() -> None:
     assert len({time for time, _ in kept}) == 1
     again = [p.fields for p in found if p.fields.get("event_name") == "check_again"]
     assert [(fields["value"], fields["check_alias"]) for fields in again] == [(0, "pass")] * 2
+
+
+def test_figures_that_a_second_judgement_adds_join_those_of_the_run() -> None:
+    """Their time is that of the verdict, which other points of the test have, too."""
+    run: dict[str, Any] = {"run_id": "r1", "test": "hpl", "app": "hpl", "case": "c1"}
+    other = {**run, "run_id": "r2"}
+    points = TrialPoints(ABOUT)
+    events = (
+        ScriptStarted(time=NOON + SECOND, **run),
+        CheckStarted(time=NOON + 2 * SECOND, **run),
+        MetricRecorded(time=NOON + 2 * SECOND, metric="rate", value=7, **run),
+        RunJudged(time=NOON + 3 * SECOND, code=40, verdict="no figure", **run),
+        OutputRemoved(time=NOON + 3 * SECOND, files=1, **run),
+        RunJudged(time=NOON + 9 * SECOND, code=40, verdict="no figure", **other),
+        MetricRecorded(time=NOON + 3 * SECOND, metric="late", value=5, **run),
+        MetricRecorded(time=NOON + 3 * SECOND, metric="later", value=6, **run),
+        MetricRecorded(time=NOON + 3 * SECOND, metric="no", value=math.nan, **run),
+        RunJudgedAgain(time=NOON + 99 * SECOND, code=0, verdict="pass", before=40, **run),
+        MetricRecorded(time=NOON + 9 * SECOND, metric="late", value=8, **other),
+    )
+    found = [parse(line) for event in events for line in points.of(event)]
+    metrics = [point for point in found if point.measurement == "metrics"]
+    assert [{k: v for k, v in p.fields.items() if k != "test_id"} for p in metrics] == [
+        {"hpl-hpl-rate": 7.0},
+        {"hpl-hpl-late": 5.0},
+        {"hpl-hpl-later": 6.0},
+        {"hpl-hpl-late": 8.0},
+    ]
+    first, late, later, of_other = metrics
+    assert first.identity == late.identity == later.identity != of_other.identity
+    assert of_other.time == NOON + 9 * SECOND
+    assert [point.fields["test_id"] for point in metrics] == ["r1", "r1", "r1", "r2"]
+    told = [point for point in found if point.measurement == "events"]
+    assert len({point.identity for point in told}) == len(events)
+    assert not points._runs
 
 
 # ---- nodes and gauges ---------------------------------------------------------------------

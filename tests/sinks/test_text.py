@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.events import AlertRaised, RunJudged, TrialEnded, TrialPaused
-from seatrial.sinks.text import MAX_LINES, message, text_of
+from seatrial.journal.events import AlertRaised, RunJudged, RunJudgedAgain, TrialEnded, TrialPaused
+from seatrial.sinks.text import MAX_LINES, is_news, message, text_of
 from tests.programs import Workplace
 from tests.sinks.receiver import Receiver, Request
 from tests.waiting import until
@@ -31,7 +31,12 @@ def test_a_chat_hears_of_failures_and_the_end_alone(place: Workplace) -> None:
         sink = {"name": "chat", "kind": "webhook", "url": receiver.url, "every": "100ms"}
         place.local(sinks=[{**sink, "body": "text", "events": "alerts"}])
         place.test("good")
-        place.test("bad", "echo '<!channel> & all'; exit 7", verify=[{"contains": "<!here>"}])
+        place.test(
+            "bad",
+            parameters={"size": [4]},
+            script="echo '<!channel> & all'; exit 7",
+            verify=[{"contains": "<!here>"}],
+        )
         assert place.run("--name", "t").code == 1
 
         def lines() -> list[str]:
@@ -39,7 +44,7 @@ def test_a_chat_hears_of_failures_and_the_end_alone(place: Workplace) -> None:
 
         until(lambda: any("ended" in line for line in lines()), "the end is told")
         failed, ended = lines()
-        assert failed.startswith("t on here: failed: bad ") and "good" not in failed
+        assert failed.startswith("t on here: failed: bad{size=4}") and "good" not in failed
         assert ended == "t on here: ended, and not all passed"
         assert not [r for r in receiver.requests if r not in receiver.taken]
         assert all(r.headers["Content-Type"] == "application/json" for r in receiver.taken)
@@ -55,6 +60,20 @@ def test_a_text_is_one_line_without_markup() -> None:
     assert text_of(TrialPaused(**OF, reason="why")) == "t on frost: paused: why"
     judged = RunJudged(**OF, test="a/b", run_id="r1", code=30, verdict="x", reason="y" * 9000)
     assert len(text_of(judged)) == 500
+    judged = RunJudged(**OF, test="a/b", run_id="r1", code=30, verdict="x", reason="y (f:1)\n  z")
+    assert text_of(judged) == "t on frost: x: a/b r1: y (f:1) z"
+    assert text_of(judged, "a/b{n=2}") == "t on frost: x: a/b{n=2} r1: y (f:1) z"
+
+
+def test_another_verdict_in_place_of_one_that_stood_is_news() -> None:
+    of: Any = {**OF, "test": "hpl", "run_id": "r1", "by": "lead@login1", "why": "a wrong\nbound"}
+    again = RunJudgedAgain(**of, code=0, verdict="pass", before=5)
+    assert is_news(again)
+    said = "judged again: hpl r1: was performance, now pass: lead@login1: a wrong\\nbound"
+    assert text_of(again) == f"t on frost: {said}"
+    assert not is_news(RunJudgedAgain(**of, code=5, before=5, reason="by another bound"))
+    assert not is_news(RunJudgedAgain(**of, code=0, before=5, will_rerun=True))
+    assert is_news(RunJudgedAgain(**of, code=2, before=0))
 
 
 def test_a_template_is_filled_and_long_messages_are_cut() -> None:

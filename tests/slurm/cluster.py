@@ -257,11 +257,12 @@ class SlurmCluster:
         if declare_down:
             self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=killed")
 
-    def start_node(self, name: str) -> None:
-        """Starts a node's slurmd again and returns once the node takes jobs."""
+    def start_node(self, name: str, *, booted: bool = False) -> None:
+        """Starts a node's slurmd again and returns once the node takes jobs. ``booted``: it tells
+        the controller that the node has booted, as after a power cut."""
         # Slurm tells a node's start in whole seconds.
         started = int(time.time())
-        self._nodes[name].start()
+        self._nodes[name].start("-b" if booted else None)
         _await(f"node {name} to register", lambda: self._registered_since(name, started))
         _await(f"node {name} to take jobs", lambda: self._resumed(name))
 
@@ -623,12 +624,12 @@ class _Daemon:
         self._env = env
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, option: str | None = None) -> None:
         if self._process is not None:
             raise ClusterError(f"{self._name} is running already")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._argv,
+                [*self._argv, *([option] if option else [])],
                 cwd=self._log.parent,
                 env={**_clean_environment(), **self._env},
                 stdin=subprocess.DEVNULL,

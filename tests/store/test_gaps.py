@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from io import BufferedReader, FileIO
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,31 @@ def test_one_flipped_bit_is_a_gap(tmp_path: Path, location: Location) -> None:
     trial.folder.journal.write_bytes(b"".join(lines))
     (gap,) = found(location, tmp_path)
     assert (gap.line, gap.lines) == (number + 1, 1)
+
+
+def test_nothing_is_read_for_each_gap_again(
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines before a gap are counted from the gap before it."""
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 4000)
+    monkeypatch.setattr(ingest, "FOLD_AT_ONCE", 400)
+    monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 1 << 20)
+    trial = a_trial(tmp_path)
+    lines = without_checksums(trial.folder.journal).split(b"\n")[:-1] * 20
+    trial.folder.journal.write_bytes(b"\nbad\n".join([*lines, b""]))
+    read: list[int] = []
+
+    class Counted(BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            if sys._getframe(1).f_globals["__name__"] == gaps_module.__name__:
+                read.append(len(data))
+            return data
+
+    def opened(path: Path) -> Counted:
+        return Counted(FileIO(path))
+
+    monkeypatch.setattr(ingest, "open_regular", opened)
+    gaps_found = found(location, tmp_path)
+    assert [gap.line for gap in gaps_found] == [2 * n for n in range(1, len(lines) + 1)]
+    assert 0 < sum(read) <= trial.folder.journal.stat().st_size

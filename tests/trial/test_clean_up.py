@@ -13,6 +13,7 @@ import pytest
 from seatrial.journal.events import OutputRemoved, RunJudged
 from seatrial.journal.journal import Journal
 from tests.programs import Workplace, until
+from tests.trial.plans import accept, short, write_plan
 
 WRITES = """
 mkdir -p out/deep
@@ -68,6 +69,16 @@ def test_patterns_say_what_goes_and_what_stays(place: Workplace) -> None:
     assert left_of(place, "some") == common | {"energy.csv", "out", "out/keep.dat"}
     out = {"stdout", "out", "out/deep", "out/deep/field.dat"}
     assert left_of(place, "bad") == common | out
+
+
+def test_keep_of_a_component_is_stronger_than_that_of_a_test(place: Workplace) -> None:
+    short(place, "good", "echo 1 > out; sleep 0.1", keep="all")
+    write_plan(place, tests=["good"], keep="none")
+    assert accept(place).code == 0
+    (journal,) = (place.folder / "trials").glob("*/journal.jsonl")
+    removed = place.events(journal.parent.name, OutputRemoved)
+    assert {(event.test, event.keep) for event in removed} == {("good", "none")}
+    assert not list(journal.parent.glob("runs/good/*/out"))
 
 
 def test_nothing_is_removed_through_a_link(place: Workplace) -> None:

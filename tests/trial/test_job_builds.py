@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
+from seatrial.journal.events import NodeExcluded
 from seatrial.machine.model import Machine, NodeGroup, Slurm, Toolchain
 from seatrial.runs import builds
 from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build, Case, JobOptions, RunSpec, Test
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.driver import Driver
+from seatrial.trial.folder import TrialFolder, TrialOptions, create
 from seatrial.trial.job_builds import JobBuilds
+from seatrial.trial.prepare import prepare_trial
+from tests.programs import Workplace
 
 MACHINE = Machine(
     machine="m",
@@ -99,7 +104,7 @@ def build(folder: Path, *steps: Step, case: Case | None = None) -> tuple[BuildRe
     trial = TrialFolder(folder)
     backend = FakeBackend(steps)
     backend.directory = trial.builds / case.build
-    backend.builds = JobBuilds(trial, MACHINE, backend, "t 1")  # type: ignore[arg-type]
+    backend.builds = JobBuilds(trial, MACHINE, backend, "t 1", str)  # type: ignore[arg-type]
     return asyncio.run(backend.builds.build(TEST, case)), backend
 
 
@@ -150,7 +155,90 @@ def test_what_an_earlier_driver_submitted(
     )
 
 
+def test_a_job_of_a_build_avoids_the_nodes_that_are_excluded_when_it_is_submitted(
+    tmp_path: Path,
+) -> None:
+    trial = TrialFolder(tmp_path)
+    excluded = ["n1", "n[1-2]"]
+    backend = FakeBackend([ends(NODE_FAILURE), good])
+    backend.directory = trial.builds / a_case().build
+    backend.builds = JobBuilds(trial, MACHINE, backend, "t", lambda: excluded.pop(0))  # type: ignore[arg-type]
+    assert asyncio.run(backend.builds.build(TEST, a_case())).code == 0
+    assert [job.avoid for job in backend.jobs] == ["n1", "n[1-2]"]
+
+
+def test_excluded_nodes_are_those_of_the_trial(place: Workplace) -> None:
+    place.test("t", "true", build={"where": "job", "script": "true"})
+    machine = {**yaml.safe_load(place.machine.read_text()), "scheduler": "slurm"}
+    place.machine.write_text(yaml.safe_dump(machine))
+    prepared = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
+    driver = Driver(create(place.trials, prepared.record("t"), prepared.cases))
+    in_jobs = driver._building._in_jobs
+    assert in_jobs is not None
+    for nodes, avoided in (("n2", "n2"), ("n3", "n[2-3]")):
+        driver.conductor.state.apply(NodeExcluded(time=1, nodes=nodes))
+        (job,) = in_jobs._submission(driver.record.tests["t"], prepared.cases[0], 0).jobs
+        assert job.avoid == avoided
+
+
+class SlowBackend(FakeBackend):
+    """Knows the jobs that it was handed, and tells the end of these alone when they are
+    cancelled."""
+
+    def __init__(self, moment: str) -> None:
+        super().__init__([])
+        self.moment = moment
+        self.reached = asyncio.Event()
+        self.known: list[str] = []
+        self.told: list[Update] = []
+
+    async def submit(self, submission: Submission) -> None:
+        (job,) = submission.jobs
+        if self.moment == "submit":
+            self.reached.set()
+            await asyncio.sleep(600)
+        self.known.append(job.run_id)
+        self.reached.set()
+
+    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+        self.found += len(submissions)
+        self.told += [NeverStarted(each.jobs[0].run_id) for each in submissions]
+
+    async def cancel(self, run_ids: Sequence[str]) -> None:
+        self.told += [Ended(each, CANCELLED.number, "", None) for each in self.known]
+
+    async def updates(self) -> list[Update]:
+        if not self.told:
+            await asyncio.sleep(600)
+        told, self.told = self.told, []
+        return told
+
+
+@pytest.mark.parametrize(("moment", "found"), [("submit", 1), ("wait", 0), ("told", 1)])
+def test_cancelling_waits_for_no_job_that_the_backend_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, found: int
+) -> None:
+    """The backend is asked for a job that it was not handed, and for one whose end it has told."""
+    monkeypatch.setattr("seatrial.trial.job_builds.CANCEL_SECONDS", 120.0)
+
+    async def cancelled() -> SlowBackend:
+        backend = SlowBackend(moment)
+        in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t", str)  # type: ignore[arg-type]
+        backend.builds = in_jobs
+        work = asyncio.create_task(in_jobs.build(TEST, a_case()))
+        await backend.reached.wait()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if moment == "told":
+            assert in_jobs.receive(Ended(backend.known.pop(), NODE_FAILURE.number, "", None))
+        async with asyncio.timeout(10):
+            await in_jobs.cancel()
+        return backend
+
+    assert asyncio.run(cancelled()).found == found
+
+
 def test_updates_about_runs_are_not_of_builds(tmp_path: Path) -> None:
     backend = FakeBackend([])
-    in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t")  # type: ignore[arg-type]
+    in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t", str)  # type: ignore[arg-type]
     assert not in_jobs.receive(Ended("r1", None, "COMPLETED", 0))

@@ -1,8 +1,7 @@
 """The mix that a plan promises is what runs on the emulated Slurm: 6 nodes, half of them for one
 test, two copies of another, and a third that fills what is left. Before, it was 83, 16 and 0 %.
 
-Runs take half a second, so that there are 200 in less than a minute. The time between them is then
-a large part of all; what is asked is how the node-hours that scripts had are divided.
+Runs take half a second, so that there are 200 in less than a minute.
 """
 
 from __future__ import annotations
@@ -60,10 +59,9 @@ def shares_of(place: Workplace) -> dict[str, Any]:
 def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: SlurmCluster) -> None:
     found = shares_of(write_mix(tmp_path, cluster, SECONDS, HALF_A_SECOND, exclusive=True))
     had = {each["test"]: each["achieved"] for each in found["tests"]}
-    used = sum(had.values())
     assert {each["test"]: each["planned"] for each in found["tests"]} == pytest.approx(PLANNED)
-    assert {test: share / used for test, share in had.items()} == pytest.approx(PLANNED, abs=0.05)
-    assert found["runs"] > 100  # 230 on two cores that others use, too
+    assert had == pytest.approx(PLANNED, abs=0.05)
+    assert found["runs"] >= 200
     assert (found["unclaimed"], found["shared"]) == (0, 0)
 
 

@@ -23,6 +23,7 @@ from seatrial.backends.protocol import (
     Trouble,
     Update,
 )
+from seatrial.journal.codes import TIMEOUT
 from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
@@ -266,14 +267,17 @@ FILES = ("stdout", "events.jsonl")
 class RemoteBackend:
     """Runs each job to its end at once, and hides what it wrote. ``appears``: it is shown when the
     driver has recorded the job's end, as by a file system that is slow; else stdout stays cut if
-    ``cut``, and nothing is shown if not."""
+    ``cut``, and nothing is shown if not. ``code`` is the scheduler's verdict."""
 
     room = 0
     gpus = 0
     jobs = 2
 
-    def __init__(self, place: Workplace, appears: bool, cut: bool = False) -> None:
+    def __init__(
+        self, place: Workplace, appears: bool, cut: bool = False, code: int | None = None
+    ) -> None:
         self._place = place
+        self._code = code
         self._cut = cut
         self._appears = appears
         self._facts: asyncio.Queue[Update] = asyncio.Queue()
@@ -310,7 +314,7 @@ class RemoteBackend:
             os.truncate(job.path / "stdout", 3)
         for name in () if self._cut else FILES:
             (job.path / name).rename(job.path / f".{name}")
-        self._facts.put_nowait(Ended(job.run_id, None, "COMPLETED", code, "n1"))
+        self._facts.put_nowait(Ended(job.run_id, self._code, "COMPLETED", code, "n1"))
         if self._appears:
             await until_true(lambda: self._is_recorded(job.run_id), "the job's end in the journal")
             for name in FILES:
@@ -338,6 +342,7 @@ def drive(
     file_system: str,
     cut: bool = False,
     script: str = "echo rate 5",
+    code: int | None = None,
 ) -> None:
     """A trial of a second on that backend."""
     scratch: dict[str, Any] = {"path": str(place.folder / "scratch")}
@@ -350,7 +355,7 @@ def drive(
     prepared = prepare_plan(place.folder / "plan.yaml")
     trial = begin(place.trials, prepared, prepared.parts[0])
     monkeypatch.setattr(
-        driver_module, "choose_backend", lambda *_: RemoteBackend(place, appears, cut)
+        driver_module, "choose_backend", lambda *_: RemoteBackend(place, appears, cut, code)
     )
     monkeypatch.setattr(run_collector, "LOOK_AGAIN_SECONDS", 0.01)
     asyncio.run(asyncio.wait_for(Driver(trial).drive(), LONG_S))
@@ -372,6 +377,14 @@ def test_what_a_job_wrote_is_waited_for(
     assert verdicts(place) == {("good", "pass"), ("bad", "failed")}
     assert {e.value for e in place.events(TAG, MetricRecorded)} == {5.0}
     assert {e.exit_code for e in place.events(TAG, ScriptEnded)} == {0, 3}
+
+
+@pytest.mark.parametrize(("appears", "verdict"), [(True, "timeout"), (False, "lost")])
+def test_a_job_that_never_started_was_not_too_slow(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, appears: bool, verdict: str
+) -> None:
+    drive(place, monkeypatch, appears, "", code=TIMEOUT.number)
+    assert verdicts(place) == {("good", verdict), ("bad", verdict)}
 
 
 @pytest.mark.parametrize("file_system", ["", "scratch"])

@@ -190,6 +190,36 @@ def test_figures_that_were_recorded_stay_and_missing_ones_are_added(place: Workp
     }
 
 
+def test_figures_are_added_where_the_verdict_stays_and_the_trial_is_not_longer(
+    place: Workplace,
+) -> None:
+    script = "echo rate 5; echo energy 8.25"
+    metrics = {"rate": {"find": r"^rate (\S+)", "unit": "s", "better": "lower"}}
+    place.test("right", script)
+    place.test("wrong", script, verify=WRONG)
+    place.test("early", script, metrics=metrics)
+    place.run("--name", "t")
+    (old,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    place.test("right", script, metrics=metrics)
+    place.test("wrong", script, verify=WRONG, metrics=metrics)
+    shown = place.seatrial("judge", "t").out
+    assert "3 runs would be judged again, none changed\n" in shown
+    assert "figures that had not been found would be added\nrecord it: seatrial" in shown
+    done = place.seatrial("judge", "t", "--again", *REASON, "--format", "json")
+    added = {one["case"].split("@")[0]: one["added"] for one in json.loads(done.out)}
+    assert added["right"] == ["rate"] and added["early"] == []
+    assert not place.events("t", RunJudgedAgain)
+    rates = {run["test"]: run["metrics"].get("rate") for run in listed(place)}
+    assert rates["right"] == rates["early"] == {"value": 5.0, "unit": "s"}
+    (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    assert (trial["last"], trial["elapsed"]) == (old["last"], old["elapsed"])
+    verdicts = {event.run_id: event.time for event in place.events("t", RunJudged)}
+    assert all(event.time <= verdicts[event.run_id] for event in place.events("t", MetricRecorded))
+    journal = place.trial().journal.read_bytes()
+    assert "added" not in place.seatrial("judge", "t", "--again", *REASON).out
+    assert place.trial().journal.read_bytes() == journal
+
+
 def test_an_expected_value_may_be_added_as_a_parameter(place: Workplace) -> None:
     script = "echo energy $((edge * edge)).25"
     place.test("lulesh", script, verify=WRONG, parameters={"edge": [2, 3, 4]})
@@ -262,6 +292,57 @@ def test_a_damaged_journal_is_refused(place: Workplace) -> None:
     assert ":4: 2 damaged lines" in done.err
 
 
+def damage(place: Workplace, event: str, run_id: str) -> None:
+    """Change one bit of an event of a run."""
+    journal = place.trial().journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    of = (f'"{event}"'.encode(), f'"{run_id}"'.encode())
+    (at,) = (n for n, line in enumerate(lines) if all(word in line for word in of))
+    lines[at] = lines[at].replace(b'"time":1', b'"time":3')
+    journal.write_bytes(b"".join(lines))
+
+
+def test_a_correction_stands_where_the_line_of_the_first_verdict_is_damaged(
+    place: Workplace,
+) -> None:
+    write(place, WRONG, repeat=2)
+    place.test("other", "echo energy 8.25", verify=WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT, repeat=2)
+    place.seatrial("judge", "t", "--again", *REASON)
+    first = place.events("t", RunJudgedAgain)[0]
+    damage(place, "check_end", first.run_id)
+    done = place.resume()
+    assert "2 passed, 1 wrong answer" in done.out
+    runs = {run["run_id"]: run for run in listed(place)}
+    found = runs[first.run_id]
+    assert (found["verdict"], found["first_verdict"]) == ("pass", "wrong answer")
+    last = place.events("t", RunJudgedAgain)[-1]
+    assert (last.run_id, last.by, last.why) == (first.run_id, first.by, first.why)
+    assert (last.before, last.checks) == (first.before, first.checks)
+    (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    assert (trial["passed"], trial["failed"]) == (2, 1)
+    again = place.resume()
+    assert "2 passed, 1 wrong answer" in again.out or "is complete" in again.out
+    assert len(place.events("t", RunJudgedAgain)) == 3
+
+
+def test_a_correction_is_not_of_a_run_that_runs_again(place: Workplace) -> None:
+    """Its first verdict and its output were lost, and the trial's own checks judge what runs."""
+    write(place, WRONG)
+    place.run("--name", "t")
+    write(place, RIGHT)
+    place.seatrial("judge", "t", "--again", *REASON)
+    path = place.run_folder("lulesh")
+    damage(place, "check_end", path.name)
+    damage(place, "job_end", path.name)
+    (path / "events.jsonl").unlink()
+    assert "1 wrong answer" in place.resume().out
+    (run,) = listed(place)
+    assert (run["verdict"], run["first_verdict"]) == ("wrong answer", None)
+    assert len(place.events("t", RunJudgedAgain)) == 1
+
+
 def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:
     write(place, WRONG)
     place.run("--name", "t")
@@ -277,6 +358,50 @@ def test_another_place_or_a_lost_file_is_refused(place: Workplace) -> None:
     assert (done.code, "there is no test lulesh in suite" in done.err) == (2, True)
     done = place.seatrial("judge", "t", "--references", "no.yaml")
     assert done.code == 2
+
+
+def test_a_copied_trial_has_files_of_its_own(place: Workplace) -> None:
+    place.test("lulesh", "echo energy 8.25; echo x > big", verify=RIGHT)
+    place.run("--name", "t")
+    (run_id,) = place.ran()
+    copy = place.folder / "copied"
+    shutil.copytree(place.trials, copy)
+    own = place.trial().run("lulesh", run_id)
+    theirs = copy / "t" / own.relative_to(place.trial().path)
+    (theirs / "stdout").write_text("energy 9.75\n")
+    assert place.seatrial("--trials", "copied", "store", "rebuild").code == 0
+    shown = place.seatrial("--trials", "copied", "show", run_id)
+    assert (str(theirs) in shown.out, str(own) in shown.out) == (True, False)
+    assert ("energy 9.75" in shown.out, "energy 8.25" in shown.out) == (True, False)
+    judged = place.seatrial("--trials", "copied", "judge", "t")
+    assert "stdout was changed after the run was judged" in judged.said
+    exported = place.seatrial("--trials", "copied", "export", "t", "--format", "junit").out
+    assert (str(theirs) in exported, str(own) in exported) == (True, False)
+    assert str(own) in place.seatrial("show", run_id).out
+
+
+def test_a_run_of_a_copied_store_is_told_by_the_paths_of_its_trials(place: Workplace) -> None:
+    place.test("lulesh")
+    place.run("--name", "t")
+    (run_id,) = place.ran()
+    copy = place.folder / "copied"
+    shutil.copytree(place.trials, copy)
+    done = place.seatrial("--trials", "copied", "show", run_id)
+    assert (done.code, "seatrial store rebuild" in done.err) == (2, True)
+    named = [line.split()[0] for line in done.err.splitlines() if line.startswith("  ")]
+    assert named == [f"{copy}/t/{run_id}", f"{place.trials}/t/{run_id}"]
+    assert place.seatrial("--trials", "copied", "show", named[0]).code == 0
+
+
+def test_a_copied_trial_that_goes_on_removes_no_files_of_the_original(place: Workplace) -> None:
+    place.test("lulesh", "echo x > big; exit 1", repeat=3, keep={"runs": "none"})
+    place.local(cores=1)
+    place.run("--name", "t", "--max-failures", "1")
+    own = place.trial().run("lulesh", place.ran()[0])
+    shutil.copytree(place.trials, place.folder / "copied")
+    (own / "big").write_text("again")
+    assert place.seatrial("--trials", "copied", "resume", "t").code == 1
+    assert (own / "big").exists()
 
 
 # ---- what people see --------------------------------------------------------------------------
@@ -299,6 +424,39 @@ def test_the_old_verdict_is_shown_with_who_and_why(place: Workplace) -> None:
     junit = place.seatrial("export", "t", "--format", "junit").out
     assert 'failures="0"' in junit
     assert '<property name="first verdict" value="wrong answer"/>' in junit
+
+
+def test_verdicts_by_other_references_than_the_criteria_are_told(place: Workplace) -> None:
+    """And those by the same references, read from their file anew, are not."""
+    metrics = {"rate": {"find": r"^rate (\S+)", "unit": "s", "better": "lower"}}
+    about: dict[str, Any] = {"metrics": metrics, "parameters": {"p": [1, 2]}}
+    entry = "  - {test: rates, metric: rate, unit: s, value: %s, where: {p: 1}}\n"
+    file = place.machine.parent / "here/references.yaml"
+    file.parent.mkdir()
+    file.write_text("references:\n" + entry % 6)
+    place.test("rates", "echo rate 6; echo energy 8.25", verify=WRONG, **about)
+    place.run("--name", "t")
+    place.test("rates", "echo rate 6; echo energy 8.25", verify=RIGHT, **about)
+    told = "the references differ from the trial's own"
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "2 wrong answer -> pass" in done.out and told not in done.out
+    assert remarks(place) == []
+    file.write_text("references:\n" + entry % 3)
+    assert told in place.seatrial("judge", "t").out
+    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert "1 pass -> performance" in done.out and told in done.out
+    (remark,) = remarks(place)
+    assert "judged again by other references" in remark
+    file.write_text("references:\n" + entry % 6)
+    place.seatrial("judge", "t", "--again", *REASON)
+    assert remarks(place) == []
+
+
+def remarks(place: Workplace) -> list[str]:
+    assert place.seatrial("report", "write", "t", "-o", "report.json").code == 0
+    (part,) = json.loads((place.folder / "report.json").read_text())["components"]
+    found: list[str] = part["remarks"]
+    return found
 
 
 def test_the_report_lists_what_was_judged_again(place: Workplace) -> None:

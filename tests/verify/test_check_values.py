@@ -76,7 +76,7 @@ def test_the_verdict_says_which_check_failed_its_value_bound_and_place(place: Wo
     found = {event.test: (event.verdict, event.reason) for event in place.events("t", RunJudged)}
     assert found == {
         "energy": ("wrong answer", "energy: stdout:2: the value is 8.25, not 8.5 within 0.125"),
-        "work": ("wrong answer", "work: stdout:1: the value is 10, more than at_most, 2"),
+        "work": ("wrong answer", "work: stdout:1: the value is 10, at most 2 asked"),
         "shape": ("wrong answer", "shape: answer.py:shape: 2 is no shape"),
         "trouble": (
             "check error",

@@ -59,12 +59,12 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
     (
         {"value": r"residual = (\S+)", "at_least": 0.5, "name": "residual"},
         WRONG_ANSWER,
-        "residual: stdout:2: the value is 4.99D-01, less than at_least, 0.5",
+        "residual: stdout:2: the value is 4.99D-01, at least 0.5 asked",
     ),
     (
         {"value": r"residual = (\S+)", "at_most": 0.25},
         WRONG_ANSWER,
-        "stdout:2: the value is 4.99D-01, more than at_most, 0.25",
+        "stdout:2: the value is 4.99D-01, at most 0.25 asked",
     ),
     ({"exit_code": 0, "name": "end"}, FAILED, "end: exit code 3, not 0"),
     ({"value": r"x(\d)", "equals": 1.0}, WRONG_ANSWER, r"stdout has no value for 'x(\\d)'"),

@@ -10,7 +10,7 @@ from seatrial.verify import python_function
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.python_function import FunctionFailed, figures_by
-from tests.programs import until
+from tests.programs import Workplace, until
 
 from .helpers import a_test
 
@@ -76,6 +76,8 @@ def test_what_a_function_prints_is_seen_nowhere(
     ("body", "said"),
     [
         ("raise KeyError('triad')", "KeyError: 'triad' (figures.py:3)"),
+        ("raise ValueError('one\\ntwo')", "ValueError: one (figures.py:3)\ntwo"),
+        ("import json; json.loads('{')", "(figures.py:3)"),
         ("return 5", "ValueError: a dict of 1 to 10000 figures must be returned, not <class 'int'"),
         ("return {}", "not a dict of 0"),
         ("return {'a': True}", "True is not a number"),
@@ -94,7 +96,7 @@ def test_what_a_function_prints_is_seen_nowhere(
         ("import os; os.kill(os.getpid(), 11)", "was ended by signal 11"),
         ("raise Exception('\\x1b[2J')", r"Exception: \x1b[2J"),
         ("import apart", "ModuleNotFoundError: No module named 'apart'"),
-        ("syntax error", "SyntaxError: invalid syntax"),
+        ("syntax error", "SyntaxError: invalid syntax (figures.py:3)"),
     ],
 )
 def test_a_function_that_fails_is_a_check_error(
@@ -111,7 +113,7 @@ def test_a_function_that_fails_is_a_check_error(
 def test_a_function_that_is_not_there(places: tuple[Path, Path]) -> None:
     folder, run = places
     write(folder, "return {}")
-    with pytest.raises(FunctionFailed, match="has no attribute 'other'"):
+    with pytest.raises(FunctionFailed, match=r"figures\.py has no function other$"):
         figures_by("figures.py:other", folder, run)
     with pytest.raises(FunctionFailed, match="is missing"):
         figures_by("other.py:read", folder, run)
@@ -153,3 +155,44 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def test_nothing_of_seatrial_is_named_where_the_function_is_called_wrongly(
+    places: tuple[Path, Path],
+) -> None:
+    folder, run = places
+    (folder / "figures.py").write_text(
+        "def read():\n    return {}\n\ndef more(run):\n    return 5\n"
+    )
+    for name in ("read", "more"):
+        with pytest.raises(FunctionFailed, match=f"^figures.py:{name}: ") as caught:
+            figures_by(f"figures.py:{name}", folder, run)
+        assert "python_function" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def check(run, names): pass", ""),
+        ("if True:\n    check = lambda run, names: None", ""),
+        ("from helper import other as check", ""),
+        ("from helper import *", ""),
+        ("globals()['check'] = print", ""),
+        ("def __getattr__(name): return print", ""),
+        ("def chek(run, names): pass\ndef _own(): check = 5", "no function check; it has chek"),
+        ("", "answer.py has no function check; it has none"),
+        ("class A:\n    def check(self): pass", "no function check; it has A"),
+        ("\ndef check(:", "answer.py:2: invalid syntax"),
+        ("x = '\0'", "null byte"),
+    ],
+)
+def test_a_function_that_is_not_there_is_told_before_the_run(
+    tmp_path: Path, source: str, fault: str
+) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    folder = place.test("t", verify=[{"python": "answer.py:check"}])
+    (folder / "answer.py").write_text(source)
+    done = place.seatrial("list", "suite", "-m", "machine.yaml")
+    assert (done.code, fault in done.err) == (2 if fault else 0, True)
+    assert not fault or f"{folder.relative_to(tmp_path)}/test.yaml:" in done.err

@@ -254,6 +254,16 @@ def test_people_search_and_go_on_in_a_browser(served: Served, browser: Browser) 
 
 
 @pytest.mark.needs("chromium")
+def test_all_of_its_events_is_within_a_narrow_screen(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address, viewport={"width": 400, "height": 800}) as page:
+        page.goto("/runs/later/later2")
+        cells = page.locator(".events tbody td")
+        cells.first.wait_for()
+        ends = [box["x"] + box["width"] for each in cells.all() if (box := each.bounding_box())]
+        assert len(ends) > 8 and max(ends) <= 400
+
+
+@pytest.mark.needs("chromium")
 def test_a_run_that_ends_is_told_at_once(tmp_path: Path, browser: Browser) -> None:
     maker = weekly(tmp_path / "trials")
     with Served(tmp_path / "trials") as opened, open_page(browser, opened.address) as page:

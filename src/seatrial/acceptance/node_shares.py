@@ -6,20 +6,22 @@
 
 A run has its nodes while its script runs, whatever its verdict. The time of a node on which several
 scripts run is divided among them, in proportion to the cores that their runs ask for. On a host
-whose cores runs share, a run has its part of the cores. The shares are of the node-hours that were
-available; what no run had is unused.
+whose cores runs share, a run has its part of the cores. What jobs hold before and after their
+scripts counts for their tests, too, as far as the plan gives it to any: a scheduler needs it to
+start the next job, and its length is known to a poll only. The shares are of the node-hours that
+were available; what no run had is unused.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 
 from seatrial.acceptance.outages import Span, whole_outages
-from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.acceptance.utilisation import Timeline
 from seatrial.conduct.shares import planned_for
 from seatrial.machine.facts import unfold_or_empty
@@ -61,9 +63,16 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
     counted = list(_outside(timeline.spans, whole_outages(history)))
     had = {case.test: 0.0 for case in history.cases}
     beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
+    without_script = dict(had)
     occupied = 0
     for run in history.runs:
-        for start, end in _script_of(run, counted, now):
+        held = run.held_nodes(now)
+        if held is None:
+            continue
+        script = list(_within(run.script(held), counted))
+        alone = _length(_within(held, counted)) - _length(script)
+        without_script[history.test_of(run)] += history.part_of_node(run) * alone
+        for start, end in script:
             occupied += run.size * (end - start)
             names = unfold_or_empty(run.nodes) if history.can_share(run.case) else ()
             for name in names:
@@ -72,6 +81,7 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
                 had[history.test_of(run)] += history.part_of_node(run) * (end - start)
     shared = sum(_divide(history, runs, had) for runs in beside.values())
     planned, unclaimed, fills = _planned(history)
+    _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
     return NodeShares(
         tests=[
             TestShare(
@@ -114,15 +124,25 @@ def _planned(history: TrialHistory) -> tuple[dict[str, float], float | None, set
     )
 
 
-def _script_of(run: RunHistory, counted: Sequence[Span], now: int) -> Iterator[Span]:
-    """Yield the parts of a run's script that are in the counted spans."""
-    held = run.held_nodes(now)
-    if held is None:
-        return
-    start, end = run.script(held)
+def _credit(had: dict[str, float], without_script: dict[str, float], most: float) -> None:
+    """Add what the jobs of tests held without a script, so that all comes to at most ``most``."""
+    total = sum(without_script.values())
+    if total > 0:
+        part = min(1.0, max(0.0, (most - sum(had.values())) / total))
+        for test, each in without_script.items():
+            had[test] += part * each
+
+
+def _within(span: Span, counted: Sequence[Span]) -> Iterator[Span]:
+    """Yield the parts of a span that are in the counted ones."""
+    start, end = span
     for since, until in counted:
         if start < until and since < end:
             yield max(start, since), min(end, until)
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(end - start for start, end in spans)
 
 
 def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:

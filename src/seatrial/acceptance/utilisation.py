@@ -51,6 +51,11 @@ class Use(NamedTuple):
     unfilled: int = 0
     drained: int = 0
 
+    @property
+    def held(self) -> int:
+        """What jobs held, with or without a script."""
+        return self.accepted + self.failed + self.going + self.starting + self.kept
+
     def share(self, use: str) -> float:
         """Return the share of the available node-ns; 0 where nothing was available."""
         part: int = getattr(self, use)

@@ -17,7 +17,7 @@ UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.trials)
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.sides)
 @click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
 @tests_filter
 @click.option(
@@ -51,7 +51,8 @@ def command(
 
     A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
     scripts took is the metric `elapsed`; it is shown of cases without a figure of merit.
-    Exit code 1: something is worse, beyond noise; 3: too few runs to decide.
+    Exit code 1: something is worse, beyond noise; 3: too few runs to decide, or one side has no
+    right answer.
 
     \b
     seatrial compare before after
@@ -83,4 +84,6 @@ def command(
         click.echo(page(compared, origins))
     if any(comparison.count("worse") for comparison in compared):
         return 1
-    return UNDECIDED if any(comparison.undecided for comparison in compared) else 0
+    if any(one.undecided or one.unanswered or not one.answered for one in compared):
+        return UNDECIDED
+    return 0

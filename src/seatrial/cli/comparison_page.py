@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
-from seatrial.units import count, show_number, show_unit
+from seatrial.units import count, show_number, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -26,6 +26,9 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     parts = ["\n".join(lines)]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    if unanswered := sum(len(one.unanswered) for one in compared):
+        told = f"no right answer on one side: {count(unanswered, 'row')}"
+        parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
     if undecided := [row for one in compared for row in one.undecided]:
         parts.append(_undecided(undecided))
     return "\n\n".join(parts)
@@ -82,7 +85,7 @@ def _change(ratio: float) -> str:
     percent = 100 * (ratio - 1)
     if abs(percent) >= 1000:
         return f"x{show_number(ratio)}"
-    return f"{percent:+.0f}" if abs(percent) >= 100 else f"{percent:+.1f}"
+    return show_signed(percent, 0 if abs(percent) >= 100 else 1)
 
 
 def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
@@ -152,6 +155,7 @@ def as_record(
                 "differences": msgspec.to_builtins(origin),
                 "rows": msgspec.to_builtins(one.rows),
                 "undecided": len(one.undecided),
+                "unanswered": len(one.unanswered),
                 "geometric_means": msgspec.to_builtins(one.means),
             }
             for one, origin in zip(compared, origins, strict=True)

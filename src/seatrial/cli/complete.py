@@ -4,11 +4,13 @@ shell does not wait."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
 import click
+
+from seatrial.journal.codes import CODES
 
 MAX_SHOWN = 200
 
@@ -26,6 +28,26 @@ def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str
         return _beginning((f"{name}/" for name in _tags(folder)), begun)
     names = (path.parent.name for path in folder.glob(f"{tag}/runs/**/job.sh"))
     return [f"{tag}/{name}" for name in _beginning(names, run)]
+
+
+def sides(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the sides of a comparison that begin so: tags, behind a colon or @ the names of
+    conditions. bash takes a colon for a word of its own."""
+    from seatrial.studies.selection import KEYS
+
+    names = [f"{name}=" for name in KEYS]
+    before: Sequence[str] = context.params.get(param.name or "") or ()
+    if begun == ":":
+        return sorted(names)
+    if ":" not in begun and begun[:1] != "@":
+        return _beginning(names, begun) if before[-1:] == (":",) else trials(context, param, begun)
+    at = max(begun.rfind(sign) for sign in ":@,") + 1
+    return [begun[:at] + name for name in _beginning(names, begun[at:])]
+
+
+def verdicts(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the verdicts that begin so, as one word each."""
+    return _beginning((code.name.replace(" ", "-") for code in CODES.values()), begun)
 
 
 def machines(context: click.Context, param: click.Parameter, begun: str) -> list[str]:

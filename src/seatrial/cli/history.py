@@ -21,7 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, direction_text, show_figure, show_unit
+from seatrial.units import count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -119,7 +119,7 @@ def _short(history: History) -> str:
 
 
 def _percent(told: ReportedChange) -> str:
-    return "" if told.percent is None else f"{told.percent:+.1f} %"
+    return "" if told.percent is None else show_change(told.percent)
 
 
 def _print_history(history: History) -> None:

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from seatrial.trial.second_judgement import SecondJudgement
 
 SHOWN = 50
+OTHER_REFERENCES = "the references differ from the trial's own, which its criteria still use"
 
 
 @click.command("judge")
 @click.argument("trial")
-@click.option("--again", is_flag=True, help="Record the verdicts; without it they are only shown.")
+@click.option(
+    "--again", is_flag=True, help="Record verdicts and figures; without it they are only shown."
+)
 @click.option("--reason", default="", metavar="TEXT", help="Why; needed with --again.")
 @click.option(
     "--with",
@@ -57,12 +60,13 @@ def command(
 
     The checks and references are taken as they are now, the outputs as they were kept. Each run
     whose verdict changes gets an event with who, when and why; its first verdict stays in the
-    journal. Figures that were recorded stay as they are. Verdicts that are not of a check
+    journal. Figures that were recorded stay as they are, and those that had not been found are
+    added, also where the verdict stays. Verdicts that are not of a check
     (timeout, node failure, cancelled) are not touched.
     """
     import socket
 
-    from seatrial.trial.folder import find, user_name
+    from seatrial.trial.folder import checksum_of, find, references_of, user_name
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)
@@ -74,8 +78,8 @@ def command(
         raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
     if record_it:
         by = f"{user_name()}@{socket.gethostname()}"
-        found = record_judgements(folder, record, suites, references, by, reason.strip())
-        if record.machine.sinks and any(one.changed for one in found):
+        now, found = record_judgements(folder, record, suites, references, by, reason.strip())
+        if record.machine.sinks and any(one.changed or one.figures for one in found):
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
@@ -84,6 +88,8 @@ def command(
         _print_json(found)
     else:
         _print_table(folders, folder.tag, found, record_it)
+        if now.references_sha256 != checksum_of(references_of(record)):
+            click.echo(OTHER_REFERENCES)
     return 0 if all(one.code == PASS or one.run.life.will_rerun for one in found) else 1
 
 
@@ -106,6 +112,7 @@ def _print_json(found: Sequence[SecondJudgement]) -> None:
             "verdict": one.code.name,
             "why": one.reason,
             "changed": one.changed,
+            "added": [figure.name for figure in one.figures],
             "cannot": one.cannot or None,
         }
         for one in found
@@ -135,9 +142,13 @@ def _print_table(
         if changed
         else f"{count(judged, 'run')} {verb}, none changed"
     )
+    added = sum(len(one.figures) for one in found)
+    if added:
+        verb = "added" if recorded else "would be added"
+        click.echo(f"{count(added, 'figure')} that had not been found {verb}")
     reasons = Counter(one.cannot for one in found if one.cannot)
     for why, number in reasons.items():
         runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
         click.echo(f"{runs}, as it cannot be judged again: {plain_line(why)}")
-    if changed and not recorded:
+    if (changed or added) and not recorded:
         click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

@@ -12,7 +12,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.studies.matrices import MatrixJudgement
-from seatrial.units import count, listed, show_figure
+from seatrial.units import count, listed, show_change, show_figure
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
@@ -95,7 +95,7 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
 
 
 def _effect(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:+.1f} %"
+    return "" if share is None else show_change(100 * share)
 
 
 def _print_links(links: Sequence[Link], number: int) -> None:

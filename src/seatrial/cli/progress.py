@@ -35,7 +35,7 @@ from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.suite.model import Case
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE
-from seatrial.units import SECOND_NS, count, show_number, show_seconds
+from seatrial.units import SECOND_NS, count, show_figure, show_seconds
 from seatrial.verify.reading import plain
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Progress(Observer):
     def _add_figure(self, event: MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
         if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
-            figures.append(f"{event.metric} {show_number(event.value)} {event.unit}")
+            figures.append(f"{event.metric} {show_figure(event.value, event.unit)}")
 
     def _on_verdict(self, event: RunJudged, case: Case, life: RunLife) -> None:
         run = event.run_id

@@ -19,7 +19,7 @@ from seatrial.store.schema import Store
 from seatrial.studies.learned import learn_from
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import count, show_figure
+from seatrial.units import count, show_change, show_figure
 from seatrial.verify import reference_file
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import Reference, load
@@ -167,7 +167,7 @@ def _table(references: Sequence[Reference]) -> TextTable:
             bounds.append(f"<= {one.max:g}" if one.max is not None else "")
         else:
             expected = show_figure(one.value, one.unit)
-            bounds = [f"{100 * b:+.1f} %" for b in (one.lower, one.upper) if b is not None]
+            bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
         allowed = " ".join(filter(None, bounds)) or "5 % worse"
         found.add(one.test, where, one.toolchain, one.metric, expected, allowed)
     return found

@@ -10,14 +10,21 @@ import click
 from seatrial.cli import Folders
 from seatrial.report.checksums import based_on
 from seatrial.report.outputs import OutputsFound
-from seatrial.report.sign import sign, signature_of
+from seatrial.report.sign import sign, signature_of, signatures_that_do_not_fit
 from seatrial.report.verify import Asked, FileFound, SignatureFound, Verified
 from seatrial.report.verify import verify as check
+from seatrial.runs.checksums import MAX_BYTES
 from seatrial.trial.folder import user_name
 from seatrial.units import count, show_bytes
 from seatrial.verify.reading import plain_line
 
 MAX_OUTPUTS = 20  # changed outputs of a trial that are named
+_WHY_NOT = {
+    "changed": "its journal was changed",
+    "cut": "its journal was cut",
+    "not here": "its journal is not here",
+}
+_UNREAD = "its journal or its trial.json cannot be read"
 
 
 @click.command("sign", short_help="Sign a report; several people may.")
@@ -42,8 +49,14 @@ def sign_command(report: Path, key: Path, name: str | None) -> int:
     seatrial report sign frost.html --key ~/.ssh/id_ed25519 --as vendor
     """
     _, decision = based_on(report.read_bytes())
+    unfit = signatures_that_do_not_fit(report)
     signature = sign(report, key, user_name() if name is None else name)
     click.echo(f"{signature}: signs {report}")
+    for path in unfit:
+        said = "did not fit the report as it is now, and was replaced"
+        if path != signature:
+            said = "does not fit the report as it is now: it was changed after it was signed so"
+        click.echo(f"seatrial: {path}: {said}", err=True)
     if decision:
         click.echo(f"decision    {plain_line(decision)}")
     else:
@@ -120,6 +133,9 @@ def verify_command(
     for one in found.outputs:
         for line in _outputs(one):
             click.echo(line)
+    for each in found.without_outputs:
+        what, why = f"outputs of the runs of {each.file.trial}", _WHY_NOT.get(each.state, _UNREAD)
+        click.echo(f"{'not checked':<15} {what}: {why}")
     if no_outputs:
         click.echo("not checked     outputs of runs: --no-outputs")
     click.echo(_in_all(found))
@@ -155,6 +171,9 @@ def _of_signature(one: SignatureFound, by_key: bool) -> str:
 
 def _of_file(each: FileFound) -> str:
     named = plain_line(each.file.shown)
+    own = not each.file.document and each.state not in ("as it was", "went on since", "added to")
+    if own:
+        named = plain_line(str(each.path))  # it ends with the name
     if each.file.events is not None:
         named += f", {count(each.file.events, 'event')}"
     if each.state in ("went on since", "added to"):
@@ -164,8 +183,9 @@ def _of_file(each: FileFound) -> str:
         return f"{named}, {show_bytes(each.file.bytes)}"
     if each.state == "not here":
         option = "--documents" if each.file.document else "--trials"
-        return f"{named}: no {each.path}; {option} names another folder"
-    return f"{named}: {each.path}"
+        place = named if own else f"{named}: no {each.path}"
+        return f"{place}; {option} names another folder"
+    return named if own else f"{named}: {each.path}"
 
 
 def _outputs(one: OutputsFound) -> Iterator[str]:
@@ -183,6 +203,9 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
     if one.removed:
         what = f"{count(one.removed, 'output')} of the runs of {one.trial}"
         yield f"{'not checked':<15} {what}: removed, as `keep` says"
+    if one.too_large:
+        what = f"{count(one.too_large, 'output')} of the runs of {one.trial}"
+        yield f"{'not checked':<15} {what}: larger than {show_bytes(MAX_BYTES)}"
     if one.without:
         what = f"outputs of {count(one.without, 'run')} of {one.trial}"
         yield f"{'not checked':<15} {what}: there are no checksums of them"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, run_filters
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
@@ -25,7 +25,13 @@ SHOWN = 50
 @run_filters
 @click.option("-t", "--tag", default="", help="Only tests with this tag.")
 @click.option("--failed", is_flag=True, help="Neither passed nor lost and run again.")
-@click.option("--verdict", "verdicts", multiple=True, help="Only this verdict; may be repeated.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    shell_complete=complete.verdicts,
+    help="Only this verdict; may be repeated.",
+)
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )
@@ -61,10 +67,11 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         created = show_time(run.created)
         rows.add(short[run.run_id], run.case_name, run.verdict, created, elapsed, *where)
     click.echo(rows)
+    more = queries.count_runs(store, filters) - len(found)
     if not several:
         rehearsal = ", a rehearsal" if found[0].rehearsed else ""
-        click.echo(f"all of trial {plain_line(found[0].trial)}{rehearsal}")
-    more = queries.count_runs(store, filters) - len(found)
+        which = "the latest" if more else "all"
+        click.echo(f"{which} of trial {plain_line(found[0].trial)}{rehearsal}")
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
 

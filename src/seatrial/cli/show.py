@@ -28,7 +28,7 @@ from seatrial.studies.one_run import (
 )
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
+from seatrial.units import SECOND_NS, count, show_bytes, show_change, show_figure, show_seconds
 from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
@@ -176,7 +176,7 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
     rows = TextTable("figure~ | value> | better | reference> | off>")
     for m in metrics:
         wanted = expected(m, case, references)
-        off = "" if wanted is None or wanted.off is None else f"{wanted.off:+.1f} %"
+        off = "" if wanted is None or wanted.off is None else show_change(wanted.off)
         value = show_figure(m.value, m.unit)
         rows.add(m.name, value, m.better, wanted.text if wanted else "", off)
     return str(rows)

@@ -78,7 +78,8 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     missed = _missed(failed, figures, cases, references)
     shown: list[list[object]] = []
     for case in cases.values():
-        shown += [_row(row, case, missed, references) for row in rows.get(case.id, ())]
+        measured = [row for row in rows.get(case.id, ()) if row.n or case.id not in wrong]
+        shown += [_row(row, case, missed, references) for row in measured]
         if case.id in wrong:
             found = wrong[case.id].items()
             verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)

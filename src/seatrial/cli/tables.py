@@ -15,7 +15,6 @@ grep.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -153,10 +152,8 @@ def folded(sentence: str) -> str:
 
 
 def screen_width() -> int:
-    """Return the width to fold to; 0 if nothing is folded."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
-        return 0
-    return shutil.get_terminal_size().columns
+    """Return the width to fold to; 0 in a pipe, whatever COLUMNS says: nothing is folded."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def _lines(columns: Sequence[_TextColumn], widths: Sequence[int], row: Sequence[str]) -> list[str]:

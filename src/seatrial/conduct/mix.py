@@ -215,8 +215,8 @@ class Mix(Demand):
         if not self._keeps_to_copies[entry]:
             return True
         in_flight, copies = counts.in_flight[entry], self._copies[entry]
-        if in_flight < copies:
-            return True
+        if in_flight < copies or self._shared:
+            return in_flight < copies
         return in_flight < copies + self._reserve and taking.width(entry) > idle
 
     def _fairest(self, entries: Sequence[int], counts: InFlightCounts, odd: bool) -> int:

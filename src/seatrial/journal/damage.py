@@ -15,7 +15,7 @@ from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
 from seatrial.journal.events import Event, TrialEnded, TrialOpened, TrialResumed
 from seatrial.journal.journal import LONGEST_LINE, seed_before
-from seatrial.journal.mark import read_mark
+from seatrial.journal.mark import is_kept, read_mark
 
 READ_AT_ONCE = 1 << 20
 
@@ -41,6 +41,11 @@ class JournalLine(NamedTuple):
 
 def told(tag: str, journal: Path, damage: Damage) -> str:
     """Return what people are told of a damaged journal."""
+    if damage.first == 1 and _is_empty(journal):
+        return (
+            f"{tag}: {journal}: it is empty, all events are missing; put a good copy of the file "
+            f"back, or `seatrial resume {tag}` runs everything anew"
+        )
     lines = "1 damaged line" if damage.lines == 1 else f"{damage.lines} damaged lines"
     where = f"{tag}: {journal}:{damage.first}: {lines}, events are missing"
     if damage.settled:
@@ -49,6 +54,13 @@ def told(tag: str, journal: Path, damage: Damage) -> str:
         f"{where}; put a good copy of the file back, or `seatrial resume {tag}` judges again what "
         "lost its verdict"
     )
+
+
+def _is_empty(journal: Path) -> bool:
+    try:
+        return journal.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def damage_of(journal: Path) -> Damage | None:
@@ -63,13 +75,11 @@ def damage_of(journal: Path) -> Damage | None:
                 first = first or (number if line.damaged else 0)
                 for event in line.events:
                     resumed |= isinstance(event, TrialResumed)
-                    settled = resumed and (
-                        isinstance(event, TrialEnded)
-                        or (settled and not isinstance(event, TrialOpened))
-                    )
+                    if isinstance(event, TrialOpened | TrialEnded):
+                        settled = resumed and isinstance(event, TrialEnded)
                 if line.damaged:
                     resumed = settled = False
-            is_cut = mark is not None and not mark.is_kept_by(file.fileno())
+            is_cut = not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:
         is_cut = mark is not None
     if not lines and is_cut:

@@ -28,7 +28,7 @@ from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
-from seatrial.journal.mark import read_mark, write_mark
+from seatrial.journal.mark import is_kept, read_mark, write_mark
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
@@ -66,7 +66,7 @@ class Journal:
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
             journal = cls(path, descriptor, lock, end, _last_time(descriptor, end))
-            if mark is not None and not mark.is_kept_by(descriptor):
+            if mark is not None and not is_kept(path, mark, descriptor):
                 journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # damaged
             return journal
         except (OSError, Owned) as error:
@@ -235,7 +235,7 @@ class Reading:
                     self.number += len(block.events)
                     self.damaged += block.damaged
                     yield from block.events
-                if mark is not None and not self.damaged and not mark.is_kept_by(file.fileno()):
+                if not self.damaged and not is_kept(self._path, mark, file.fileno()):
                     self.damaged = 1
         except FileNotFoundError:
             self.damaged += mark is not None

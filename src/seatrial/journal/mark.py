@@ -1,7 +1,7 @@
 """The mark beside a journal: how long it was when it was last known to be on the disk itself.
 
     mark = read_mark(path)              # before the journal is opened, as both grow
-    mark.is_kept_by(descriptor)         # False: its end was cut off, or it is another journal
+    is_kept(path, mark, descriptor)     # False: its end was cut off, or it is another journal
 
 A checksum for each line cannot tell that the last lines are missing. The mark can: it has the end
 of a line, and the checksum of that line, which covers the lines before it.
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import open_regular, read_regular
+from seatrial.files import open_descriptor, open_regular, read_regular
 from seatrial.journal.checksum import ENDING
 
 _MAX_BYTES = 4096
@@ -30,8 +30,8 @@ class JournalMark(Struct, frozen=True):
     bytes: Annotated[int, Meta(ge=ENDING)]
     crc: str
 
-    def is_kept_by(self, descriptor: int) -> bool:
-        """Return whether an open journal still has what it had."""
+    def fits(self, descriptor: int) -> bool:
+        """Return whether an open journal has this line at this place."""
         ending = os.pread(descriptor, ENDING, self.bytes - ENDING)
         return ending == b',"crc":"%b"}\n' % self.crc.encode()
 
@@ -48,6 +48,17 @@ def read_mark(journal: Path) -> JournalMark | None:
         return None
 
 
+def is_kept(journal: Path, mark: JournalMark | None, descriptor: int) -> bool:
+    """Return whether an open journal still has what it had. A mark that was read while it was
+    written may be half of an older one: damage is told of one that was read twice alone."""
+    while mark is not None and not mark.fits(descriptor):
+        again = read_mark(journal)
+        if again == mark:
+            return False
+        mark = again
+    return True
+
+
 def has_lost_end(journal: Path) -> bool:
     """Return whether a journal has lost what it had. Raises OSError where it cannot be read."""
     mark = read_mark(journal)
@@ -55,7 +66,7 @@ def has_lost_end(journal: Path) -> bool:
         return False
     try:
         with open_regular(journal) as file:
-            return not mark.is_kept_by(file.fileno())
+            return not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:
         return True
 
@@ -65,7 +76,7 @@ def write_mark(journal: Path, end: int, ending: bytes) -> None:
     place, and not synced: an old mark, or none, is no harm. So a failure is not told."""
     line = msgspec.json.encode({"bytes": end, "crc": ending[8:16].decode()})
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        descriptor = os.open(path_of(journal), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_descriptor(path_of(journal), os.O_WRONLY | os.O_CREAT)
         try:
             os.pwrite(descriptor, line.ljust(63) + b"\n", 0)
         finally:

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine, NodeGroup, Slurm, SlurmOverride
 from seatrial.plan.model import Component, Phase, Plan
+from seatrial.suite.fitting_nodes import has_partitions
 from seatrial.suite.job_options import overridden_settings
 
+SLURMS_DEFAULT = "default"  # stands for the partition that sbatch takes where none is named
 WHOLE = Phase(phase="")  # the phase of a plan without phases
 
 
@@ -28,6 +30,8 @@ def tag_of(plan: Plan, component: Component, phase: str) -> str:
 def machine_of(machine: Machine, phase: Phase) -> Machine:
     """Return the machine as it is in a phase: with the nodes of that alone, and what the phase says
     to Slurm. Raises ValueError for a malformed node set."""
+    if phase.slurm.partition is not None and has_partitions(machine):
+        machine = replace(machine, nodes=_with_partitions(machine))
     if phase.slurm != SlurmOverride():
         machine = replace(machine, slurm=overridden_settings(machine.slurm, phase.slurm))
     if not phase.nodes:
@@ -39,6 +43,13 @@ def machine_of(machine: Machine, phase: Phase) -> Machine:
         slurm = replace(slurm, nodelist=kept(slurm.nodelist, there))
     nodes: list[NodeGroup] = [kind for kind in kinds if kind.names]
     return replace(machine, nodes=nodes, slurm=slurm)
+
+
+def _with_partitions(machine: Machine) -> list[NodeGroup]:
+    """Return the nodes, each kind with its partition: a phase moves jobs to another one, and no
+    nodes."""
+    own = machine.slurm.partition or SLURMS_DEFAULT
+    return [replace(kind, partition=kind.partition or own) for kind in machine.nodes]
 
 
 def kept(folded: str, names: Container[str]) -> str:

@@ -26,6 +26,7 @@ from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Expansion, expand
+from seatrial.suite.fitting_nodes import has_partitions
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
@@ -146,6 +147,7 @@ def _draft(
             faults,
             keys,
             component.slurm if component.slurm != SlurmOverride() else None,
+            phase.slurm.partition if has_partitions(machine) else None,
         )
     except UsageError as error:
         if not _told(faults, i):

@@ -29,7 +29,7 @@ def expected(view: TrialView) -> Table:
     )
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
-        "trial was made with."
+        "trial was made with, also where runs were judged again by others."
     )
     return bounded(
         "Figures of merit against their references", columns, _rows(view), about, MAX_ROWS

@@ -34,7 +34,7 @@ from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
-from seatrial.report.judged_again import judged_again
+from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
 from seatrial.runs.launchers import launchers_of
@@ -238,7 +238,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
         begun=history.start,
         # when its clock stopped for good
         ended=history.spans[-1].end if history.over and history.spans else None,
-        remarks=list(_remarks(found, reading.damaged)),
+        remarks=list(_remarks(found, reading.damaged, other_references(history, record))),
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
@@ -272,7 +272,7 @@ def _outages(history: TrialHistory) -> list[ShadedSpan]:
     ]
 
 
-def _remarks(found: Status, damaged: int) -> Iterator[str]:
+def _remarks(found: Status, damaged: int, others: int) -> Iterator[str]:
     if found.state in ("abandoned", "cancelled"):
         yield f"This trial was {found.state}: it did not come to its end."
     elif found.state != "ended":
@@ -284,6 +284,12 @@ def _remarks(found: Status, damaged: int) -> Iterator[str]:
         yield (
             f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
             "of tests it is divided among the runs, by their cores."
+        )
+    if others:
+        yield (
+            f"{count(others, 'run')} {'was' if others == 1 else 'were'} judged again by other "
+            "references than those that this trial was made with; its criteria, and the table of "
+            "figures against their references, use the latter."
         )
     if damaged:
         yield _unread(damaged)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import code_of
 from seatrial.report.content import Cell, Table, bounded
+from seatrial.trial.folder import Record, checksum_of, references_of
 from seatrial.verify.reading import plain_line
 
 
@@ -25,6 +26,13 @@ def judged_again(history: TrialHistory) -> Table:
     columns = "test | first verdict | verdict | runs: count | when: time | by | why"
     about = "A person judged these runs again; what was measured did not change."
     return bounded("Runs that were judged again", columns, rows, about)
+
+
+def other_references(history: TrialHistory, record: Record) -> int:
+    """Return how many runs have their verdicts by other references than those of the record."""
+    events = [run.judged_again for run in history.runs if run.judged_again is not None]
+    own = checksum_of(references_of(record)) if events else ""
+    return sum(event.references not in ("", own) for event in events)
 
 
 def _row(test: str, first: int, last: int, runs: list[RunHistory]) -> list[Cell]:

@@ -1,7 +1,7 @@
 """Read a journal again, to verify what a report says of it: what its runs wrote, and what was
 appended after the report was made.
 
-    reading = read_journal(path, size)       # its first bytes, as the report knows them
+    reading = read_journal(path, size, record)   # its first bytes, as the report knows them
     reading.life.over                        # the trial had ended
     for run in reading.runs: run.sha256      # {"stdout": "5d41...", ...}
     appended(path, size, reading.life)       # what speaks against the bytes that came later
@@ -10,10 +10,14 @@ appended after the report was made.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os.path import normpath
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from seatrial.files import open_regular
+from seatrial.journal.codes import code_of
 from seatrial.journal.events import (
     Event,
     MetricRecorded,
@@ -22,28 +26,29 @@ from seatrial.journal.events import (
     RunCreated,
     RunJudged,
     RunJudgedAgain,
+    ScriptEnded,
     TrialOpened,
 )
-from seatrial.journal.journal import read_blocks
+from seatrial.journal.journal import Block, read_blocks
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
-from seatrial.trial.folder import TrialFolder
+from seatrial.runs.keep import removal_rule, removes
+from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
 
 _AFTER_END: Final = (OutputRemoved, MetricRecorded, RunJudgedAgain)  # may follow its end
-OutputState = Literal["as it was", "changed", "not here", "cannot be read"]
+OutputState = Literal["as it was", "changed", "not here", "cannot be read", "too large"]
 
 
 class RunOutputs(NamedTuple):
     """What a run wrote, by its journal: the checksums of its files by their names, None where none
-    were made; ``path``: its directory at that time; ``removed``: outputs were removed, as `keep`
-    says."""
+    were made; ``path``: its directory at that time; ``removed``: those that `keep` removed."""
 
     run_id: str
     test: str
     path: str
     sha256: dict[str, str] | None
-    removed: bool = False
+    removed: frozenset[str] = frozenset()
 
 
 class JournalReading(NamedTuple):
@@ -64,57 +69,103 @@ class OutputFound(NamedTuple):
 class OutputsFound(NamedTuple):
     """The files of the runs of a trial: how many are as they were, the others, and how many runs
     have no checksums, as version 0.1 made none. ``removed``: files that are not here, and
-    that `keep` removed by the journal's word."""
+    that `keep` removed by the journal's word; ``too_large``: files too large for a checksum, then
+    and now."""
 
     trial: str
     unchanged: int
     others: list[OutputFound]
     without: int
     removed: int = 0
+    too_large: int = 0
 
 
-def read_journal(path: Path, size: int, duration: float) -> JournalReading:
-    """Read the first bytes of a journal; ``duration`` is that of the trial's policy. Raises
-    OSError."""
-    life = TrialLife(duration)
-    paths: dict[str, tuple[str, str]] = {}
-    runs: dict[str, RunOutputs] = {}
-    removed: set[str] = set()
-    for events, _ in _blocks(path, 0, size):
-        for event in events:
-            if isinstance(event, RunCreated):
-                paths[event.run_id] = (event.test, event.path)
-            elif isinstance(event, RunJudged):
-                test, place = paths.get(event.run_id, (event.test, ""))
-                known = runs.get(event.run_id)
-                sums = event.sha256 or (known.sha256 if known else None)
-                runs[event.run_id] = RunOutputs(event.run_id, test, place, sums)
+class _JudgedRun(Struct):
+    """What the beginning of a journal says of a run: its test, its directory, the number of its
+    verdict (None: it has none), the checksums and bytes of its files, which were removed."""
+
+    test: str = ""
+    path: str = ""
+    code: int | None = None
+    sha256: dict[str, str] | None = None
+    sizes: dict[str, int] = {}
+    removed: list[OutputRemoved] = []
+
+
+def read_journal(path: Path, size: int, record: Record) -> JournalReading:
+    """Read the first bytes of the journal of a trial with this record. Raises OSError."""
+    life = TrialLife(record.policy.duration)
+    runs: dict[str, _JudgedRun] = {}
+    for block in _blocks(path, 0, size):
+        for event in block.events:
+            if isinstance(event, RunCreated | ScriptEnded | RunJudged | OutputRemoved):
+                _note(event, runs.setdefault(event.run_id, _JudgedRun()))
             else:
                 life.apply(event)
-                if isinstance(event, OutputRemoved):
-                    removed.add(event.run_id)
-    for events, _ in _blocks(path, size, path.stat().st_size):  # or since then
-        removed |= {event.run_id for event in events if isinstance(event, OutputRemoved)}
-    found = [run._replace(removed=run.run_id in removed) for run in runs.values()]
+    since = {
+        event.run_id
+        for block in _blocks(path, size, path.stat().st_size)
+        for event in block.events
+        if isinstance(event, OutputRemoved)
+    }
+    found = [
+        RunOutputs(run_id, run.test, run.path, run.sha256, _removed(run, run_id in since, record))
+        for run_id, run in runs.items()
+        if run.code is not None
+    ]
     return JournalReading(life, found)
+
+
+def _note(event: RunCreated | ScriptEnded | RunJudged | OutputRemoved, run: _JudgedRun) -> None:
+    if isinstance(event, RunCreated):
+        run.test, run.path = event.test, event.path
+    elif isinstance(event, ScriptEnded):
+        run.sizes = event.sizes or {}
+    elif isinstance(event, RunJudged):
+        run.test, run.code = run.test or event.test, event.code
+        run.sha256 = event.sha256 or run.sha256
+    else:
+        run.removed.append(event)
+
+
+def _removed(run: _JudgedRun, since: bool, record: Record) -> frozenset[str]:
+    """Return which files of a run may be gone. Those that the beginning of the journal tells. It
+    was signed, and anybody may have appended the events ``since`` then: these count only for files
+    that `keep` removes, by what was signed."""
+    names = {name for name in run.sha256 or {} if any(_tells(event, name) for event in run.removed)}
+    if since and run.test in record.tests:
+        rule = removal_rule(record.keep_of(run.test), code_of(run.code or 0))
+        if rule is not None:
+            sizes = run.sizes
+            names |= {one for one in run.sha256 or {} if removes(rule, one, sizes.get(one))}
+    return frozenset(names)
+
+
+def _tells(event: OutputRemoved, name: str) -> bool:
+    """Whether a file is among those that were removed, of which an event names only the first."""
+    names = event.names or []
+    return normpath(name) in names or event.files > len(names)
 
 
 def appended(path: Path, size: int, life: TrialLife) -> str:
     """Return what speaks against the bytes of a journal beyond the first ``size``, "" if nothing
-    does. After the end of a trial a person may go on with it; nothing else may come. Raises
-    OSError."""
-    damaged: int = 0
+    does. After the end of a trial a person may go on with it, and the last line may be unfinished
+    then; nothing else may come. Raises OSError."""
+    damaged, read = 0, size
     first: Event | None = None
     with open_regular(path) as file:
         end = file.seek(0, 2)
-    for events, bad in _blocks(path, size, end):
-        damaged += bad
-        first = first or next((one for one in events if not isinstance(one, _AFTER_END)), None)
+    for block in _blocks(path, size, end):
+        damaged, read = damaged + block.damaged, block.end
+        others = (event for event in block.events if not isinstance(event, _AFTER_END))
+        first = first or next(others, None)
+    lines = damaged + (read < end)
     if not life.over:
-        return f"{count(damaged, 'line')} of them no event" if damaged > 1 else ""
-    if damaged:
-        return f"after the end of the trial, {count(damaged, 'line')} of them no event"
-    if first is not None and not isinstance(first, RequestedEvent | TrialOpened):
+        return f"{count(lines, 'line')} of them no event" if lines > 1 else ""
+    went_on = isinstance(first, RequestedEvent | TrialOpened)
+    if damaged or (lines and not went_on):
+        return f"after the end of the trial, {count(lines, 'line')} of them no event"
+    if first is not None and not went_on:
         return f"after the end of the trial, and nobody went on with it: {_name(first)}"
     return ""
 
@@ -123,20 +174,15 @@ def _name(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
-def _blocks(path: Path, start: int, end: int) -> Iterator[tuple[list[Event], int]]:
-    """Yield the events between two places of a file, and the number of lines that are none."""
-    read = start
+def _blocks(path: Path, start: int, end: int) -> Iterator[Block]:
+    """Yield the whole lines between two places of a file."""
     with open_regular(path) as file:
-        for block in read_blocks(file, start, until=end):
-            read = block.end
-            yield block.events, block.damaged
-    if read < end:
-        yield [], 1
+        yield from read_blocks(file, start, until=end)
 
 
 def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
     """Return the state of the files that the runs of a trial wrote."""
-    unchanged, without, removed = 0, 0, 0
+    unchanged, without, removed, too_large = 0, 0, 0, 0
     others: list[OutputFound] = []
     for run in runs:
         if run.sha256 is None:
@@ -149,17 +195,22 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
             state = _state(f"{place}/{name}", sha256)
             if state == "as it was":
                 unchanged += 1
-            elif state == "not here" and run.removed:
+            elif state == "too large":
+                too_large += 1
+            elif state == "not here" and name in run.removed:
                 removed += 1
             else:
                 others.append(OutputFound(run.run_id, Path(f"{place}/{name}"), state))
-    return OutputsFound(folder.tag, unchanged, others, without, removed)
+    return OutputsFound(folder.tag, unchanged, others, without, removed, too_large)
 
 
 def _state(path: str, sha256: str) -> OutputState:
     try:
-        return "as it was" if checksum(path) == sha256 else "changed"
+        found = checksum(path)
     except FileNotFoundError:
         return "not here"
     except (OSError, ValueError):
         return "cannot be read"
+    if found != sha256:
+        return "changed"
+    return "as it was" if found else "too large"

@@ -78,6 +78,13 @@ def signatures_of(report: Path) -> list[tuple[str, Path]]:
     return found
 
 
+def signatures_that_do_not_fit(report: Path) -> list[Path]:
+    """Return the signatures beside a report that do not fit it, as it was changed since, or as they
+    are none. Raises TrialError without ssh-keygen."""
+    document = report.read_bytes()
+    return [path for _, path in signatures_of(report) if check(document, path).state == "bad"]
+
+
 def sign(report: Path, key: Path, name: str = "") -> Path:
     """Sign a report with a private key, or a public one whose private part an agent holds.
 

@@ -148,7 +148,7 @@ def node_shares(status: Status) -> Iterator[Table]:
     )
     about = (
         "Of the node-hours that were available: what the plan gives to each test, and what its "
-        "runs had while their scripts ran, whatever their verdicts."
+        "jobs held, whatever their verdicts."
     )
     yield bounded("The mix, planned and achieved", columns, rows, about)
 

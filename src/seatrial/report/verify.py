@@ -94,6 +94,15 @@ class Verified(NamedTuple):
         return any(each.state in _BAD for each in self.files) or any(changed)
 
     @property
+    def without_outputs(self) -> list[FileFound]:
+        """Return the journals by which outputs should have been checked, and could not be."""
+        if not self.asked.outputs:
+            return []
+        known = {one.trial for one in self.outputs}
+        journals = [each for each in self.files if each.file.name == "journal.jsonl"]
+        return [each for each in journals if each.file.trial not in known]
+
+    @property
     def code(self) -> int:
         """Return the exit code.
 
@@ -105,7 +114,7 @@ class Verified(NamedTuple):
         if bad or self.unsigned or self.missing or self.tampered:
             return 1
         known = bool(self.signatures) and self.asked.by_key
-        unread = any(each.state in _UNKNOWN for each in self.files)
+        unread = self.without_outputs or any(each.state in _UNKNOWN for each in self.files)
         return 0 if known and not unread and not any(each.others for each in self.outputs) else 3
 
 
@@ -194,7 +203,7 @@ def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, l
         return found, []
     folder = TrialFolder(trials / file.trial)
     try:
-        reading = read_journal(found.path, file.bytes, folder.record().policy.duration)
+        reading = read_journal(found.path, file.bytes, folder.record())
         if found.more and (why := appended(found.path, file.bytes, reading.life)):
             found = found._replace(state="added to", why=why)
     except (OSError, TrialError):

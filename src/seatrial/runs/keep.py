@@ -5,7 +5,8 @@
     remove(path, rule)
 
 Folders are opened one by one, without following links, so nothing outside of the run's directory is
-ever touched. Links themselves stay: they take no space.
+ever touched. Links themselves stay: they take no space. What disappears meanwhile, as a run's
+copy of a deck does, is passed over.
 """
 
 from __future__ import annotations
@@ -60,6 +61,16 @@ def removal_rule(keep: KeepWord | Keep, verdict: Code) -> RemovalRule | None:
     return RemovalRule(keep.runs, keep.remove or ["*"], keep.files, bytes_of(keep.tail))
 
 
+def removes(rule: RemovalRule, name: str, size: int | None) -> bool:
+    """Return whether a rule removes a file of a run, by its path in the run's directory and its
+    bytes (None: they are not known)."""
+    if name in ALWAYS_KEPT or _fits(name, rule.keep):
+        return False
+    if name in OUTPUTS and size is not None and size <= rule.tail:
+        return False
+    return _fits(name, rule.remove)
+
+
 def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
     """Return what a rule removes of the run in this directory. Raises OSError."""
     files = size = 0
@@ -77,9 +88,10 @@ def remove(path: Path, rule: RemovalRule) -> None:
     Raises OSError."""
     with _opened(str(path), None) as folder:
         for found in _matching(folder, rule):
-            if found.name in OUTPUTS and rule.tail:
-                _keep_tail(folder, found.name, rule.tail)
-            os.unlink(found.base, dir_fd=found.folder)
+            with contextlib.suppress(FileNotFoundError):
+                if found.name in OUTPUTS and rule.tail:
+                    _keep_tail(folder, found.name, rule.tail)
+                os.unlink(found.base, dir_fd=found.folder)
         for parent, name in _folders(folder):
             with contextlib.suppress(OSError):  # it is not empty
                 os.rmdir(name, dir_fd=parent)
@@ -96,27 +108,20 @@ class _Found(NamedTuple):
 
 def _matching(folder: int, rule: RemovalRule) -> Iterator[_Found]:
     for found in _files(folder, "", MAX_DEPTH):
-        if found.name in ALWAYS_KEPT or _fits(found, rule.keep):
-            continue
-        if found.name in OUTPUTS and found.size <= rule.tail:
-            continue
-        if _fits(found, rule.remove):
+        if removes(rule, found.name, found.size):
             yield found
 
 
-def _fits(found: _Found, patterns: Sequence[str]) -> bool:
+def _fits(name: str, patterns: Sequence[str]) -> bool:
     """Whether a file is named by a pattern: by its path, or by its last part where the pattern has
     no slash, as in .gitignore."""
-    return any(
-        fnmatchcase(found.name if "/" in pattern else found.base, pattern) for pattern in patterns
-    )
+    base = name.rpartition("/")[2]
+    return any(fnmatchcase(name if "/" in pattern else base, pattern) for pattern in patterns)
 
 
 def _files(folder: int, prefix: str, depth: int) -> Iterator[_Found]:
     """Yield what is neither a folder nor a link, in and below an open folder."""
-    with os.scandir(folder) as entries:
-        listed = list(entries)
-    for entry in listed:
+    for entry in _entries(folder):
         if entry.is_symlink():
             continue
         if not entry.is_dir(follow_symlinks=False):
@@ -124,19 +129,26 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[_Found]:
                 size = os.stat(entry.name, dir_fd=folder, follow_symlinks=False).st_size
                 yield _Found(prefix + entry.name, folder, entry.name, size)
         elif depth:
-            with _opened(entry.name, folder) as below:
+            with contextlib.suppress(FileNotFoundError), _opened(entry.name, folder) as below:
                 yield from _files(below, f"{prefix}{entry.name}/", depth - 1)
 
 
 def _folders(folder: int, depth: int = MAX_DEPTH) -> Iterator[tuple[int, str]]:
     """Yield the folders below an open folder, the deepest first, each with its open parent."""
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for name in names:
+    for entry in _entries(folder):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
         if depth:
-            with _opened(name, folder) as below:
+            with contextlib.suppress(FileNotFoundError), _opened(entry.name, folder) as below:
                 yield from _folders(below, depth - 1)
-        yield folder, name
+        yield folder, entry.name
+
+
+def _entries(folder: int) -> list[os.DirEntry[str]]:
+    """Return what is in an open folder: nothing where the folder itself was removed."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 @contextlib.contextmanager

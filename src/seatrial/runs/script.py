@@ -15,6 +15,8 @@ from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.verify.formats import find_format
+from seatrial.verify.metrics import FROM
 
 NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
 """The exit codes of a job script that started nothing: the directory of its run is not there, or
@@ -191,9 +193,12 @@ def facts_script() -> str:
 
 
 def judged_files(test: Test) -> list[str]:
-    """Return the files of a run, besides stdout, that the checks and metrics of a test name."""
+    """Return the files of a run, besides stdout, that the checks and metrics of a test name, or
+    that the output format of its metrics is in."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
     names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
+    if isinstance(form := test.metrics.get(FROM), str):
+        names.append(find_format(form).file)
     return sorted({name for name in names if name not in (None, "stdout")})
 
 

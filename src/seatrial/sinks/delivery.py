@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.files import open_regular
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
@@ -258,7 +258,7 @@ class Delivery:
         our environment, which never changes."""
         while True:
             try:
-                return target_of(self.sink, self._about)
+                return target_of(self.sink, self._about, self._case_name)
             except UsageError as error:
                 self._fail(str(error), "it cannot be used")
                 if isinstance(error, BadEnvironment):
@@ -267,6 +267,14 @@ class Delivery:
                         f"`{self._again}` sends what is not sent yet"
                     ) from error
                 self._pause()
+
+    def _case_name(self, case: str) -> str:
+        """Return the name of a case of the trial; "" if its files do not tell it."""
+        try:
+            found = self._folder.case(case)
+        except TrialError:
+            return ""
+        return found.name if found is not None else ""
 
     def _fail(self, reason: str, shown: str) -> None:
         """Record a failed attempt, and tell of it unless that was told before."""

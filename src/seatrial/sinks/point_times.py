@@ -12,12 +12,13 @@ differ. The same journal must always give the same times, so that sending twice 
 - The two events that a job writes have the time of a compute node's clock, and are recorded after
   the job has ended. Their points keep the millisecond, which is more precise than such clocks
   agree; below it is an odd number that counts them. So two events of the same millisecond differ
-  unless half a million others lie between them.
+  unless half a million others lie between them. So have the figures that a second judgement adds,
+  which have the time of the run's verdict.
 """
 
 from __future__ import annotations
 
-from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
+from seatrial.journal.events import Event, MetricRecorded, ScriptEnded, ScriptStarted
 from seatrial.units import SECOND_NS
 
 _MILLISECOND = 1_000_000
@@ -33,7 +34,8 @@ class Moments:
 
     def of(self, event: Event) -> int:
         """Return the time of an event's point in ns since the epoch."""
-        if isinstance(event, ScriptStarted | ScriptEnded):
+        late = isinstance(event, MetricRecorded) and event.time <= self._last - _FAR
+        if late or isinstance(event, ScriptStarted | ScriptEnded):
             place = 2 * self._of_jobs % _MILLISECOND + 1
             self._of_jobs += 1
             return event.time // _MILLISECOND * _MILLISECOND + place

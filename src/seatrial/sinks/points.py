@@ -38,6 +38,7 @@ from seatrial.journal.events import (
     NodeDown,
     NodeExcluded,
     NodeUp,
+    OutputRemoved,
     RunEvent,
     RunJudged,
     RunJudgedAgain,
@@ -74,6 +75,7 @@ _OF_NODES: dict[type[Event], str] = {
     NodeUp: "SUCCESS",
     NodeAdmitted: "SUCCESS",
 }
+_AFTER_VERDICT = (MetricRecorded, OutputRemoved, RunJudgedAgain)
 _KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
 _MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
     kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "app", "test")
@@ -122,7 +124,8 @@ class TrialPoints:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
         run = None
-        if isinstance(event, RunJudgedAgain):
+        late = self._is_late(event)
+        if late:
             run = self._judged.get(event.run_id)
         elif isinstance(event, RunEvent) and event.run_id:
             run = self._run(event, moment)
@@ -131,11 +134,14 @@ class TrialPoints:
             del self._runs[event.run_id]
             lines += self._over(event, moment, run)
             run.figures = {}
+            run.checked = run.checked or moment
             if len(self._judged) >= MAX_RUNS:
                 del self._judged[next(iter(self._judged))]
             self._judged[event.run_id] = run
         elif isinstance(event, RunJudgedAgain) and run is not None:
             lines += self._corrected(event, run)
+        elif isinstance(event, MetricRecorded) and late and run is not None:
+            lines += self._late_figure(event, run)
         elif isinstance(event, _NodeEvent):
             lines += self._of_nodes(event, moment)
         elif isinstance(event, GaugeRead):
@@ -188,6 +194,13 @@ class TrialPoints:
         tags = self._tags_of(written.app or "", written.test or "", run_id)
         return line("events", tags, field_text(fields), moment)
 
+    def _is_late(self, event: Event) -> bool:
+        """Return whether an event comes after the verdict of its run."""
+        if isinstance(event, RunJudgedAgain):
+            return True
+        known = event.run_id in self._judged and event.run_id not in self._runs
+        return known and isinstance(event, _AFTER_VERDICT)
+
     def _run(self, event: RunEvent, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
         if run is None:
@@ -216,6 +229,17 @@ class TrialPoints:
             message = event.reason
             lines.append(self._health(event.test, event.run_id, moment, run.nodes, status, message))
         return lines
+
+    def _late_figure(self, event: MetricRecorded, run: _Run) -> list[bytes]:
+        """Return the point of a figure that was found when the run was judged again. It has the key
+        of the point of the run's other figures, so InfluxDB adds it to them."""
+        number = finite(event.value)
+        if number is None:
+            return []
+        fields: Fields = {} if self._oth else {"test_id": event.run_id}
+        fields[f"{_stem(event)}-{event.metric}"] = number
+        tags = self._tags_of(event.app, event.test, event.run_id)
+        return [line("metrics", tags, field_text(fields), run.checked)]
 
     def _corrected(self, event: RunJudgedAgain, run: _Run) -> list[bytes]:
         """Return the point of a run that was judged again, and that of its verdict before, which

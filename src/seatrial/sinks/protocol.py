@@ -6,7 +6,7 @@ reply = target.send(pieces)                  # failures of the other side do not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from seatrial.journal.encoding import encode
@@ -14,6 +14,7 @@ from seatrial.journal.events import Event
 
 BEGINNING = b'{"seq":'  # of a record
 
+CaseName = Callable[[str], str]  # the name of a case by its id, "" if it is not known
 Fate = Literal["taken", "again", "smaller"]
 
 

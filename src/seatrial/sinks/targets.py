@@ -1,6 +1,6 @@
 """Make the target of a sink, by the sink's kind. Only a target that needs urllib3 imports it.
 
-target = target_of(sink, about)
+target = target_of(sink, about, case_name)
 planned(sink)                                # what people may see of it, before it is made
 """
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lines_file import LinesFile
-from seatrial.sinks.protocol import SinkTarget
+from seatrial.sinks.protocol import CaseName, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
 
 
@@ -28,8 +28,9 @@ def planned(sink: Sink) -> str:
         return ""
 
 
-def target_of(sink: Sink, about: TrialInfo) -> SinkTarget:
-    """Return the target of a sink. Raises UsageError if a secret or certificate cannot be read."""
+def target_of(sink: Sink, about: TrialInfo, case_name: CaseName) -> SinkTarget:
+    """Return the target of a sink; texts to people ask ``case_name``. Raises UsageError if a secret
+    or certificate cannot be read."""
     if sink.kind == "influxdb":
         from seatrial.sinks.influxdb import InfluxDB
 
@@ -37,5 +38,5 @@ def target_of(sink: Sink, about: TrialInfo) -> SinkTarget:
     if sink.kind == "webhook":
         from seatrial.sinks.webhook import Webhook
 
-        return Webhook(sink)
+        return Webhook(sink, case_name)
     return LinesFile(sink, about.tag)

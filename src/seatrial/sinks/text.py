@@ -9,12 +9,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.journal.codes import PASS, RECALLED
+from seatrial.journal.codes import PASS, RECALLED, code_of
 from seatrial.journal.events import (
     AlertRaised,
     Event,
     NodeExcluded,
     RunJudged,
+    RunJudgedAgain,
     TestStopped,
     TrialAbandoned,
     TrialCancelled,
@@ -40,27 +41,34 @@ _WORDS = {
 
 
 def is_news(event: Event) -> bool:
-    """Return whether an event is an alert, a verdict that is not pass and stands, or a turn of its
-    trial."""
+    """Return whether an event is an alert, a verdict that is not pass and stands, another verdict
+    in place of one that stood, or a turn of its trial."""
     if isinstance(event, RunJudged):
         return not event.will_rerun and event.code not in (PASS.number, RECALLED.number)
+    if isinstance(event, RunJudgedAgain):
+        return not event.will_rerun and event.code != event.before
     return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
 
 
-def text_of(event: Event) -> str:
-    """Return an event in one line, without control characters, in which nothing is markup for the
-    chats that read &, < and > as such."""
-    line = plain_line(f"{event.trial} on {event.machine}: {_said(event)}")
+def text_of(event: Event, case: str = "") -> str:
+    """Return an event in one line; ``case``: the name of its case, "" if it is not known. It is
+    without control characters, and nothing in it is markup for the chats that read &, < and > as
+    such."""
+    line = plain_line(f"{event.trial} on {event.machine}: {_said(event, case)}")
     if len(line) > MAX_LINE:
         line = line[: MAX_LINE - 1] + "…"
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _said(event: Event) -> str:
+def _said(event: Event, case: str) -> str:
     if isinstance(event, AlertRaised):
         return f"{'alert' if event.active else 'over'}: {event.text}"
     if isinstance(event, RunJudged):
-        return f"{event.verdict}: {event.test} {event.run_id}: {event.reason}".rstrip(": ")
+        reason = " ".join(line.strip() for line in event.reason.splitlines())
+        return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
+    if isinstance(event, RunJudgedAgain):
+        was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
+        return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")
     if isinstance(event, TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, RunJudged
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.post import Server, Unreachable
-from seatrial.sinks.protocol import Reply, SinkTarget, record
+from seatrial.sinks.protocol import CaseName, Reply, SinkTarget, record
 from seatrial.sinks.text import message, text_of
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
@@ -22,7 +22,8 @@ _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 class Webhook(SinkTarget):
     """A URL to which events are posted."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, case_name: CaseName) -> None:
+        self._case_name = case_name
         self._body = sink.body
         self._template = sink.template
         kind = "application/x-ndjson" if sink.body == "lines" else "application/json"
@@ -30,7 +31,10 @@ class Webhook(SinkTarget):
         self.shown = self._server.shown
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [text_of(event).encode()] if self._body == "text" else [record(event, number)]
+        if self._body != "text":
+            return [record(event, number)]
+        case = self._case_name(event.case) if isinstance(event, RunJudged) else ""
+        return [text_of(event, case).encode()]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         try:

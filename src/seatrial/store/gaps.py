@@ -8,13 +8,14 @@ is missing. Adjacent damaged lines are one gap.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from seatrial.journal.damage import READ_AT_ONCE, lines_of
 from seatrial.journal.journal import Block
-from seatrial.journal.mark import JournalMark
+from seatrial.journal.mark import JournalMark, is_kept
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialRecord
 from seatrial.store.schema import Store, Writer
@@ -31,7 +32,24 @@ def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
     return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
 
 
-def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) -> None:
+class LinesBefore:
+    """Counts the lines before places of a journal, in their order; nothing is read twice."""
+
+    def __init__(self) -> None:
+        self._end = self._lines = 0
+
+    def count(self, file: BinaryIO, end: int) -> int:
+        """Return the number of lines before a byte, which is not before that of the last call."""
+        file.seek(self._end)
+        while self._end < end and (data := file.read(min(READ_AT_ONCE, end - self._end))):
+            self._end += len(data)
+            self._lines += data.count(b"\n")
+        return self._lines
+
+
+def keep_gaps(
+    writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block, before: LinesBefore
+) -> None:
     """Store where the next block is damaged; it begins where the trial was read to. A gap at the
     end of the part read before goes on, or the next event ends it."""
     if not block.damaged:
@@ -42,18 +60,21 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) 
     query = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? AND after IS NULL"
     open_one = [GapRow(*row) for row in writer.rows(query, (trial.id,))]
     ((count,),) = writer.rows("SELECT count(*) FROM gaps WHERE trial = ?", (trial.id,))
-    found = _gaps(file, trial, block.end, open_one[0] if open_one else None)
+    number = before.count(file, trial.ingested)
+    found = _gaps(file, trial, block.end, number, open_one[0] if open_one else None)
     kept = found[: max(MAX_GAPS - count, len(open_one))]
     rows = [(trial.id, *msgspec.structs.astuple(gap)) for gap in kept]
     writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
 
 
-def keep_lost_end(writer: Writer, file: BinaryIO, trial: TrialRecord, mark: JournalMark) -> None:
+def keep_lost_end(
+    writer: Writer, file: BinaryIO, trial: TrialRecord, journal: Path, mark: JournalMark
+) -> None:
     """Store whether the journal, which was read to its end, has lost later lines: as one damaged
     line. When more is written to it, it is read from its beginning."""
-    if mark.is_kept_by(file.fileno()):
+    if is_kept(journal, mark, file.fileno()):
         return
-    number = _lines_before(file, trial.ingested) + 1
+    number = LinesBefore().count(file, trial.ingested) + 1
     last = max(mark.bytes, trial.ingested + 1)
     gap = GapRow(number, 1, trial.ingested, last, trial.last, None)
     rows = [(trial.id, *msgspec.structs.astuple(gap))]
@@ -62,12 +83,13 @@ def keep_lost_end(writer: Writer, file: BinaryIO, trial: TrialRecord, mark: Jour
     trial.fingerprint = -1
 
 
-def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> list[GapRow]:
-    """Return the gaps from where the trial was read to; ``gap`` is the one in which that part
-    ended."""
+def _gaps(
+    file: BinaryIO, trial: TrialRecord, end: int, number: int, gap: GapRow | None
+) -> list[GapRow]:
+    """Return the gaps from where the trial was read to, with so many lines before it; ``gap`` is
+    the one in which that part ended."""
     found: list[GapRow] = []
     before = trial.last
-    number = _lines_before(file, trial.ingested)
     for first, last, events, damaged in lines_of(file, trial.ingested, end):
         number += 1
         if damaged and gap is None:
@@ -80,12 +102,3 @@ def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> l
                 gap = None
             before = max(before or 0, events[0].time)
     return [*found, gap] if gap is not None else found
-
-
-def _lines_before(file: BinaryIO, end: int) -> int:
-    file.seek(0)
-    count = done = 0
-    while done < end and (data := file.read(min(READ_AT_ONCE, end - done))):
-        done += len(data)
-        count += data.count(b"\n")
-    return count

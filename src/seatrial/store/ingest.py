@@ -30,7 +30,7 @@ from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.journal.mark import path_of, read_mark
 from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
-from seatrial.store.gaps import keep_gaps, keep_lost_end
+from seatrial.store.gaps import LinesBefore, keep_gaps, keep_lost_end
 from seatrial.store.location import Location
 from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
@@ -191,6 +191,7 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
     folder = TrialFolder(Path(path))
     count = 0
     mark = read_mark(folder.journal)
+    lines = LinesBefore()
     while True:
         with uncollected(), store.writing() as writer:
             writer.lock(folder.tag)  # the path may be another elsewhere
@@ -200,10 +201,11 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
             with open_regular(folder.journal) as file:
                 state = _open_row(writer, folder, file)
                 before = state.events
-                fold(writer, state, _next_blocks(writer, file, state))
+                lines = lines if state.ingested else LinesBefore()  # it may be another journal
+                fold(writer, state, _next_blocks(writer, file, state, lines))
                 state.fingerprint = fingerprint(file, state.ingested)
                 if mark is not None and state.size >= 0 and not state.damaged:
-                    keep_lost_end(writer, file, state, mark)
+                    keep_lost_end(writer, file, state, folder.journal, mark)
             _keep(writer, state)
         count += state.events - before
         if progress is not None:
@@ -242,7 +244,9 @@ def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
     )
 
 
-def _next_blocks(writer: Writer, file: BinaryIO, state: TrialRecord) -> Iterator[Sequence[Event]]:
+def _next_blocks(
+    writer: Writer, file: BinaryIO, state: TrialRecord, lines: LinesBefore
+) -> Iterator[Sequence[Event]]:
     """Yield the events of the next blocks of a journal, for one transaction, and record in
     ``state`` how far it was read; its size is -1 if more follows."""
     state.inode, size, state.modified = _seen(os.fstat(file.fileno()))
@@ -252,7 +256,7 @@ def _next_blocks(writer: Writer, file: BinaryIO, state: TrialRecord) -> Iterator
         block = next(read_blocks(file, start, at_once), Block([], start, 0))
         if file.tell() >= size:
             state.size = size
-        keep_gaps(writer, file, state, block)
+        keep_gaps(writer, file, state, block, lines)
         state.damaged += block.damaged
         state.ingested = block.end
         yield block.events

@@ -35,8 +35,9 @@ from seatrial.store.rows import (
     TrialRow,
 )
 from seatrial.store.schema import Store, chunks, marks
-from seatrial.store.sql_filters import MAX_NAMED, conditions, of_trials, trial_row
+from seatrial.store.sql_filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
 from seatrial.store.tables import STATES
+from seatrial.trial.folder import run_directory
 from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
@@ -52,7 +53,7 @@ _RUN_COLUMNS = (
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
     " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
-    " runs.first_code"
+    " runs.first_code, trials.path"
 )
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
@@ -73,13 +74,19 @@ def run_rows(
     store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0
 ) -> list[RunRow]:
     """Return the rows of the runs that a condition and an order choose. An index chooses them
-    first, as it holds all that is asked for; then they are looked up."""
+    first, as it holds all that is asked for; then they are looked up. The path of a run is where it
+    is now, though its trial was moved or copied."""
     sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
     if limit:
         chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)}"
         looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
-    return [RunRow(*row) for row in store.rows(sql, values)]
+    found = []
+    for *row, trial in store.rows(sql, values):
+        run = RunRow(*row)
+        path = run_directory(trial, run.test, run.run_id, run.path)
+        found.append(run if path == run.path else msgspec.structs.replace(run, path=path))
+    return found
 
 
 def count_runs(store: Store, filters: Filters) -> int:
@@ -132,10 +139,21 @@ def run(store: Store, wanted: str) -> RunRow:
     if not found:
         place = f" in trial {tag}" if tag else ""
         raise UsageError(f"no run begins with {prefix!r}{place}; see `seatrial runs`")
-    lines = [f"  {r.trial}/{r.run_id}  {r.case_name}  {r.verdict}" for r in found]
+    names = _distinct_names(store, found)
+    lines = [f"  {n}  {r.case_name}  {r.verdict}" for n, r in zip(names, found, strict=True)]
     more = [f"  and {len(lines) - MAX_NAMED} more"] if len(lines) > MAX_NAMED else []
     listed = "\n".join([*lines[:MAX_NAMED], *more])
-    raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}")
+    hint = f"\n({COPIED})" if any(len(name.split("/")) > 2 for name in names) else ""
+    raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}{hint}")
+
+
+def _distinct_names(store: Store, found: Sequence[RunRow]) -> list[str]:
+    """Return TAG/RUN for each run, or the path of its trial where two trials have such a run."""
+    names = [f"{run.trial}/{run.run_id}" for run in found]
+    return [
+        f"{trial_of(store, run).path}/{run.run_id}" if names.count(name) > 1 else name
+        for run, name in zip(found, names, strict=True)
+    ]
 
 
 def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str]:

@@ -24,6 +24,7 @@ from seatrial.suite.select import is_like
 
 NOTHING = "1 = 0"
 MAX_NAMED = 5
+COPIED = "a store that was copied with its trials knows both; `seatrial store rebuild`"
 
 
 def conditions(
@@ -123,7 +124,7 @@ def trial_row(store: Store, wanted: str) -> int:
     listed_names = ", ".join(names[:MAX_NAMED]) + more
     hint = ""
     if exact:
-        hint = " (a store that was copied with its trials knows both; `seatrial store rebuild`)"
+        hint = f" ({COPIED})"
     raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}{hint}")
 
 

@@ -120,6 +120,21 @@ class Comparison(Struct, frozen=True):
         """The rows that are unclear for having too few runs."""
         return [row for row in self.rows if row.needed]
 
+    @property
+    def answered(self) -> bool:
+        """Whether some row was compared."""
+        return any(row.verdict not in ("not compared", "missing") for row in self.rows)
+
+    @property
+    def unanswered(self) -> list[ComparisonRow]:
+        """The rows in which one side has no right answer where the other has one."""
+        return [row for row in self.rows if _is_unanswered(row)]
+
+
+def _is_unanswered(row: ComparisonRow) -> bool:
+    sides = ((row.first, row.second), (row.second, row.first))
+    return any(one.n and not other.n and other.excluded for one, other in sides)
+
 
 def compare_sides(
     first: Side,

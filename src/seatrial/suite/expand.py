@@ -25,7 +25,7 @@ from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
-from seatrial.suite.job_options import AskedOptions, overridden
+from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
@@ -48,11 +48,12 @@ def expand(
     faults: Faults,
     build_keys: BuildKeys | None = None,
     override: SlurmOverride | None = None,
+    partition: str | None = None,
 ) -> Expansion:
     """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
-    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a plan
-    says to the scheduler. Without ``build_keys`` no sources are read, and the cases carry no
-    build."""
+    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a
+    component of a plan says to the scheduler, ``partition`` the one that its phase does. Without
+    ``build_keys`` no sources are read, and the cases carry no build."""
     settings = _settings(suite, selection.settings)
     keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
     chains = _selected_toolchains(machine, selection.toolchains)
@@ -61,7 +62,8 @@ def expand(
         if name in suite.faulty or not set(selection.tags) <= set(test.tags):
             continue
         try:
-            binder = _Binder(test, machine, settings, selection.repeat or test.repeat)
+            asked = AskedOptions(test.run, override, partition)
+            binder = _Binder(test, machine, settings, selection.repeat or test.repeat, asked)
             found = list(binder.cases(chains))
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
@@ -76,8 +78,6 @@ def expand(
             suite.fault(faults, name, ["parameters"], message)
         for case in found:
             if keep is None or keep(case, test):
-                if override:
-                    case = replace(case, job=overridden(case.job, override))
                 if build_keys and test.build:  # only selected cases need its key
                     case = replace(case, build=build_keys.key(test, case, machine))
                 expansion.cases.append(case)
@@ -126,7 +126,12 @@ class _Binder:
     """Binds the parameters of one test on one machine."""
 
     def __init__(
-        self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]], repeat: int
+        self,
+        test: Test,
+        machine: Machine,
+        settings: Mapping[str, list[Scalar]],
+        repeat: int,
+        asked: AskedOptions,
     ) -> None:
         self.test = test
         self.machine = machine
@@ -139,7 +144,7 @@ class _Binder:
         self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
-        self.asked = AskedOptions(run)
+        self.asked = asked
         self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:

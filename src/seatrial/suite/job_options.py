@@ -1,6 +1,6 @@
 """What a test asks of the scheduler: GPUs, memory, partition, QOS, reservation, account, options.
 
-    asked = AskedOptions(test.run)          # parses the texts once
+    asked = AskedOptions(test.run, component.slurm)     # parses the texts once
     asked.of(names)                         # the JobOptions of one case
 
 Who decides, the strongest first: a component of a plan, the test, the machine as it is in the
@@ -44,10 +44,13 @@ _OPTION = re.compile(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
 
 
 class AskedOptions:
-    """The options that a test asks for. ``partition`` is None where it depends on the case. Raises
-    ExpressionError for what cannot be parsed."""
+    """The options that a test asks for, overridden by a component of a plan; ``partition`` is the
+    one of a phase, for tests that ask for none. The attribute of this name is None where nobody
+    asks for one, or it depends on the case. Raises ExpressionError for what cannot be parsed."""
 
-    def __init__(self, run: RunSpec) -> None:
+    def __init__(
+        self, run: RunSpec, by: SlurmOverride | None = None, partition: str | None = None
+    ) -> None:
         self._gpus = {
             key: quantity(value, key, whole_or_none)
             for key in GPU_KEYS
@@ -60,9 +63,13 @@ class AskedOptions:
             if (value := getattr(run, key)) is not None
         }
         self._options = [Text.of(each, "options", i) for i, each in enumerate(run.options)]
-        self.any = bool(self._gpus or self._memory or self._texts or self._options)
+        self._by = by
+        self._under = replace(_NONE, partition=partition)
+        self._any = bool(self._gpus or self._memory or self._texts or self._options)
         self.any_gpus = bool(self._gpus)
-        self.partition = self._texts["partition"].fixed if "partition" in self._texts else None
+        self.partition = self._texts["partition"].fixed if "partition" in self._texts else partition
+        if by is not None and by.partition is not None:
+            self.partition = by.partition
         self._by_node = any(
             "node.gpus" in compile_expression(value).names
             for key in GPU_KEYS
@@ -71,15 +78,17 @@ class AskedOptions:
 
     def of(self, names: Names) -> JobOptions:
         """Return the options for the values of a case. Raises ExpressionError."""
-        if not self.any:
-            return _NONE
+        asked = self._of_test(names) if self._any else self._under
+        return overridden(asked, self._by) if self._by is not None else asked
+
+    def _of_test(self, names: Names) -> JobOptions:
         texts = {key: text.value(names) for key, text in self._texts.items()}
         options = tuple(text.value(names) for text in self._options)
         for i, fault in faults_of_options(options):
             raise ExpressionError(fault, "run", "options", i)
         memory_asked = self._memory(names) if self._memory else 0
         gpus = {key: number(names) for key, number in self._gpus.items()}
-        return replace(_NONE, **gpus, **texts, memory=memory_asked, options=options)
+        return replace(self._under, **gpus, **texts, memory=memory_asked, options=options)
 
     def wants_missing(self, names: Names) -> bool:
         """Return whether the test asks for as many GPUs as a node has, where it has none."""
@@ -178,7 +187,7 @@ def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, 
 
 
 def overridden(options: JobOptions, by: SlurmOverride) -> JobOptions:
-    """Return the options of a case as a component of a plan overrides them."""
+    """Return the options of a test as a component of a plan overrides them."""
     return _laid_over(options, _as_options(by))
 
 

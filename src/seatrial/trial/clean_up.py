@@ -44,16 +44,13 @@ class CleanUp:
     def __init__(self, ledger: Ledger, tasks: Tasks) -> None:
         self._ledger = ledger
         self._tasks = tasks
-        component, tests = ledger.record.component, ledger.record.tests
-        kept = component.keep if component is not None else None
-        self._keep = {name: kept or test.keep for name, test in tests.items()}
         self._waiting: dict[Path, deque[_Waiting]] = {}  # by the directory of the runs' tests
         self._workers: dict[Path, asyncio.Task[None]] = {}
         self._alerted = False
 
     def on_judged(self, run_id: str, case: Case, path: Path, verdict: Code) -> None:
         """Have the outputs of a run removed, once its verdict is on the disk."""
-        rule = removal_rule(self._keep[case.test], verdict)
+        rule = removal_rule(self._ledger.record.keep_of(case.test), verdict)
         if rule is None:
             return
         place = path.parent

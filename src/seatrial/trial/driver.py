@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
+from seatrial.machine.facts import fold
 from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
@@ -48,7 +49,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import Ledger, Unresolved
+from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
@@ -99,7 +100,10 @@ class Driver:
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
-            in_jobs = JobBuilds(folder, record.machine, self.backend, unique)
+            nodes = self.conductor.state.nodes
+            in_jobs = JobBuilds(
+                folder, record.machine, self.backend, unique, lambda: fold(nodes.excluded)
+            )
         self._building = Building(folder, self.ledger, self._tasks, in_jobs)
         self._jobs = Jobs(
             folder,
@@ -164,8 +168,9 @@ class Driver:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._staging.drop_decks((run.test, run.path) for run in self.ledger.judged)
-                self._clean_up.take_up(self.ledger.judged)
+                judged = [self._in_this_trial(run) for run in self.ledger.judged]
+                self._staging.drop_decks((run.test, run.path) for run in judged)
+                self._clean_up.take_up(judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
@@ -199,6 +204,13 @@ class Driver:
                 f"{self.folder.tag}: all its runs have ended, there is nothing to cancel; "
                 f"`seatrial resume {self.folder.tag}` judges those that have no verdict"
             )
+
+    def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
+        """Return a run with its directory in the trial's folder, unless its test runs on a file
+        system: the trial may be a copy, and the files of the original are not its own."""
+        if self._staging.file_system(run.test):
+            return run
+        return run._replace(path=self.folder.run(run.test, run.run_id))
 
     def _restore_scripts(self) -> None:
         try:

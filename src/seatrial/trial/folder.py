@@ -36,7 +36,7 @@ from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
-from seatrial.suite.model import Case, CaseSelection, Test
+from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
@@ -98,6 +98,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
 
+    def keep_of(self, test: str) -> KeepWord | Keep:
+        """Return which outputs of a test's runs stay: its component says, or else the test."""
+        of_component = self.component.keep if self.component is not None else None
+        return of_component or self.tests[test].keep
+
     @cached_property
     def _decoded(self) -> References:
         expected = self.expected
@@ -109,6 +114,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 def references_of(record: Record) -> References:
     """Return the references that a trial judges by, decoded once. Raises InvalidFiles."""
     return record._decoded
+
+
+def checksum_of(references: References) -> str:
+    """Return the SHA-256 of references, whatever the layout of their file."""
+    return hashlib.sha256(msgspec.json.encode(references.entries)).hexdigest()
 
 
 def _record(data: bytes) -> Record:
@@ -216,6 +226,13 @@ class TrialFolder:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error
+
+
+def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
+    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
+    have been moved or copied, else as the journal has it, "" for none."""
+    own = f"{trial}/runs/{test}/{run_id}"
+    return own if recorded not in ("", own) and Path(own).is_dir() else recorded
 
 
 def _case_in(data: bytes, case_id: str) -> Case | None:

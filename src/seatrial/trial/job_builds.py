@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -59,21 +59,30 @@ BuildUpdate = Ended | Refused | NeverStarted
 
 
 class JobBuilds:
-    """The builds of one trial that run as jobs. ``unique`` tells the trial from others."""
+    """The builds of one trial that run as jobs. ``unique`` tells the trial from others, ``avoid``
+    which nodes their jobs must not get now."""
 
     def __init__(
-        self, folder: TrialFolder, machine: Machine, backend: Backend, unique: str
+        self,
+        folder: TrialFolder,
+        machine: Machine,
+        backend: Backend,
+        unique: str,
+        avoid: Callable[[], str],
     ) -> None:
         self._folder = folder
         self._machine = machine
         self._backend = backend
         self._unique = unique
+        self._avoid = avoid
         self._news: dict[str, asyncio.Queue[BuildUpdate]] = {}  # by run id
+        self._with_backend: set[str] = set()  # run ids of which the backend will tell the end
 
     def receive(self, update: Update) -> bool:
         """Take an update of the backend; return False if it is about no build."""
         news = self._news.get(getattr(update, "run_id", ""))
         if news is not None and isinstance(update, BuildUpdate):
+            self._with_backend.discard(update.run_id)
             news.put_nowait(update)
         return news is not None
 
@@ -88,23 +97,32 @@ class JobBuilds:
             submission = self._submission(test, case, number)
             (job,) = submission.jobs
             found = job.path.exists()
-            news = self._news[job.run_id] = asyncio.Queue()
             if found:
-                await self._backend.find([submission], {})
-                ended = await news.get()
+                ended = await self._end_of(job, self._backend.find([submission], {}))
             if not found or isinstance(ended, NeverStarted):
                 if (fault := builds.prepared(directory, test, case, self._machine)) is not None:
                     return fault
                 self._write(job, directory)
-                await self._backend.submit(submission)
-                ended = await news.get()
-            del self._news[job.run_id]
+                ended = await self._end_of(job, self._backend.submit(submission))
             if (done := await self._judged(ended, directory, test, found)) is not None:
                 return await builds.kept(directory, done)
             failures += not (isinstance(ended, Ended) and ended.code == CANCELLED.number)
             if failures == MAX_ATTEMPTS:
                 break
         return BuildResult(1, f"its jobs ended {failures} times: {_state(ended)}")
+
+    async def _end_of(self, job: Job, handed_over: Awaitable[None]) -> BuildUpdate:
+        """Return the end of a job, once the backend was told to submit or to find it."""
+        news = self._news[job.run_id] = asyncio.Queue()
+        self._with_backend.add(job.run_id)
+        try:
+            await handed_over
+        except BaseException:
+            self._with_backend.discard(job.run_id)
+            raise
+        ended = await news.get()
+        del self._news[job.run_id]
+        return ended
 
     def _submission(self, test: Test, case: Case, number: int) -> Submission:
         assert test.build is not None
@@ -113,6 +131,7 @@ class JobBuilds:
         job = Job(
             run_id=run_id,
             path=Path(),
+            avoid=self._avoid(),
             nodes=1,
             tasks=1,
             tasks_per_node=1,
@@ -177,7 +196,7 @@ class JobBuilds:
         unknown = [
             Submission(PREFIX + run_id, (Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),))
             for run_id, path in left.items()
-            if run_id not in self._news
+            if run_id not in self._with_backend
         ]
         if not left:
             return

@@ -82,6 +82,7 @@ class Ledger:
         # The latest that were replayed: judged runs and alerts (kind, ns).
         self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
+        self._corrected: dict[str, RunJudgedAgain] = {}  # of runs whose verdict was lost
         self.answered: set[str] = set()  # files of requests
         self.journal: Journal
         self._damaged = 0
@@ -155,13 +156,14 @@ class Ledger:
         return number
 
     def open(self) -> None:
-        """Record that the trial starts, or is resumed."""
+        """Record that the trial starts, or is resumed: first of all, as `report verify` takes what
+        else follows the end of a trial for an addition by somebody else."""
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
-        if self._damaged:
-            self.note(AlertRaised(kind="journal", text=self._about_damage()))
         kind = TrialStarted if self._fresh else TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
         self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+        if self._damaged:
+            self.note(AlertRaised(kind="journal", text=self._about_damage()))
 
     def _about_damage(self) -> str:
         lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
@@ -202,7 +204,11 @@ class Ledger:
                 sha256=sums,
             )
         )
-        del self.runs[run_id]
+        number = self.runs.pop(run_id)
+        if again := self._corrected.pop(run_id, None):
+            # A person's judgement stands, though the verdict before it had to be found again.
+            changes = {"time": 0, "will_rerun": reruns, "before": code.number}
+            self.note(replace(again, **changes), self.conductor.state.cases[number])
 
     def note(self, event: Event, case: Case | None = None) -> None:
         """Record an event: append it to the journal, apply it, report it. Its time is the present
@@ -225,7 +231,18 @@ class Ledger:
             self.answered.add(event.request)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
-        elif isinstance(event, RunJudgedAgain) and not event.will_rerun:
-            self.verdicts[code_of(event.before).name] -= 1
+        elif isinstance(event, RunSubmitted):
+            self._corrected.pop(event.run_id, None)  # what was judged is not what runs now
+        elif isinstance(event, RunJudgedAgain):
+            self._correct(event)
+
+    def _correct(self, event: RunJudgedAgain) -> None:
+        """Count the latest verdict of a run in place of the one before, unless its own line is
+        damaged, and it was not counted."""
+        before = code_of(event.before).name
+        if event.run_id in self.runs:
+            self._corrected[event.run_id] = event
+        elif self.verdicts[before] > 0 and not event.will_rerun:
+            self.verdicts[before] -= 1
             self.verdicts[event.verdict] += 1
             self.verdicts = +self.verdicts

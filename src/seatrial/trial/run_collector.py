@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, Code, code_of
+from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sum_sizes
@@ -141,8 +141,11 @@ class RunCollector:
     def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
-        if not self.record.machine.jobs_run_elsewhere or run.explain(left.own).code is not None:
+        if not self.record.machine.jobs_run_elsewhere:
             return False
+        code = run.explain(left.own).code
+        if code is not None:
+            return code == TIMEOUT.number and not left.own.claimed
         return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
@@ -199,6 +202,8 @@ class RunCollector:
         own, ended = left.own, run.explain(left.own)
         if ended.code is not None:
             code = code_of(ended.code)
+            if self._must_wait(run, left):  # given to a node that was dead, and nobody noticed
+                return (), LOST, "its walltime has passed, and its job script never started"
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
         if own.end is None:
             return (), *_without_end(run.path, own, ended.exit_code)

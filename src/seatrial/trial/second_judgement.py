@@ -3,7 +3,7 @@
 now = definitions_now(record, suites, references)        # raises InvalidFiles, UsageError
 for judgement in judge_again(folder, record, now):       # changes nothing
     judgement.was, judgement.code, judgement.cannot
-record_judgements(folder, record, judgements, by, why)   # appends to the journal
+now, judgements = record_judgements(folder, record, suites, references, by, why)   # appends
 
 A run is judged again if its own end, and not the scheduler's word, gave its verdict, and what it
 wrote is still there. What was measured stays: figures that were recorded are judged as they are,
@@ -29,7 +29,6 @@ from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.events import (
     ClockStepped,
-    Event,
     JobEnded,
     MetricRecorded,
     OutputRemoved,
@@ -48,13 +47,12 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.event_headers import run_header
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import Record, TrialFolder, checksum_of, run_directory
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.formats import find_format
-from seatrial.verify.metrics import FROM, PYTHON
+from seatrial.verify.metrics import PYTHON
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
 from seatrial.verify.references import load as load_references
@@ -150,7 +148,7 @@ def definitions_now(
         raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
     found = load_references(path)
     sums = {name: _sha256(_judging(test)) for name, test in own.items()}
-    return Definitions(own, found, sums, _sha256([msgspec.json.encode(found.entries)]))
+    return Definitions(own, found, sums, checksum_of(found))
 
 
 def _said(suites: Sequence[str], record: Record) -> str:
@@ -267,10 +265,8 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
 
 
 def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
-    """Return the directory of a run, though the folder of the trial was moved."""
-    path = Path(run.life.path)
-    moved = folder.run(run.case.test, run.run_id)
-    return path if path.is_dir() or not moved.is_dir() else moved
+    """Return the directory of a run, though the trial was moved or copied."""
+    return Path(run_directory(folder.path, run.case.test, run.run_id, run.life.path))
 
 
 def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
@@ -280,26 +276,18 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
         return "its directory is gone"
     if not (path / "stdout").exists():
         return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
-    before = _files(old)
+    before = judged_files(old)
     if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
         return "files of it were removed by keep" if run.is_cleaned else cut
-    if changed := changed_file(path, run.sha256, ("stdout", *_files(new))):
+    if changed := changed_file(path, run.sha256, ("stdout", *judged_files(new))):
         return f"{changed} was changed after the run was judged"
     surely = run.is_cleaned or run.life.code in _RIGHT
-    for name in _files(new):
+    for name in judged_files(new):
         if (surely or name not in before) and not (path / name).exists():
             return f"{name} is not there, and whether the run wrote it is not known"
     if run.is_cleaned and _functions(new):
         return "files of it were removed by keep, and a function may need them"
     return ""
-
-
-def _files(test: Test) -> list[str]:
-    """Return the files besides stdout that a test judges by, its functions apart."""
-    files = judged_files(test)
-    if isinstance(form := test.metrics.get(FROM), str):
-        files.append(find_format(form).file)
-    return files
 
 
 def _functions(test: Test) -> list[str]:
@@ -318,9 +306,10 @@ def record_judgements(
     references: Path | None,
     by: str,
     why: str,
-) -> list[SecondJudgement]:
-    """Judge the runs of a trial again, and append the verdicts that differ to its journal. Raises
-    Owned where the trial is being run."""
+) -> tuple[Definitions, list[SecondJudgement]]:
+    """Judge the runs of a trial again, and append to its journal the verdicts that differ and the
+    figures that had not been found; return what was judged by, and all judgements. Raises Owned
+    where the trial is being run."""
     with Journal.own(folder.journal) as journal:
         now = definitions_now(record, folder.cases(), suites, references)
         judgements = list(judge_again(folder, record, now))
@@ -330,30 +319,36 @@ def record_judgements(
             elif isinstance(event, ClockStepped):
                 journal.clock.told(round(event.seconds * SECOND_NS))
         for judgement in judgements:
+            for figure in _added(judgement, record):
+                journal.append(figure)
             if judgement.changed:
-                for event in _events_of(judgement, record, now, journal.now(), by, why):
-                    journal.append(event)
+                journal.append(_change(judgement, record, now, journal.now(), by, why))
         journal.flush(durable=True)
-    return judgements
+    return now, judgements
 
 
-def _events_of(
-    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
-) -> Iterator[Event]:
+def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorded]:
+    """Yield the figures that had not been found, as of the time of the run's verdict: what a person
+    records long afterwards does not make the trial longer."""
     run = judgement.run
-    header = run_header(record, run.case, run.run_id)
     for figure in judgement.figures:
         yield MetricRecorded(
-            time=time,
-            **header,
+            time=run.life.judged or 0,
+            **run_header(record, run.case, run.run_id),
             metric=figure.name,
             value=figure.value,
             unit=figure.unit,
             better=figure.better,
         )
-    yield RunJudgedAgain(
+
+
+def _change(
+    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
+) -> RunJudgedAgain:
+    run = judgement.run
+    return RunJudgedAgain(
         time=time,
-        **header,
+        **run_header(record, run.case, run.run_id),
         code=judgement.code.number,
         verdict=judgement.code.name,
         reason=judgement.reason,

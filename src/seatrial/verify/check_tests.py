@@ -13,7 +13,7 @@ from seatrial.suite.model import Case, Check, Test
 from seatrial.verify.check_values import bounds_of, depends, faults_of_names, names_of
 from seatrial.verify.checks import faults_of_check
 from seatrial.verify.metrics import faults_of_metrics
-from seatrial.verify.python_function import fault_of_function
+from seatrial.verify.python_source import fault_of_source
 
 
 def check_judging(suite: Suite, faults: Faults) -> None:
@@ -34,7 +34,7 @@ def check_judging(suite: Suite, faults: Faults) -> None:
 
 
 def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:
-    if check.python is not None and (fault := fault_of_function(check.python, Path(test.folder))):
+    if check.python is not None and (fault := fault_of_source(check.python, Path(test.folder))):
         yield "python", fault
 
 

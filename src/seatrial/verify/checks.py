@@ -175,9 +175,9 @@ def _missed(value: float, bounds: ValueBounds) -> str:
             within = f" within {show_number(allowed)}" if allowed else ""
             return f"not {equals:.12g}{within}"
     if least is not None and not value >= least:
-        return f"less than at_least, {least:.12g}"
+        return f"at least {least:.12g} asked"
     if most is not None and not value <= most:
-        return f"more than at_most, {most:.12g}"
+        return f"at most {most:.12g} asked"
     return ""
 
 

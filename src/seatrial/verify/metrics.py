@@ -16,7 +16,8 @@ from seatrial.units import Direction, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
-from seatrial.verify.python_function import FunctionFailed, fault_of_function, figures_by
+from seatrial.verify.python_function import FunctionFailed, figures_by
+from seatrial.verify.python_source import fault_of_source
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
 
@@ -188,7 +189,7 @@ def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
             except ValueError as error:
                 faults.append((key, str(error)))
         elif name == PYTHON:
-            if fault := fault_of_function(metric, Path(test.folder)):
+            if fault := fault_of_source(metric, Path(test.folder)):
                 faults.append((key, fault))
         else:
             faults.append((key, f"{shown(metric)} is not a metric; give find, unit and better"))

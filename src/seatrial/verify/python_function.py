@@ -97,7 +97,7 @@ def _answer() -> None:
     try:
         returned = _fault(asked) if "names" in asked else _figures(_returned(asked))
     except BaseException as error:
-        fault = _last_line(error)
+        fault = _last_line(error, asked["path"])
     data = json.dumps([returned, fault]).encode()
     if len(data) > LONGEST_ANSWER:
         data = json.dumps([None, f"its answer has {len(data)} bytes; that is too much"]).encode()
@@ -117,7 +117,9 @@ def _returned(asked: dict[str, Any], *more: Any) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules["seatrial_custom"] = module  # dataclasses look for their module there
     spec.loader.exec_module(module)
-    return getattr(module, asked["function"])(Path(asked["run_directory"]), *more)
+    if not callable(function := getattr(module, asked["function"], None)):
+        raise AttributeError(f"{Path(path).name} has no function {asked['function']}")
+    return function(Path(asked["run_directory"]), *more)
 
 
 def _fault(asked: dict[str, Any]) -> str:
@@ -125,7 +127,7 @@ def _fault(asked: dict[str, Any]) -> str:
     try:
         returned = _returned(asked, asked["names"])
     except AssertionError as error:
-        return _last_line(error).removeprefix("AssertionError: ")
+        return _last_line(error, asked["path"]).removeprefix("AssertionError: ")
     if returned is None or isinstance(returned, str):
         return (returned or "")[:LONGEST_FAULT]
     if type(returned).__name__ in ("bool", "bool_"):  # or NumPy's
@@ -151,15 +153,29 @@ def _figures(returned: Any) -> list[tuple[str, float, str, str]]:
     return figures
 
 
-def _last_line(error: BaseException) -> str:
+def _last_line(error: BaseException, path: str) -> str:
+    """Return an exception with its message; its first line ends with the place in the user's
+    files, the file at ``path`` and those beside it, if it is known."""
     import traceback
 
     try:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f" ({Path(where.filename).name}:{where.lineno})"
-        return traceback.format_exception_only(error)[-1].strip()[-2000:] + place
+        text = traceback.format_exception_only(error)[-1].strip()[-LONGEST_FAULT:]
+        first, newline, rest = text.partition("\n")
+        return f"{first}{_place(error, path)}{newline}{rest}"
     except Exception:  # an exception whose str() fails
         return type(error).__name__
+
+
+def _place(error: BaseException, path: str) -> str:
+    """Return " (FILE:LINE)", "" where no code of the user's was reached."""
+    import traceback
+
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({Path(error.filename).name}:{error.lineno})"
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    theirs = [one for one in frames if one[0] != __file__ and not one[0].startswith("<")]
+    own = [one for one in theirs if Path(one[0]).is_relative_to(Path(path).parent)] or theirs
+    return f" ({Path(own[-1][0]).name}:{own[-1][1]})" if own else ""
 
 
 if __name__ == "__main__":

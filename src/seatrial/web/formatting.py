@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from seatrial.draw.svg import tag
 from seatrial.journal import codes
-from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_unit
+from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_signed, show_unit
 
 NOTHING = "–"
 
@@ -178,6 +178,10 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
 _FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, message, moment, number]
 _FILTERS += [node_link, percent, rehearsal_mark, run_address, run_link, seconds, state, trial_link]
 _FILTERS += [verdict, whole]
-FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
+FILTERS: dict[str, Callable[..., Any]] = {
+    "bytes": show_bytes,
+    "count": counted,
+    "signed": show_signed,
+}
 FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

@@ -20,7 +20,7 @@ from seatrial.studies.compare import (
 )
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
-from seatrial.units import show_number
+from seatrial.units import show_change, show_number
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
@@ -82,7 +82,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         for row, ratio in drawn[:DRAWN]:
             value = 100 * (ratio - 1)
             low, high = (None if end is None else 100 * (end - 1) for end in (row.low, row.high))
-            shown = f"{value:+.1f} %" if ratio < TIMES else f"×{show_number(ratio)}"
+            shown = show_change(value) if ratio < TIMES else f"×{show_number(ratio)}"
             name, label = f"{row.case} {row.metric}", f"{shown} {row.verdict}"
             looks = _INKS[row.verdict], _FORMS[row.verdict]
             intervals.append(draw.Interval(name, value, low, high, label, *looks))

@@ -17,7 +17,7 @@ from seatrial.studies import note_file
 from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, show_change
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -330,5 +330,5 @@ def _ink(change: ChangeMark) -> str:
 
 
 def _told(change: ChangeMark) -> str:
-    percent = "" if change.percent is None else f"{change.percent:+.1f} %"
+    percent = "" if change.percent is None else show_change(change.percent)
     return percent if change.tier == "confirmed" else f"{percent}?"
