@@ -142,6 +142,17 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     assert ended.resume().out.startswith("t is complete")
 
 
+@pytest.mark.parametrize("asked", ["trials", "runs --trial t", "cancel t", "sink t --stdout"])
+def test_a_remedy_that_was_carried_out_is_not_told_again(ended: Workplace, asked: str) -> None:
+    damage(ended.trial().journal, "check_end", 2)
+    before = ended.seatrial(*asked.split())
+    assert "`seatrial resume t`" in before.err
+    assert ended.resume().code == 0
+    after = ended.seatrial(*asked.split())
+    assert "1 damaged line" in after.err and "no run lacks a verdict" in after.err
+    assert "seatrial resume" not in after.err
+
+
 @pytest.mark.parametrize("also", ["check_start", "trial_end"])
 def test_a_trial_whose_runs_all_ended_is_not_cancelled(ended: Workplace, also: str) -> None:
     """`resume` would judge what lost its verdict."""

@@ -44,7 +44,8 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     for row in found[:MAX_DAMAGED]:
         first = next((gap.line for gap in gaps.gaps(store, row)), 1)
         journal = TrialFolder(Path(row.path)).journal
-        _tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first)))
+        settled = row.state == "ended" and not row.running and not row.waiting
+        _tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
     more = len(found) - MAX_DAMAGED
     if more > 0:
         _tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from seatrial.files import open_regular
 from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, TrialEnded, TrialOpened, TrialResumed
 from seatrial.journal.journal import LONGEST_LINE, seed_before
 from seatrial.journal.mark import is_kept, read_mark
 
@@ -21,10 +21,12 @@ READ_AT_ONCE = 1 << 20
 
 
 class Damage(NamedTuple):
-    """So many damaged lines; ``first`` is the number of the first of them, from 1."""
+    """So many damaged lines; ``first`` is the number of the first of them, from 1. ``settled``: the
+    trial was resumed since, and came to its end, so no run lacks its verdict."""
 
     lines: int
     first: int
+    settled: bool = False
 
 
 class JournalLine(NamedTuple):
@@ -45,9 +47,12 @@ def told(tag: str, journal: Path, damage: Damage) -> str:
             f"back, or `seatrial resume {tag}` runs everything anew"
         )
     lines = "1 damaged line" if damage.lines == 1 else f"{damage.lines} damaged lines"
+    where = f"{tag}: {journal}:{damage.first}: {lines}, events are missing"
+    if damage.settled:
+        return f"{where}; no run lacks a verdict; a good copy of the file has the other events"
     return (
-        f"{tag}: {journal}:{damage.first}: {lines}, events are missing; put a good copy of the "
-        f"file back, or `seatrial resume {tag}` judges again what lost its verdict"
+        f"{where}; put a good copy of the file back, or `seatrial resume {tag}` judges again what "
+        "lost its verdict"
     )
 
 
@@ -62,17 +67,24 @@ def damage_of(journal: Path) -> Damage | None:
     """Read a journal line by line, and return its damage; None if it is whole. Raises OSError."""
     mark = read_mark(journal)
     lines = first = number = 0
+    resumed = settled = False
     try:
         with open_regular(journal) as file:
             for number, line in enumerate(lines_of(file, 0), 1):
                 lines += line.damaged
                 first = first or (number if line.damaged else 0)
+                for event in line.events:
+                    resumed |= isinstance(event, TrialResumed)
+                    if isinstance(event, TrialOpened | TrialEnded):
+                        settled = resumed and isinstance(event, TrialEnded)
+                if line.damaged:
+                    resumed = settled = False
             is_cut = not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:
         is_cut = mark is not None
     if not lines and is_cut:
         return Damage(1, number + 1)
-    return Damage(lines, first) if lines else None
+    return Damage(lines, first, settled and not is_cut) if lines else None
 
 
 def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[JournalLine]:
