@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from seatrial.studies.compare import MIN_RELATIVE_CHANGE
 from seatrial.web.pages.compare import ComparePage
 
 from ..studies.figures import Measuring, bound
+from ..studies.test_provenance import make
 from . import frost
 from .served import Served, open_page
 
@@ -154,3 +156,16 @@ def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     page = ComparePage(state="judged", least=MIN_RELATIVE_CHANGE, tags=[], latest=[], rows=rows)
     drawn = str(page.forest(wide=True))
     assert "-5.7 % better" in drawn and "+6.1 %" not in drawn
+
+
+def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    for tag in ("before", "after"):
+        folder = make(trials, tag).folder.environments
+        folder.mkdir()
+        (folder / tag).write_text(f'declare -x OMP_NUM_THREADS="{len(tag)}"\n')
+    with Served(trials) as running:
+        running.until_read()
+        judged(running)
+        page = running.get(PAGE)[1]
+    assert '<td>OMP_NUM_THREADS</td><td colspan="2">differs</td>' in page
