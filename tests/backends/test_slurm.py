@@ -399,7 +399,7 @@ def test_where_a_run_was_is_the_schedulers_word(quick: Workplace, cluster: Slurm
     with quick.start_run("--name", "t") as driving:
         all_passed(quick, driving, 1)
     placed = {event.nodes for event in quick.events("t", JobEnded)}
-    assert "n003" in {event.nodes for event in quick.events("t", ScriptStarted)}
+    assert {event.nodes for event in quick.events("t", ScriptStarted)} == placed, "the first counts"
     (run,) = json.loads(quick.seatrial("runs", "--format", "json").out)
     assert {run["nodes"]} == placed != {"n003"}
 
@@ -540,6 +540,7 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
     assert done.code == 1, done.said
     assert place.verdicts() == {"wait{n=0}": "pass", "wait{n=1}": "cancelled", "wait{n=2}": "pass"}
     ended = {event.state for event in place.events("t", JobEnded)}
-    assert "CANCELLED" in ended
-    assert ended <= {"COMPLETED", "CANCELLED", "gone"}  # gone: the accounting lags behind
+    assert any(state.startswith("CANCELLED") for state in ended)
+    # gone: the accounting lags behind
+    assert {state.split()[0] for state in ended} <= {"COMPLETED", "CANCELLED", "gone"}
     place.audit_log()

@@ -154,7 +154,7 @@ def test_metrics_of_parsers_are_known_and_those_of_functions_not(
     place: PlanPlace, metrics: dict[str, str], fault: str
 ) -> None:
     folder = place.test("measured", {}, metrics=metrics)
-    (folder / "figures.py").write_text("")
+    (folder / "figures.py").write_text("def read(path): ...\n")
     criterion = "{criterion: figure_of_merit, metric: speed}"
     place.write(f"- {{component: c, tests: [measured], criteria: [{criterion}]}}\n")
     if fault:

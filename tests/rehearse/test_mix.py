@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from seatrial.acceptance.node_shares import NodeShares
@@ -105,8 +105,9 @@ def test_the_reserve_is_drawn_from_every_test(tmp_path: Path) -> None:
 
 @st.composite
 def mixes(draw: Any) -> tuple[int, Tests, dict[str, float]]:
-    """Nodes, tests, and the share of each. Runs are at most half of the machine; larger ones may
-    not fit beside each other, whatever is decided. What shares and copies leave goes to tests with
+    """Nodes, tests, and the share of each. Runs are at most half of the machine, and the copies of
+    each test and a run of each other one fit beside each other: of others no order of runs gives
+    each its share. What shares and copies leave goes to tests with
     a weight, or to those that fill. Runs take some polls."""
     nodes = draw(st.sampled_from([6, 8, 12, 24]))
     tests: Tests = {}
@@ -128,6 +129,7 @@ def mixes(draw: Any) -> tuple[int, Tests, dict[str, float]]:
         width = 1 if rest == "fill" else draw(st.integers(1, 2))
         tests[name] = (width, f"{mean}s", {"fill": True} if rest == "fill" else {"weight": weight})
         planned[name] = left / len(parts) if rest == "fill" else left * weight / sum(parts)
+    assume(sum(width * part.get("copies", 1) for width, _, part in tests.values()) <= nodes)
     return nodes, tests, planned
 
 

@@ -155,7 +155,7 @@ def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
     metric = {"find": r"(\S+)", "unit": "1", "better": "higher", "in": "x"}
     place.test("metric", metrics={"rate": metric})
     folder = place.test("function", metrics={"python": "figures.py:read"})
-    (folder / "figures.py").touch()
+    (folder / "figures.py").write_text("def read(path): ...\n")
     assert place.run("--name", "t", "--dry-run").code == 0
     driver = Driver(place.trial())
     quick = set()

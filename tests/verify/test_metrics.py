@@ -207,7 +207,7 @@ def test_faults_of_written_metrics(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["f.py", "f:g", "/f.py:g", "../f.py:g", "f.py:g()", "f.py:a.b"])
 def test_a_function_has_one_form(tmp_path: Path, named: str) -> None:
-    (tmp_path / "f.py").write_text("raise SystemExit  # never imported\n")
+    (tmp_path / "f.py").write_text("raise SystemExit  # never imported\ndef g(path): ...\n")
     assert len(faults_of_metrics(a_test(tmp_path, metrics={"python": named}))) == 1
     assert faults_of_metrics(a_test(tmp_path, metrics={"python": "f.py:g"})) == []
 
