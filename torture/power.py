@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from tests.programs import LONG_S, Driving, Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.waiting import until
 
 from torture.attack import Outcome, end_jobs, moment, outcome, resume_to_end, workplace
 
@@ -49,7 +50,15 @@ class Disk:
         subprocess.run(["mount", "-o", "loop", str(self.image), str(self.target)], check=True)
 
     def unmount(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.target)], check=False)
+        """Unmount it when the last process has let go of it: what is mounted again before is the
+        file system that lost its power."""
+        until(
+            lambda: (
+                subprocess.run(["umount", str(self.target)], check=False).returncode == 0
+                or not self.target.is_mount()
+            ),
+            "the end of the processes on it",
+        )
 
     def cut(self) -> None:
         descriptor = os.open(self.target, os.O_RDONLY)
