@@ -31,6 +31,7 @@ ACROSS_MODULES = {
     },
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
+        "changing": "what people change while a plan runs",
         "comparing": "compare, scaling and score",
         "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",

@@ -55,9 +55,10 @@ class Conductor:
         if state.queued and not state.cancelling:
             decision.recalls = self._recalls(now, gates.held)
 
-        # 2. Cancel all runs of a trial that is cancelled, else those that hang.
-        if state.cancelling or state.hung:
-            runs = state.in_flight if state.cancelling else state.hung
+        # 2. Cancel all runs of a trial that is cancelled, else those that hang or that a person
+        #    asked to cancel.
+        if state.cancelling or state.ending:
+            runs = state.in_flight if state.cancelling else state.ending
             decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
 
         # 3. Reject runs whose build failed; too many failures hold everything else back.
@@ -191,7 +192,7 @@ class Conductor:
             if (waiting := dogs.waiting(admission.outages)) is not None:
                 found.append(waiting)
             if dogs.any_short:
-                found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
+                found += dogs.short(counts.in_flight, admission.shelved, admission.windows_of)
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(dogs.pending("nodes", "", text))
         for throttle in gates.failing:

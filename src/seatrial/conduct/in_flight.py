@@ -16,7 +16,8 @@ class RunInFlight(RunLife, kw_only=True):
     ``size`` is the room that it takes on a shared node, ``node_count`` its nodes, ``width`` what it
     takes of the machine: its nodes, or on a shared node its cores; ``gpus`` are those that it takes
     of a shared node. ``cancelled``: the trial was
-    cancelled; ``ended_for``: the verdict code for which this run alone is being cancelled, or None.
+    cancelled; ``ended_for``: the verdict code for which this run alone is being cancelled, or None,
+    and ``ended_why`` the reason.
     ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it alone
     was to avoid."""
 
@@ -28,6 +29,7 @@ class RunInFlight(RunLife, kw_only=True):
     gpus: int = 0
     cancelled: bool = False
     ended_for: int | None = None
+    ended_why: str = ""
     exclusions: int = 0
     away: set[str] | None = None
 

@@ -66,11 +66,7 @@ class Watchdogs:
     flight; the queued runs are kept oldest first."""
 
     def __init__(self, policy: Policy, due: Sequence[Due]) -> None:
-        self._policy = policy
-        self._watch = policy.watch
-        self._due = due
-        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
-        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
+        self._follow(policy, due)
         self._short_since: dict[int, int] = {}  # entry -> time since which it is short
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
@@ -79,7 +75,25 @@ class Watchdogs:
         self._waits = 0  # ns, of the runs that started
         self._started = 0
 
+    def _follow(self, policy: Policy, due: Sequence[Due]) -> None:
+        self._policy = policy
+        self._watch = policy.watch
+        self._due = due
+        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
+        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
+
     # ---- events in ------------------------------------------------------------------------
+
+    def change(
+        self, policy: Policy, due: Sequence[Due], in_flight: Sequence[int], time: int
+    ) -> None:
+        """Follow another policy: entries that are short by it are short from now."""
+        self._follow(policy, due)
+        for entry, runs in enumerate(in_flight):
+            if runs >= due[entry].least:
+                self._short_since.pop(entry, None)
+            else:
+                self._short_since.setdefault(entry, time)
 
     def start(self, time: int, in_flight: Sequence[int]) -> None:
         """Record that the trial starts or is resumed: entries that are short are short from now."""

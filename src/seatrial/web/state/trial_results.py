@@ -169,7 +169,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
         _steps(name, each, most=safe.get(name, 0.0))
         for name, each in step_functions.target_loads(fold.history, now).items()
     ]
-    highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
+    highs = {throttle.gauge: throttle.high for throttle in fold.history.policy.throttles}
     for name, readings in fold.gauges.items():
         each = [
             LevelSpan(time, following, value)
@@ -188,7 +188,7 @@ def _safe_loads(fold: TrialFold) -> dict[str, float]:
         for name, system in systems.items()
         for target in system.metadata_targets
     }
-    capped = {target.name: target.safe for target in fold.record.policy.targets}
+    capped = {target.name: target.safe for target in fold.history.policy.targets}
     return found | {name: safe for name, safe in capped.items() if safe}
 
 
