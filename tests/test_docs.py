@@ -85,6 +85,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
     (plan.TimeSpan, PLANS, "Blackouts and outages"),
+    (plan.RehearsedEvent, PLANS, "Events of a rehearsal"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),

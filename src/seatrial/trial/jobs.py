@@ -282,7 +282,8 @@ class Jobs:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes
         that were excluded in the meantime."""
         attempt = self._attempts[run_id]
-        avoid = self._conductor.state.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
+        state, case = self._conductor.state, self._ledger.runs[run_id]
+        avoid = state.nodes.avoid(case, attempt.job.nodes, unfit=state.shapes[case].unfit)
         attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
         self._attempts[run_id] = attempt
         self._again.append(attempt.job)
