@@ -184,6 +184,7 @@ class VirtualDriver:
         arrays: dict[tuple[int, str], str] = {}
         jobs = []
         for run, launch in zip(runs, launches, strict=True):
+            run.stage = launch.stage
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
                 self.now,

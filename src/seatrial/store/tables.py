@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from seatrial.journal import codes
 
-VERSION = 12
+VERSION = 13
 
 # The states in which people count runs. A run whose case runs again has neither passed nor failed.
 STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
@@ -87,7 +87,7 @@ CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state
 CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code);
 CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row);
 CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
-    run_id);
+    run_id, stage);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
 CREATE TABLE nodes (                                        -- in the order of the description

@@ -310,7 +310,8 @@ class Jobs:
         """Collect a run and record its outcome: at once, or in the background."""
         case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
         file_system = self._staging.file_system(case.test)
-        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own))
+        stage = self._attempts[ended.run_id].stage
+        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own), stage)
         collected = self._collector.collect(run)
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)
