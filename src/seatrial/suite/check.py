@@ -163,6 +163,9 @@ class _Checker:
     def run(self) -> None:
         run = self.test.run
         known = {*FACTS, *self.test.parameters}
+        if not self.spot.given("run"):
+            self._without_run()
+            return
         if not run.script.strip():
             self.fault("is empty", "run", "script")
         if run.tasks is not None and run.tasks_per_node is not None:
@@ -183,6 +186,17 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _without_run(self) -> None:
+        """Check a test that passes when it builds."""
+        if self.test.build is None:
+            self.fault("is missing; only a test with a `build` needs no `run`", "run")
+            return
+        for key in ("inputs", "verify", "metrics"):
+            if getattr(self.test, key):
+                self.fault("goes with no test without `run`: nothing is run that writes it", key)
+        if self.test.repeat != 1:
+            self.fault("a test without `run` is built once; remove it", "repeat")
 
     def _job_options(self, known: set[str]) -> None:
         run = self.test.run

@@ -135,7 +135,7 @@ class _Binder:
     ) -> None:
         self.test = test
         self.machine = machine
-        self.repeat = repeat
+        self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
@@ -207,11 +207,15 @@ class _Binder:
         self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
     ) -> Iterator[Case]:
         names = {**names, **binding}
-        nodes = self.nodes(names)
-        threads = self.threads(names)
-        tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
-        walltime = self.walltime(names)
-        per_node = -(-tasks // nodes)
+        if self.test.only_builds:
+            nodes = threads = tasks = per_node = 0
+            walltime = 0.0
+        else:
+            nodes = self.nodes(names)
+            threads = self.threads(names)
+            tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
+            walltime = self.walltime(names)
+            per_node = -(-tasks // nodes)
         job = self.asked.of(names)
         gpus = job.gpus_of_node(per_node)
         available, such = facts.available, ""

@@ -85,6 +85,9 @@ class RunSpec(FileModel, frozen=True):
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
 
 
+NO_RUN = RunSpec(script="")
+
+
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 
@@ -135,7 +138,7 @@ class TestFile(FileModel, frozen=True):
     __test__ = False  # pytest must not collect it
 
     app: Annotated[str, doc("application")]
-    run: RunSpec
+    run: Annotated[RunSpec, doc("default: none; the test passes when it builds")] = NO_RUN
     about: Annotated[str, doc("one sentence: purpose of the test")] = ""
     tags: Annotated[list[str], doc("words for selection")] = []
     inherits: Annotated[str | None, doc("test of this suite whose keys it inherits")] = None
@@ -169,6 +172,11 @@ class Test(TestFile, frozen=True, kw_only=True):
 
     name: str
     folder: str
+
+    @property
+    def only_builds(self) -> bool:
+        """Whether the test has no run: it passes when it builds."""
+        return not self.run.script
 
 
 class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,7 +215,8 @@ class Case(Struct, frozen=True, kw_only=True):
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
     nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
-    they change. ``walltime`` is in seconds, ``build`` a build key or "".
+    they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
+    run has no nodes, tasks and threads.
     """
 
     id: str
@@ -224,6 +233,11 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+
+    @property
+    def only_builds(self) -> bool:
+        """Whether it has no job: its verdict is that of its build."""
+        return self.nodes == 0
 
     @property
     def gpus(self) -> int:

@@ -309,6 +309,7 @@ class Driver:
             runs = [
                 Launch(number, self.conductor.state.run_id(number, ahead))
                 for number, case in enumerate(self.conductor.state.cases)
+                if not case.only_builds
                 for ahead in range(case.repeat)
             ]
             self._jobs.write(runs)

@@ -168,6 +168,8 @@ class TrialFolder:
         self.facts.mkdir(exist_ok=True)
         write_script(self.facts / FACTS_SCRIPT, facts_script())
         for test in record.tests.values():
+            if test.only_builds:
+                continue
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)
             if script.is_file() and script.read_bytes() == text.encode():

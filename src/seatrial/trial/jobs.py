@@ -27,7 +27,7 @@ from seatrial.backends.protocol import (
     Started,
     Submission,
 )
-from seatrial.conduct.commands import Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
 from seatrial.journal.events import (
@@ -128,9 +128,10 @@ class Jobs:
         jobs, self._again = self._again, []
         await self._submit([*jobs, *(self._begin(launch) for launch in launches)])
 
-    def reject(self, command: Reject) -> None:
-        """Record a run that cannot start."""
-        self._begin(Launch(command.case, command.run_id))
+    def judge_by_build(self, command: BuildVerdict) -> None:
+        """Record a run without a job, which has no directory."""
+        self._make_job(Launch(command.case, command.run_id))
+        self._ledger.begin(command.run_id, command.case, "")
         self._verdict(command.run_id, code_of(command.code), command.reason)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
