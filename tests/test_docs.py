@@ -53,6 +53,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
     (suite.RunSpec, TESTS, "run"),
+    (suite.OwnFlags, TESTS, "Flags of a toolchain"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Keep, TESTS, "keep"),

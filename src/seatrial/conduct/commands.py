@@ -39,11 +39,12 @@ class Finish(Struct, frozen=True):
 
 
 class Decision(Struct):
-    """What is to be done now, in this order: runs that get their verdict ``by_build``; tests and nodes to take out
-    (``stops``, recorded without a time); keys of builds to start; alerts to record; runs to launch;
-    ids of runs to cancel, and of runs to recall if their jobs have not started. An alert of the
-    same kind and subject is raised again only after a while, which the event of the first makes
-    known. ``wake`` is the time (ns) at which to decide again even if no event comes before."""
+    """What is to be done now, in this order: runs that get their verdict ``by_build``; tests and
+    nodes to take out (``stops``, recorded without a time); keys of builds to start; alerts to
+    record; runs to launch; ids of runs to cancel, and of runs to recall if their jobs have not
+    started. An alert of the same kind and subject is raised again only after a while, which the
+    event of the first makes known. ``wake`` is the time (ns) at which to decide again even if no
+    event comes before."""
 
     by_build: list[BuildVerdict] = []
     stops: list[TestStopped | NodeExcluded] = []

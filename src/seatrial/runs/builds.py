@@ -163,7 +163,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         )
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
-    environment += exports(toolchain_variables(machine, case.toolchain))
+    environment += exports(toolchain_variables(machine, test, case.toolchain))
     environment += preamble(machine, test, case.toolchain)
     for source in map(Path, test.build.sources):
         target = directory / source.name

@@ -1,10 +1,10 @@
 """The key of a build: the hash of everything that its result depends on.
 
 Key = SHA-256 of the names, bytes and modes of the sources, the script, the toolchain (without its
-launcher), the environment, the modules, the parameters that the build uses, the machine's name and
-architecture and, for a build in a job, what chooses its nodes. The key of a prebuilt binary is made
-of its path and checksum. A build gets only those parameters that its script names or
-``build.parameters`` lists, so cases that differ in other parameters share it.
+launcher, with the test's own flags), the environment, the modules, the parameters that the build
+uses, the machine's name and architecture and, for a build in a job, what chooses its nodes. The key
+of a prebuilt binary is made of its path and checksum. A build gets only those parameters that its
+script names or ``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
+from seatrial.suite.toolchain_flags import toolchain_of
 
 # Of a larger link or input only the name counts.
 MAX_FILES = 200
@@ -75,7 +76,10 @@ class BuildKeys:
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
             "parameters": shown,
-            "toolchain": [toolchain, replace(machine.toolchains[toolchain], launcher=None)],
+            "toolchain": [
+                toolchain,
+                replace(toolchain_of(machine, test, toolchain), launcher=None),
+            ],
             "machine": machine.machine,
             "environment": [machine.environment, test.environment],
             "modules": [machine.modules, test.modules],

@@ -23,6 +23,7 @@ from seatrial.suite.job_options import (
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
 from seatrial.units import bytes_of, seconds
 
@@ -62,17 +63,34 @@ class _Checker:
         if not self.test.app.strip():
             self.fault("is empty; name the application", "app")
         for key in ("tags", "toolchains", "modules"):
-            for i, word in enumerate(getattr(self.test, key)):
+            words = getattr(self.test, key)
+            for i, word in enumerate(words if isinstance(words, list) else ()):
                 if not word.strip() or any(c.isspace() for c in word):
                     self.fault(f"{word!r} is not one word", key, i)
         for part, scripted in (("run", self.test.run), ("build", self.test.build)):
             if scripted and "\0" in scripted.script:
                 self.fault("holds a NUL character", part, "script")
+        self._own_flags()
         for name, message in faults_of_variables(self.test.environment):
             self.fault(message, "environment", name)
         for name in self.test.environment:
             if name in self.test.parameters:
                 self.fault("is a parameter too; rename one of them", "environment", name)
+
+    def _own_flags(self) -> None:
+        """Check what the test says of toolchains."""
+        said = self.test.toolchains
+        for name, own in said.items() if isinstance(said, dict) else ():
+            if not own.reason.strip():
+                self.fault("is empty; say why it is needed", "toolchains", name, "reason")
+            changes = [key for key in FLAGS if getattr(own, key) is not None]
+            if own.skip and (changes or own.environment):
+                self.fault("goes with no flags; remove one of them", "toolchains", name, "skip")
+            elif not (own.skip or changes or own.environment):
+                text = f"changes nothing; give one of {', '.join(FLAGS)}, environment, skip"
+                self.fault(text, "toolchains", name)
+            for variable, message in faults_of_variables(own.environment):
+                self.fault(message, "toolchains", name, "environment", variable)
 
     # ---- parameters -----------------------------------------------------------------------
 

@@ -132,6 +132,18 @@ class Keep(FileModel, frozen=True):
     tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
 
 
+class OwnFlags(FileModel, frozen=True):
+    """What a test needs other than a toolchain of the machine says, and the reason."""
+
+    reason: Annotated[str, doc("reason, which the report shows")]
+    cflags: Annotated[str | None, doc("compiler flags, in place of the toolchain's")] = None
+    openmp: Annotated[str | None, doc("OpenMP flag, likewise")] = None
+    ldflags: Annotated[str | None, doc("linker flags, likewise")] = None
+    ldlibs: Annotated[str | None, doc("libraries, likewise")] = None
+    environment: Annotated[dict[str, Scalar], doc("variables, besides the toolchain's")] = {}
+    skip: Annotated[bool, doc("the test is left out with this toolchain")] = False
+
+
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
@@ -148,7 +160,10 @@ class TestFile(FileModel, frozen=True):
     ] = {}
     zip: Annotated[list[list[str]], doc("groups of parameters that advance together")] = []
     exclude: Annotated[list[str], doc("conditions; true leaves the case out")] = []
-    toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
+    toolchains: Annotated[
+        list[str] | dict[str, OwnFlags],
+        doc("names or patterns of toolchains, default: all; or flags for some of them"),
+    ] = []
     requires: Requires = Requires()
     environment: Annotated[dict[str, Scalar], doc("variables exported to build and run")] = {}
     modules: Annotated[list[str], doc("modules loaded for build and run")] = []
