@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import subprocess
+from typing import Any
 
 import pytest
 import yaml
@@ -43,7 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     lib.mkdir(parents=True)
     build = {"script": 'test "$CFLAGS" != -fast'}
     (lib / "test.yaml").write_text(yaml.safe_dump({"app": "lib", "build": build}))
-    built = {"build": {"script": "true"}}
+    built: dict[str, Any] = {"build": {"script": "true"}}
     place.test("hello", "test $n = 1 -o $TOOLCHAIN != nvhpc", parameters={"n": [1, 2]}, **built)
     own = {"nvhpc": {"skip": True, "reason": "no derived types"}}
     place.test("skips", toolchains=own, **built)
