@@ -62,6 +62,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
     (machine.Toolchain, MACHINES, "toolchains"),
+    (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.FileSystem, MACHINES, "File systems"),

@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Keep and exchange data": {
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
+        "builds": "List the builds that trials share, remove unused ones.",
         "store": "Create, update, rebuild or inspect the store of results.",
         "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
         "parse": "Print the figures of a known output format as JSON.",

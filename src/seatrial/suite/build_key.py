@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Build, Case, Test, show
+from seatrial.suite.model import Build, Case, JobOptions, Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
 
 # Of a larger link or input only the name counts.
@@ -90,11 +90,26 @@ class BuildKeys:
 
 def _kind_of_nodes(test: Test, case: Case, machine: Machine) -> list[str]:
     """Return what chooses the nodes of a build in a job; nothing for one on this host."""
-    if test.build is None or test.build.where == "host" or not machine.jobs_run_elsewhere:
+    if not is_in_job(test, machine):
         return []
-    job = case.job
+    job = job_options_of(case, machine)
     chosen = [f"{key}={getattr(job, key)}" for key in ("partition", "constraint")]
     return [*chosen, f"gpus={case.gpus > 0}", *sorted(test.requires.features)]
+
+
+def is_in_job(test: Test, machine: Machine) -> bool:
+    """Return whether a test is built in a job of the machine's scheduler."""
+    build = test.build
+    if build is None or build.prebuilt or not machine.jobs_run_elsewhere:
+        return False
+    return (build.where or machine.builds.where) == "job"
+
+
+def job_options_of(case: Case, machine: Machine) -> JobOptions:
+    """Return what the job of a build asks of the scheduler: what its case does, in the partition
+    that the machine names for builds."""
+    partition = machine.builds.partition
+    return replace(case.job, partition=partition) if partition else case.job
 
 
 def _digest_of_source(source: str) -> str:

@@ -295,7 +295,7 @@ class _Checker:
             ("script", ""),
             ("sources", []),
             ("parameters", []),
-            ("where", "host"),
+            ("where", None),
         ):
             if getattr(build, key) != default:
                 self.fault("goes with no prebuilt binary; remove one of them", "build", key)

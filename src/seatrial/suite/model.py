@@ -52,8 +52,9 @@ class Build(FileModel, frozen=True):
     ] = []
     timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
     where: Annotated[
-        Literal["host", "job"], doc("on this host, or in a job of the machine's scheduler")
-    ] = "host"
+        Literal["host", "job"] | None,
+        doc("on this host, or in a job of the machine's scheduler; default: the machine's builds"),
+    ] = None
     cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 

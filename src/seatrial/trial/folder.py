@@ -58,6 +58,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
+    rebuild: bool = False
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,7 @@ class Jobs:
         self.note = self._ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
+        self._builds: dict[str, str] = {}  # directories by key
         self._cancelled: set[str] = set()
         self._recalled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
@@ -242,12 +244,18 @@ class Jobs:
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
         test = self._record.tests[case.test]
-        build = str(self._folder.builds / case.build) if case.build else ""
+        build = self._build_of(case.build) if case.build else ""
         script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
         place = RunPlace(job.run_id, str(job.path), build, script, facts)
         script = self._scripts.job_script(test, case, place)
         target = self._attempts[job.run_id].target
         return Room(case, job.path, self._staging.place(case.test, target), script)
+
+    def _build_of(self, key: str) -> str:
+        """Return the directory of a build: where it was made, as it may hold its own path."""
+        if key not in self._builds:
+            self._builds[key] = os.path.realpath(self._folder.builds / key)
+        return self._builds[key]
 
     def _make(self, room: Room) -> None:
         with _making(room.path):
