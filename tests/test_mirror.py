@@ -95,6 +95,7 @@ ACROSS_MODULES = {
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",
+        "without_run": "tests that pass when they build",
     },
     "web": {
         "bad_input": "stores and journals that are damaged",

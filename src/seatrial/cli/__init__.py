@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "compare": "Compare trials, toolchains or times: better or worse?",
         "history": "Show a metric over time, and where it changed.",
         "variability": "Show how much a trial's tests vary, and its outliers.",
+        "matrix": "Show tests by toolchains: passed, failed, figures.",
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
         "network": "Judge an all-pairs matrix and the impact of congestion.",
         "suspects": "Find nodes that explain failed or slow runs.",
@@ -57,6 +58,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Keep and exchange data": {
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
+        "builds": "List the builds that trials share, remove unused ones.",
         "store": "Create, update, rebuild or inspect the store of results.",
         "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
         "parse": "Print the figures of a known output format as JSON.",
