@@ -64,6 +64,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
+DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
@@ -207,7 +208,7 @@ def main() -> None:
 
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
-        code = 3
+        code = DEFECT
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -47,6 +47,7 @@ from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
+from seatrial.trial.heartbeat import beat
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
@@ -230,6 +231,7 @@ class Driver:
 
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
+        self._tasks.spawn(beat(self.folder))
         self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())

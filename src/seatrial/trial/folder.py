@@ -139,7 +139,8 @@ class _CasesWritten(Struct):
 class TrialFolder:
     """The paths in the folder of one trial, and its files that are written once. ``environments``:
     the distinct environments of runs, by their hashes. ``cancel_request``: the file that asks the
-    driver of the trial, on any host, to cancel."""
+    driver of the trial, on any host, to cancel. ``heartbeat``: its driver touches it; ``alarm``: of
+    which silence of the driver people were told."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -151,6 +152,8 @@ class TrialFolder:
         self.facts = self.path / "facts"
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
+        self.heartbeat = self.path / "heartbeat"
+        self.alarm = self.path / "alarm"
 
     def log(self, of: str) -> Path:
         """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
