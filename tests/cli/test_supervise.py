@@ -86,7 +86,7 @@ def test_a_driver_that_is_killed_is_started_again(place: Workplace) -> None:
 
 def test_a_defect_ends_a_driver_that_is_started_again(place: Workplace) -> None:
     plan(place, "1h")
-    place.constants["trial.heartbeat.BEAT_SECONDS"] = "no number"
+    place.constants["trial.heartbeat.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
     with supervised(place) as supervisor:
         supervisor.until(lambda: len(told(place)) == 2, "two restarts")
         supervisor.send(signal.SIGTERM)

@@ -172,9 +172,10 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
 def check(folders: Folders, /, limit: str, **chosen: Any) -> int:
     """Raise an alarm if a driver of a plan is silent.
 
-    This is a dead man's alarm for cron. A driver touches its trial's heartbeat every 15 s. Where that is older than the limit, and the
-    trial should run (it was neither paused nor cancelled, and has not ended), the command of the
-    plan's alerts is run, once for each silence. Nothing is printed where all is well.
+    This is a dead man's alarm for cron. A driver touches its trial's heartbeat every 15 s. Where
+    that is older than the limit, and the trial should run (it was neither paused nor cancelled,
+    and has not ended), the command of the plan's alerts is run, once for each silence. Nothing is
+    printed where all is well.
 
     \b
     seatrial accept check plan.yaml
