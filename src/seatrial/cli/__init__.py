@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "machine": "Show a machine's description, or detect this machine.",
     },
     "Keep and exchange data": {
+        "figures": "Bring in figures that others give, such as a vendor's.",
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
         "store": "Create, update, rebuild or inspect the store of results.",
