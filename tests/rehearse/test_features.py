@@ -10,7 +10,7 @@ from seatrial.errors import InvalidFiles
 from seatrial.journal.events import JobEnded, JobStarted, NodeExcluded, RunSubmitted
 from tests.rehearse.stage import Played, Stage
 
-BIG = {"requires": {"features": ["big"]}}
+BIG: dict[str, Any] = {"requires": {"features": ["big"]}}
 
 
 @pytest.fixture
