@@ -129,6 +129,15 @@ def duration_of(trial: PlanTrial) -> float:
     return trial.life.duration
 
 
+def life_of(folder: TrialFolder, duration: float) -> TrialLife:
+    """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
+    JournalError."""
+    life = TrialLife(duration)
+    for event in read(folder.journal):
+        life.apply(event)
+    return life
+
+
 def _read_life(folder: TrialFolder, policy: Policy) -> tuple[TrialLife, Policy, bool]:
     """Return the life of a trial, its policy by now, and whether its journal is damaged."""
     life, reading = TrialLife(policy.duration), read(folder.journal)
