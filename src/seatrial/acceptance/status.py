@@ -192,14 +192,18 @@ def _kept_back(found: Status) -> list[Hold]:
     """Return the excluded nodes and stopped tests."""
     stopped = [(part.test, part.stopped) for part in found.parts if part.stopped]
     named = [("excluded", found.excluded), ("stopped", stopped)]
-    held = [
-        Hold(kind="held", what=each.subject, text=_held_text(each), since=each.time)
-        for each in found.held
-    ]
-    return held + [
+    return holds_of(found) + [
         Hold(kind=kind, what=what, text=f"{what}: {why}")
         for kind, each in named
         for what, why in each
+    ]
+
+
+def holds_of(found: Status) -> list[Hold]:
+    """Return the holds of people."""
+    return [
+        Hold(kind="held", what=each.subject, text=_held_text(each), since=each.time)
+        for each in found.held
     ]
 
 
