@@ -77,7 +77,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = (
         "case | alone: number | n alone: count | at full machine: number | n full: count"
-        " | waves: count | difference: per cent | 95 % from: per cent | to: per cent | state"
+        " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
         " | why"
     )
     title = "Each application alone and at full machine"
@@ -90,7 +90,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         drawn,
         title=title,
         about=about,
-        axis=Axis("difference", "%"),
+        axis=Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
     )
@@ -204,7 +204,8 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     )
     title = "How alike runs are"
     about = (
-        "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
+        "Elapsed times of runs with a right answer, against the median of their kind: positive is "
+        "slower. A box holds "
         "the middle half of them."
     )
     axis = Axis("elapsed against the median", "%")
