@@ -249,7 +249,10 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
     columns[2] = ReportColumn("median", "number", panels[0].unit)
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
+    fixed = all(panel.fixed for panel in panels)
     about = f"Speed-up of {better}, against the smallest number of {x}."
+    if fixed:
+        about = f"Speed by {better}, over that of the best {x}: the resources are the same."
     drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
     notes = [drawn] if len(curves) > MAX_CURVES else []
     drawing = scaling_plot(
@@ -257,7 +260,8 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         title=title,
         about=about,
         x=Axis(x),
-        y=Axis("speed-up"),
+        y=Axis("speed over the best" if fixed else "speed-up"),
+        ideal=0.0 if fixed else 1.0,
         height=150,
     )
     data = bounded(f"Scaling of {test}", columns, rows)
