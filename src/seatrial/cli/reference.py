@@ -137,7 +137,12 @@ def _trials_of(
         rows = [row for row in queries.trials(store) if row.row in wanted]
     else:
         rows = [row for row in queries.trials(store) if (row.last or row.created) >= since]
-        rows = [row for row in rows if rehearsed or not row.rehearsed]
+        rows = [row for row in rows if (rehearsed or not row.rehearsed) and not row.given]
+    if given := [row for row in rows if row.given]:
+        raise UsageError(
+            f"{given[0].tag}: its figures were given and never measured; write them into "
+            "references.yaml, or name a trial that ran"
+        )
     if made_up := [row for row in rows if row.rehearsed and not rehearsed]:
         raise UsageError(
             f"{made_up[0].tag}: is a rehearsal, its figures were never measured; name a real "

@@ -22,6 +22,7 @@ from seatrial.studies.one_run import (
     expected,
     former_verdict,
     launched,
+    only_builds,
     references_for,
     removed_by_keep,
     told,
@@ -99,12 +100,6 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
 def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None) -> str:
     brief = bool(run.why) and "\n" not in run.why
-    sizes = ((case.nodes, "node"), (case.tasks, "task"))
-    resources = [count(number, word) for number, word in sizes if number is not None]
-    if case.threads is not None:
-        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
-    if case.walltime is not None:
-        resources.append(f"at most {show_seconds(case.walltime)}")
     return _fields(
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
         ("case", run.case_name),
@@ -112,7 +107,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
         ("it was", _former(former) if former else ""),
         ("machine", trial.machine),
-        ("asked", ", ".join(resources)),
+        ("asked", _asked(case)),
         ("pinned to", case.node),
         ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
         ("toolchain", run.toolchain),
@@ -122,9 +117,21 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("nodes", run.nodes),
         ("target", run.target),
         ("stage", run.stage),
-        ("ran", _when(run)),
+        ("ran", "" if only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _asked(case: CaseRow) -> str:
+    if only_builds(case):
+        return "no job: it passes when it builds"
+    sizes = ((case.nodes, "node"), (case.tasks, "task"))
+    resources = [count(number, word) for number, word in sizes if number is not None]
+    if case.threads is not None:
+        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
+    if case.walltime is not None:
+        resources.append(f"at most {show_seconds(case.walltime)}")
+    return ", ".join(resources)
 
 
 def _launcher(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
@@ -193,8 +200,8 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow, run: RunR
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
-    """Return the files of a run. A run whose build failed has only the log of the build."""
-    if run.verdict == BUILD_FAILED.name and case.build:
+    """Return the files of a run. One without a job has only the log of the build."""
+    if case.build and (run.verdict == BUILD_FAILED.name or only_builds(case)):
         return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
     if not run.path:
         return []
@@ -226,7 +233,8 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
     if test is not None:
         if test.build is not None and test.build.script:
             texts.append((f"build script of {run.test}", test.build.script))
-        texts.append((f"run script of {run.test}", test.run.script))
+        if not test.only_builds:
+            texts.append((f"run script of {run.test}", test.run.script))
     job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     if job is not None:
         note = " (its beginning)" if job.cut(MAX_SCRIPT_BYTES) else ""

@@ -306,12 +306,28 @@ class Behaviour(FileModel, frozen=True):
     figures: Annotated[dict[str, ModelledMetric], doc("metrics, by name")] = {}
 
 
+class RehearsedEvent(TimeSpan, frozen=True):
+    """A span of a rehearsal in which runs turn out otherwise, such as a fault of the network. It
+    concerns the runs that are submitted (refused, held) or start (all else) in it."""
+
+    slow_by: Annotated[float, doc("factor of their elapsed times", gt=0)] = 1.0
+    fails: Annotated[Share, doc("share of runs that fail early, beside the usual")] = 0
+    hangs: Annotated[Share, doc("share of runs that hang, beside the usual")] = 0
+    keeps: Annotated[
+        Duration | Literal["walltime"] | int | None,
+        doc("time that a job keeps its nodes after its test; default: the usual"),
+    ] = None
+    refused: Annotated[Share, doc("share of submissions that the scheduler refuses")] = 0
+    held: Annotated[bool, doc("jobs wait until its end, as after scontrol hold")] = False
+
+
 class Rehearsal(FileModel, frozen=True):
     """What a rehearsal of the plan assumes, in addition to the machine's file."""
 
     tests: Annotated[
         dict[str, Behaviour], doc("names or patterns of tests; the first that fits")
     ] = {}
+    events: Annotated[list[RehearsedEvent], doc("times in which runs turn out otherwise")] = []
     assumed: Annotated[list[str], doc("assumptions, in words")] = []
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
@@ -61,6 +63,18 @@ def job_of(
         metadata=run_model.metadata,
         objects=run_model.objects,
         bandwidth=run_model.bandwidth,
+    )
+
+
+def with_course(job: SimulatedJob, run: RehearsedRun) -> SimulatedJob:
+    """Return a job with the course that its run is now drawn to take."""
+    sampled = run.sampled
+    return replace(
+        job,
+        elapsed=sampled.elapsed,
+        exit_code=sampled.exit_code,
+        hangs=sampled.hangs,
+        keeps=min(run.run_model.keeps, run.case.walltime),
     )
 
 

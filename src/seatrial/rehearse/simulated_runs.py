@@ -54,8 +54,10 @@ class SimulatedRuns:
     """The runs without a verdict, by id. ``look_by`` is when there may be something to decide
     if nothing is told before; ``all_passed`` tells of the verdicts that stand."""
 
-    def __init__(self, record: Record, conductor: Conductor, writer: EventWriter, at: At) -> None:
-        self._seed = record.seed
+    def __init__(
+        self, record: Record, luck: str, conductor: Conductor, writer: EventWriter, at: At
+    ) -> None:
+        self._luck = luck
         self._references = references_of(record)
         self._conductor = conductor
         self._writer = writer
@@ -143,7 +145,7 @@ class SimulatedRuns:
         """The verdict of a run whose script came to its end, its figures noted."""
         found: list[MetricValue] = []
         if not run.sampled.exit_code and run.run_model.figures:
-            found += figures(self._seed, run.case.test, run.attempt, run.run_model)
+            found += figures(self._luck, run.case.test, run.attempt, run.run_model)
         for figure in found:
             recorded = MetricRecorded(
                 now,

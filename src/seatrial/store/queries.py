@@ -42,7 +42,8 @@ from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
-NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number)  # runs that are not over, or never started
+NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number, codes.GIVEN.number)
+"""Runs that are not over, or never started, and figures that others gave."""
 
 
 # ---- runs ---------------------------------------------------------------------------------

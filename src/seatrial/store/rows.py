@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal import codes
+from seatrial.journal.lifecycle import TrialState
 
 RUN_TIMES = (
     "created",
@@ -20,6 +21,9 @@ RUN_TIMES = (
     "judged",
 )
 """The times of a run, in the order in which it comes to them: see ``journal.lifecycle.RunLife``."""
+
+
+GIVEN = TrialState.GIVEN.value
 
 
 class Filters(Struct, frozen=True, kw_only=True):
@@ -154,6 +158,11 @@ class TrialRow(Struct, frozen=True):
     component: str = ""
     phase: str = ""
     rehearsed: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether its figures were given by somebody else, and none was measured."""
+        return self.state == GIVEN
 
 
 class GapRow(Struct, frozen=True):

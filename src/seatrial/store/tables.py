@@ -20,12 +20,13 @@ WAITING, RUNNING, PASSED, FAILED, AGAIN = STATES.values()
 
 
 def outcome_of(code: int, again: bool) -> int:
-    """Return the state of a run with that verdict. A recalled run counts as run again."""
+    """Return the state of a run with that verdict. A recalled run and a given figure count as run
+    again: they neither passed nor failed."""
     if code == codes.PENDING.number:
         return WAITING
     if code == codes.IN_PROGRESS.number:
         return RUNNING
-    if again or code == codes.RECALLED.number:
+    if again or code in (codes.RECALLED.number, codes.GIVEN.number):
         return AGAIN
     return PASSED if code == codes.PASS.number else FAILED
 
@@ -116,6 +117,11 @@ CREATE TABLE metric_names (
 );
 CREATE TABLE metrics (
     run BIGINT NOT NULL, metric BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, metric)
+) WITHOUT ROWID;
+CREATE TABLE given_figures (                                -- by others: nothing was measured
+    run BIGINT NOT NULL, metric BIGINT NOT NULL, n BIGINT NOT NULL,
+    sd DOUBLE PRECISION, least DOUBLE PRECISION, greatest DOUBLE PRECISION,
     PRIMARY KEY (run, metric)
 ) WITHOUT ROWID;
 CREATE TABLE builds (

@@ -153,12 +153,17 @@ class Launched(Struct, frozen=True):
     line: str
 
 
+def only_builds(case: CaseRow) -> bool:
+    """Return whether a case has no job: it passes when it builds."""
+    return case.nodes == 0
+
+
 def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     """Return how the tasks of a run were started: by its job script, else by the trial's record.
     Empty if neither is there."""
     known = _case_of(case)
     test = record.tests.get(case.test) if record else None
-    if record is None or test is None or known is None:
+    if record is None or test is None or known is None or known.only_builds:
         kind, line = "", ""
     else:
         kind = launcher_of(record.machine, test, known).kind
