@@ -90,7 +90,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
             _span(span, machine, chosen, at.inside("blackouts", j))
         check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at)
-        check_waivers(component, at)
+        check_waivers(component, None if partly else suite, machine, at)
     check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
 
 

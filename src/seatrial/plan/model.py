@@ -6,7 +6,7 @@ them. ``seatrial.plan.policy`` turns a component into a policy for the conductor
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
@@ -38,7 +38,11 @@ CriterionName = Literal[
     "figure_of_merit",
     "accepted_runs",
     "mix",
+    "every_test",
 ]
+WHOLE_MACHINE: Final = ("utilisation", "availability", "mtbf", "jobs_in_flight")
+"""Criteria on the whole machine: no test's runs can be left out of them."""
+
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
@@ -64,12 +68,24 @@ class Evidence(FileModel, frozen=True):
 
 
 class Waiver(FileModel, frozen=True):
-    """Criteria that both sides agreed not to count against the machine."""
+    """Criteria, or tests and toolchains, that both sides agreed not to count against the
+    machine."""
 
     reason: str
     by: Annotated[str, doc("who agreed")]
     on: Annotated[str, doc("when: a date, 2026-05-01")]
-    criteria: Annotated[list[CriterionName], doc("the criteria; none: the whole component")] = []
+    criteria: Annotated[list[CriterionName], doc("the criteria; default: all")] = []
+    tests: Annotated[
+        list[str], doc("names or patterns of tests whose runs do not count; default: all")
+    ] = []
+    toolchains: Annotated[
+        list[str], doc("names or patterns of toolchains whose runs do not count; default: all")
+    ] = []
+
+    @property
+    def in_part(self) -> bool:
+        """Whether it waives the runs of some tests or toolchains alone."""
+        return bool(self.tests or self.toolchains)
 
 
 class Criterion(FileModel, frozen=True):

@@ -5,7 +5,7 @@ Numbers are unrounded; a column says how they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -241,7 +241,17 @@ def sentence(report: Report) -> str:
         said = f"The criterion is {states[0]}"
     said += f": {'; '.join(waived)}" if waived else ""
     said += f"; {unneeded}." if spare else "."
-    return f"{said} {count(waiting, 'component')} not begun." if waiting else said
+    said += f" {count(waiting, 'component')} not begun." if waiting else ""
+    return " ".join([said, *_faulty_tests(report)])
+
+
+def _faulty_tests(report: Report) -> Iterator[str]:
+    """Yield a sentence for each component with a test that was stopped, or never gave a right
+    answer."""
+    for part in report.components:
+        for one in (each[0] for each in part.status.criteria):
+            if one.criterion == "every_test" and one.numbers.get("at fault"):
+                yield f"In {part.title}: {one.why}."
 
 
 def ended_by_verdict(test: TestStatus) -> dict[str, int]:

@@ -130,7 +130,7 @@ def _side(
     return share_of(written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}
+_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "every_test": "test"}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:
