@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from seatrial.acceptance.node_bits import NodeBits
 from seatrial.conduct.policy import Policy
 from seatrial.journal import codes
 from seatrial.journal.events import (
@@ -153,6 +154,7 @@ class TrialHistory(TrialLife):
         self._cores = cores
         self.names = frozenset(nodes)
         self.nodes = len(self.names)
+        self.bits = NodeBits(self.names)
         self.runs: list[RunHistory] = []
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
