@@ -536,6 +536,18 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "waive it without tests and toolchains",
         ],
     ),
+    "ids that are given twice": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria:\n    - {criterion: pass_rate, at_least: 1, id: R1}\n"
+        "    - {criterion: mtbf, at_least: 1h, id: mix}\n"
+        "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [R1, R2], id: R1}]\n",
+        [
+            "12: components[0].criteria[1].id: 'mix' is the name of a criterion; choose another",
+            "13: components[0].waivers[0].criteria[1]: this component has no criterion R2; "
+            "it has pass_rate, mtbf, every_test, R1, mix",
+            "13: components[0].waivers[0].id: 'R1' is the id of components[0].criteria[0], too",
+        ],
+    ),
     "criteria of documents alone": (
         "- {component: d, tests: [small]}\n"
         "- component: c\n  evidence: [{document: m.yaml, sha256: DIGEST, signed_by: A, "

@@ -127,7 +127,7 @@ def by_node(place: Workplace, trial: dict[str, Any]) -> float:
                 for run in runs
             )
             used += there and not (name == down[0] and time >= down[1])
-    return used / (steps * trial["nodes"])
+    return used / float(steps * trial["nodes"])
 
 
 def lives(place: Workplace) -> dict[str, RunLife]:

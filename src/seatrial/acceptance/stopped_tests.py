@@ -1,7 +1,7 @@
 """The runs that were not made because their test was stopped, so that a stop improves no rate.
 
     shield = StopShield(history, now, tests)
-    shield.unmade["cm4"], shield.weight(run)
+    shield.unmade["cm4"], shield.weights(runs)
 
 A test that is stopped makes no more failed runs, and the other tests get its nodes. So the runs
 that it would have made count as not passed, and those that the others made meanwhile count for
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from seatrial.acceptance.outages import Span
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
@@ -74,11 +74,13 @@ class StopShield:
             if case.test == test
         )
 
-    def weight(self, run: RunHistory) -> float:
-        """Return how much a run that passed counts in a rate of several tests: less than 1 if it
-        started while another one was stopped, by that test's planned share of the machine."""
-        if not self._spans:
-            return 1.0
+    def weights(self, runs: Iterable[RunHistory]) -> Iterator[float]:
+        """Yield how much each run that passed counts in a rate of several tests."""
+        return (self._weight(run) if self._spans else 1.0 for run in runs if run.passed)
+
+    def _weight(self, run: RunHistory) -> float:
+        """Return less than 1 for a run that started while another test was stopped: that test's
+        planned share of the machine is taken off."""
         start = run.job_started or run.submitted or run.judged or 0
         own = self._history.test_of(run)
         lent = sum(

@@ -151,7 +151,7 @@ def timeline_of(history: TrialHistory, now: int, tests: Collection[str] | None =
     ):
         for start, end, number in intervals:
             changes += ((start, which, number), (end, which, -number))
-    if (last := _last_start(history, now, spans)) is not None:
+    if (last := _last_start(history, now, spans, claims)) is not None:
         changes.append((last, _CLOSED, 1))
     changes.sort()
     pieces = list(_swept(changes, history.nodes))
@@ -306,13 +306,14 @@ def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
     return (_STARTING, start, began), (_ACCEPTED, began, left), (_KEPT, left, end)
 
 
-def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
+def _last_start(
+    history: TrialHistory, now: int, spans: Sequence[Span], claims: Sequence[Claim]
+) -> int | None:
     """Return when the last job started, if no more are started; else None."""
     closed = history.over or (bool(history.duration) and history.clock(now) >= history.duration)
     if not closed or not spans:
         return None
-    held = (run.held_nodes(now) for run in history.runs)
-    starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
+    starts = [claim.start for claim in claims if claim.start < spans[-1][1]]
     return max(starts, default=None)
 
 

@@ -7,6 +7,7 @@ import re
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from seatrial.documents import Spot
 from seatrial.files import open_regular
@@ -14,7 +15,7 @@ from seatrial.machine.model import Machine
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.component_tests import chosen_tests, fits, is_pattern, only_evidence
 from seatrial.plan.load import unread
-from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion
+from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, CriterionName, Plan
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Metric
@@ -134,7 +135,8 @@ def check_waivers(
 ) -> None:
     """Check that each waiver has a reason and names criteria, tests and toolchains that exist.
     ``suite`` is None if not all of its tests are known."""
-    known = [*(criterion.criterion for criterion in component.criteria), "every_test"]
+    by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
+    known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
     unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
     unsure |= not component.criteria and unread(at, "criteria")
     chosen = chosen_tests(component, suite.tests) if suite is not None else []
@@ -149,7 +151,7 @@ def check_waivers(
                 listed = ", ".join(dict.fromkeys(known))
                 text = f"this component has no criterion {name}; it has {listed}"
                 spot.fault(text, "criteria", j)
-            elif waiver.in_part and name in WHOLE_MACHINE:
+            elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
                 text = f"{name} is about the whole machine; waive it without tests and toolchains"
                 spot.fault(text, "criteria", j)
         named = {*chosen, *(name for name in component.tests if not is_pattern(name))}
@@ -162,3 +164,19 @@ def check_waivers(
             if chains and not any(fnmatchcase(name, pattern) for name in chains):
                 text = f"{pattern!r} is not a toolchain of the machine; it has {', '.join(chains)}"
                 spot.fault(text, "toolchains", j)
+
+
+def check_ids(plan: Plan, at: Spot) -> None:
+    """Check that each id of a criterion, a waiver or a document names one thing in the plan."""
+    names = get_args(CriterionName)
+    first: dict[str, str] = {}
+    for i, component in enumerate(plan.components):
+        for key in ("criteria", "waivers", "evidence"):
+            for j, each in enumerate(getattr(component, key)):
+                if not each.id:
+                    continue
+                spot, place = at.inside("components", i, key, j), f"components[{i}].{key}[{j}]"
+                if each.id in names:
+                    spot.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
+                elif first.setdefault(each.id, place) != place:
+                    spot.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")

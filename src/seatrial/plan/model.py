@@ -64,7 +64,9 @@ class Evidence(FileModel, frozen=True):
     sha256: Annotated[str, doc("checksum of the document, in hex")]
     signed_by: Annotated[str, doc("who signed it")]
     signed_on: Annotated[str, doc("when: a date, 2026-05-01")]
-    about: str = ""
+    about: Annotated[str, doc("what it shows, in a sentence")] = ""
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
 
 
 class Waiver(FileModel, frozen=True):
@@ -74,13 +76,17 @@ class Waiver(FileModel, frozen=True):
     reason: str
     by: Annotated[str, doc("who agreed")]
     on: Annotated[str, doc("when: a date, 2026-05-01")]
-    criteria: Annotated[list[CriterionName], doc("the criteria; default: all")] = []
+    criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
     tests: Annotated[
         list[str], doc("names or patterns of tests whose runs do not count; default: all")
     ] = []
     toolchains: Annotated[
         list[str], doc("names or patterns of toolchains whose runs do not count; default: all")
     ] = []
+
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("what was agreed, in a sentence")] = ""
 
     @property
     def in_part(self) -> bool:
@@ -98,6 +104,9 @@ class Criterion(FileModel, frozen=True):
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
     metric: Annotated[str, doc("metric of figure_of_merit or slowdown")] = ""
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("the requirement, in a sentence")] = ""
 
 
 class Exclude(FileModel, frozen=True):

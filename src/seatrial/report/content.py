@@ -15,7 +15,7 @@ from seatrial.acceptance.criteria import OverallState
 from seatrial.acceptance.criteria.overall import waived_words
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
-from seatrial.plan.model import Evidence, Waiver
+from seatrial.plan.model import Criterion, Evidence, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
@@ -138,6 +138,7 @@ class Other(Struct, frozen=True, kw_only=True):
     about: str
     evidence: list[Evidence]
     waivers: list[Waiver]
+    criteria: list[Criterion] = []
 
 
 class ReportMachine(Struct, frozen=True):
@@ -152,7 +153,8 @@ class ReportMachine(Struct, frozen=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The whole report.
 
-    ``verdict``: of all criteria together. ``made``: in ns, ``made_by``: a person, with the
+    ``verdict``: of all criteria together. ``clauses``: the table from clauses of the contract to
+    results, if the plan has any. ``made``: in ns, ``made_by``: a person, with the
     ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
     their plans. ``decision``: what people decided, "" before they did; ``reservations``: theirs.
     """
@@ -170,6 +172,7 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: OverallState
     complete: bool
     remarks: list[str]
+    clauses: list[Table]
     phases: list[Table]
     components: list[ReportComponent]
     others: list[Other]

@@ -96,7 +96,7 @@ def _summary(report: Report) -> Iterator[str]:
     rows = [_summed(part) for part in report.components]
     rows += [[other.title, other.state, *[""] * 8] for other in report.others]
     yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
-    for table in report.phases:
+    for table in (*report.clauses, *report.phases):
         yield from _table(table)
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed
 from seatrial.acceptance.criteria.every_test import every_test
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
@@ -55,7 +57,11 @@ def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ())
     """Return the results of one criterion, the one on all its subjects first. Raises ValueError for
     an invalid bound, which a checked plan does not have."""
     compute = CRITERIA[criterion.criterion]
-    return waived(criterion, view, waivers, compute)
+    results = waived(criterion, view, waivers, compute)
+    if not (criterion.id or criterion.clause or criterion.about):
+        return results
+    named = {"id": criterion.id, "clause": criterion.clause, "about": criterion.about}
+    return [replace(one, **named) for one in results]
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:

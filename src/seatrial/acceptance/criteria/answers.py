@@ -66,11 +66,10 @@ def _rate(
     """Return the rate of these runs: of a test, or "" for all."""
     counted = [run for run in ended if _counts(run)]
     attempts = [run for run in ended if run.code not in codes.WITHDRAWN]
-    weights = [shield.weight(run) if run.passed and not subject else 1.0 for run in counted]
     unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
     passed = sum(run.passed for run in counted)
-    good = math.fsum(weight for run, weight in zip(counted, weights, strict=True) if run.passed)
-    whole = math.fsum(weights) + sum(unmade.values())
+    good = float(passed) if subject else math.fsum(shield.weights(counted))
+    whole = len(counted) - passed + good + sum(unmade.values())
     numbers: Numbers = {
         "passed": passed,
         "ended": len(counted),

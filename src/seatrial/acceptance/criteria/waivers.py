@@ -60,7 +60,9 @@ def covers(waiver: Waiver, criterion: Criterion) -> bool:
     machine."""
     if waiver.in_part and criterion.criterion in WHOLE_MACHINE:
         return False
-    return not waiver.criteria or criterion.criterion in waiver.criteria
+    return not waiver.criteria or any(
+        name in waiver.criteria for name in (criterion.criterion, criterion.id) if name
+    )
 
 
 def agreement(waiver: Waiver) -> str:
