@@ -87,6 +87,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
     (plan.TimeSpan, PLANS, "Blackouts and outages"),
+    (plan.RehearsedEvent, PLANS, "Events of a rehearsal"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
@@ -230,7 +231,7 @@ def test_exit_codes_of_the_help_are_told() -> None:
     told = {row[0] for row in rows(section("exit-codes.md", "Of the command"), "code")}
     helped = re.findall(r"^\s*(?:Exit codes:)?\s*(\d)  \S", seatrial.help or "", re.MULTILINE)
     assert helped == ["0", "1", "2", "3"]
-    assert set(helped) | {"130", "141"} == told
+    assert set(helped) | {"70", "130", "141"} == told
 
 
 # ---- registries ---------------------------------------------------------------------------

@@ -26,10 +26,19 @@ from seatrial.studies.one_run import (
     references_for,
     removed_by_keep,
     told,
+    with_elapsed,
 )
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, count, show_bytes, show_change, show_figure, show_seconds
+from seatrial.units import (
+    SECOND_NS,
+    better_by,
+    count,
+    show_bytes,
+    show_change,
+    show_figure,
+    show_seconds,
+)
 from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
@@ -75,7 +84,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     parts = [
         _head(trial, found, case, former),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _figures(metrics, trial, case),
+        _figures(metrics, trial, case, found),
     ]
     if lines:
         parts += [_tail(found, name, lines) for name in OUTPUTS]
@@ -178,14 +187,15 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     return str(rows) or "No events."
 
 
-def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
+def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow, run: RunRow) -> str:
     references = references_for(trial)
-    rows = TextTable("figure~ | value> | better | reference> | off>")
-    for m in metrics:
-        wanted = expected(m, case, references)
-        off = "" if wanted is None or wanted.off is None else show_change(wanted.off)
+    rows = TextTable("figure~ | value> | better | reference> | better by>")
+    for m in with_elapsed(metrics, run, references):
+        wanted = expected(m, case, references, run.stage)
+        off = None if wanted is None else wanted.off
+        shown = "" if off is None else show_change(better_by(off, m.better))
         value = show_figure(m.value, m.unit)
-        rows.add(m.name, value, m.better, wanted.text if wanted else "", off)
+        rows.add(m.name, value, m.better, wanted.text if wanted else "", shown)
     return str(rows)
 
 

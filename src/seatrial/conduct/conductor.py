@@ -141,17 +141,23 @@ class Conductor:
         if admission.shut:
             entries = range(len(state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
-        fewer = {n: len(each - state.nodes.excluded.keys()) for n, each in shut.items()}
+        fewer: dict[tuple[int, int], int] = {}
+        if shut or state.policy.unfit:
+            fewer = {
+                (entry, unfit): state.nodes.lost_for(unfit, shut.get(entry, NONE))
+                for entry, unfit in state.kinds
+            }
         gpus = state.gpus if state.limits.gpus else None
-        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus)
+        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            away = shut.get(state.shapes[case].entry, NONE) if shut else NONE
-            avoid = state.nodes.avoid(case, state.cases[case].nodes, not nth, away)
+            shape = state.shapes[case]
+            away = shut.get(shape.entry, NONE) if shut else NONE
+            avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
             launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
         return launches
@@ -263,9 +269,9 @@ class Conductor:
             name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
-            elif state.nodes.allowed is not None and shape.nodes > state.nodes.allowed:
-                left = f"{state.nodes.allowed} are not excluded"
-                why[f"{name} needs {shape.nodes} nodes, and {left}"] = None
+            elif (left := state.nodes.allowed_for(shape.unfit)) is not None and shape.nodes > left:
+                such = " of those that it can use" if shape.unfit else ""
+                why[f"{name} needs {shape.nodes} nodes, and {left}{such} are not excluded"] = None
             else:
                 return None
         return "; ".join(why) or "nothing is left that can start"

@@ -85,6 +85,7 @@ class ConductorState:
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
         self.shapes = shapes_of(cases, self.policy, limits.room, limits.gpus)
+        self.kinds = sorted({(shape.entry, shape.unfit) for shape in self.shapes})
         self.trial = TrialLife(self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
@@ -97,7 +98,7 @@ class ConductorState:
         self.counts = InFlightCounts(self.policy.entries)
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
-        self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
+        self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
         dues = dues_of(cases, self.shapes, self.policy, limits.room)
         self.watchdogs = Watchdogs(self.policy, dues)
         self.builds = BuildTracker()
@@ -150,17 +151,23 @@ class ConductorState:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, nodes, size, width, gpus = self.shapes[number]
+        entry, nodes, size, width, gpus, unfit = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.time)
         flight = RunInFlight(
-            case=number, entry=entry, size=size, node_count=nodes, width=width, gpus=gpus
+            case=number,
+            entry=entry,
+            size=size,
+            node_count=nodes,
+            width=width,
+            gpus=gpus,
+            unfit=unfit,
         )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
         self.room -= size
         self.gpus -= gpus
-        self.counts.launch(entry, width, event.target)
+        self.counts.launch(entry, width, event.target, unfit)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
@@ -181,7 +188,7 @@ class ConductorState:
         flight = self.in_flight.get(event.run_id)
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
-            self.counts.start(flight.width)
+            self.counts.start(flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self.changed = True
 
@@ -203,7 +210,7 @@ class ConductorState:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.room += flight.size
         self.gpus += flight.gpus
-        self.counts.end(flight.entry, flight.width, flight.target, started)
+        self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
         in_flight = self.counts.in_flight[flight.entry]
         self.watchdogs.count(flight.entry, in_flight, event.time)
         self.changed = True

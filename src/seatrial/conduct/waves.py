@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import RunInFlight
-from seatrial.conduct.policy import Limits, Policy
+from seatrial.conduct.policy import Limits, Policy, fitting
 from seatrial.suite.model import Case
 
 ALONE, FULL = "alone", "full"
@@ -125,7 +125,7 @@ def copies_at_full(policy: Policy, shape: Shape, limits: Limits) -> int:
     """Return how many copies fit on the machine, or are allowed by caps; at least one."""
     entry, caps = policy.entries[shape.entry], policy.caps
     most = [
-        limits.room // shape.size if limits.room else policy.nodes // shape.nodes,
+        limits.room // shape.size if limits.room else fitting(policy, shape.unfit) // shape.nodes,
         limits.gpus // shape.gpus if shape.gpus else 0,
         entry.most,
         caps.machine,

@@ -220,6 +220,24 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
         return ": ".join(filter(None, (self.by, self.why)))
 
 
+class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
+    """A figure of merit that somebody else gave, such as a vendor; Seatrial did not measure it.
+    ``figure`` is the mean or median of ``n`` measurements, with their standard deviation, least and
+    greatest where these were given; ``line`` is that of the file of figures."""
+
+    number: ClassVar[int] = 271
+    metric: str = field(default="", name="alias")
+    figure: Number | None = field(default=None, name="value")
+    unit: str = ""
+    better: str = ""
+    n: Whole = 1
+    sd: Number | None = None
+    least: Number | None = None
+    greatest: Number | None = None
+    stage: str = ""
+    line: Whole = 0
+
+
 # ---- of a build -------------------------------------------------------------------------------
 
 
@@ -301,6 +319,17 @@ class TrialEnded(Event, frozen=True, kw_only=True, tag="trial_end"):
     number: ClassVar[int] = 340
     failed: Whole = field(name="value")
     reason: str = field(default="", name="text")
+
+
+class FiguresImported(Event, frozen=True, kw_only=True, tag="figures_import"):
+    """Figures that somebody else gave were brought in from a file, ``by`` whom. Nothing of the
+    trial is measured."""
+
+    number: ClassVar[int] = 270
+    figures: Whole = field(name="value")
+    file: str = field(default="", name="path")
+    sha256: str = ""
+    by: str = ""
 
 
 class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend"):

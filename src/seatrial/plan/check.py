@@ -91,7 +91,10 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at)
         check_waivers(component, at)
-    check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
+    at = spot.inside("rehearsal")
+    for i, event in enumerate(plan.rehearsal.events):
+        _span(event, machine, tests, at.inside("events", i))
+    check_rehearsal(plan.rehearsal, whole, at)
 
 
 # ---- names --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Behaviour, ElapsedModel, Plan
+from seatrial.rehearse.disturbances import Disturbance, disturbance_of
 from seatrial.rehearse.sampling import Quantity, RunModel
 from seatrial.suite.model import Metric, Test
 from seatrial.units import seconds, share_of, span_of
@@ -47,6 +48,15 @@ def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
     """Return what the plan assumes about a test: the first entry that matches, or None."""
     known = plan.rehearsal.tests
     return next((each for pattern, each in known.items() if fits([pattern], test)), None)
+
+
+def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturbance]]:
+    """Return the events of the rehearsal that concern each test."""
+    events = plan.rehearsal.events
+    return {
+        test: [disturbance_of(i, each) for i, each in enumerate(events) if fits(each.tests, test)]
+        for test in tests
+    }
 
 
 def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:

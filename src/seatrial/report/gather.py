@@ -143,6 +143,8 @@ def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:
+    if given := [record.tag for record in records if record.given is not None]:
+        raise UsageError(f"{', '.join(given)}: its figures were given, and a report is of runs")
     rehearsed = [record.tag for record in records if record.rehearsed]
     measured = [record.tag for record in records if not record.rehearsed]
     if rehearsed and measured:

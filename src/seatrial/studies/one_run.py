@@ -38,7 +38,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
-from seatrial.verify.figures import MetricValue
+from seatrial.verify.figures import ELAPSED, MetricValue
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
@@ -214,12 +214,26 @@ def references_for(trial: TrialRow) -> References:
         return References()
 
 
-def expected(metric: MetricRow, case: CaseRow, references: References) -> Expected | None:
-    """What a figure's reference is, a value or bounds; None where it has none."""
+def with_elapsed(
+    metrics: Sequence[MetricRow], run: RunRow, references: References
+) -> list[MetricRow]:
+    """Return the figures of a run, with the time of its script where a reference judges that."""
+    known = run.elapsed is not None and all(one.name != ELAPSED for one in metrics)
+    if run.elapsed is None or not known or (run.test, ELAPSED) not in references.by_metric:
+        return list(metrics)
+    return [MetricRow(ELAPSED, run.elapsed, "s", "lower"), *metrics]
+
+
+def expected(
+    metric: MetricRow, case: CaseRow, references: References, stage: str = ""
+) -> Expected | None:
+    """What the reference of a figure of a run in this stage is, a value or bounds; None where it
+    has none."""
     if metric.better == NO_DIRECTION:
         return None
     try:
-        found = refs.matching(references, case.test, metric.name, case.parameters, case.toolchain)
+        bound, toolchain = case.parameters, case.toolchain
+        found = refs.matching(references, case.test, metric.name, bound, toolchain, stage)
     except refs.AmbiguousReference:
         return Expected("ambiguous")
     if found is None:

@@ -71,7 +71,10 @@ class _Origin(Struct):
 
 
 def differences(first: Side, second: Side) -> list[Difference]:
-    """What differs between two sides, the most telling first; nothing where all is the same."""
+    """What differs between two sides, the most telling first; nothing where all is the same, or
+    where a side was given, as it tells nothing of how it was measured."""
+    if first.given or second.given:
+        return []
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)

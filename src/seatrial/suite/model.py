@@ -18,6 +18,7 @@ Expression = Annotated[int | str, doc("a whole number or an expression over para
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 KeepWord = Literal["all", "failed", "none"]
+Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 

@@ -291,7 +291,8 @@ class Jobs:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes
         that were excluded in the meantime."""
         attempt = self._attempts[run_id]
-        avoid = self._conductor.state.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
+        state, case = self._conductor.state, self._ledger.runs[run_id]
+        avoid = state.nodes.avoid(case, attempt.job.nodes, unfit=state.shapes[case].unfit)
         attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
         self._attempts[run_id] = attempt
         self._again.append(attempt.job)
@@ -318,7 +319,8 @@ class Jobs:
         """Collect a run and record its outcome: at once, or in the background."""
         case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
         file_system = self._staging.file_system(case.test)
-        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own))
+        stage = self._attempts[ended.run_id].stage
+        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own), stage)
         collected = self._collector.collect(run)
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)

@@ -33,6 +33,7 @@ _ORDER = [
     "file",
     "where",
     "toolchain",
+    "stage",
     "unit",
     "value",
     "lower",
