@@ -89,10 +89,13 @@ ACROSS_MODULES = {
         "features_slurm": "tests that require features on the emulated Slurm",
         "kill": "a driver that is killed at any moment",
         "log_file": "the log of a driver",
+        "elapsed": "the time of a script as a metric like any other",
+        "stages": "runs alone and runs at full machine",
         "mix_slurm": "a mix of tests on the emulated Slurm",
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",
+        "without_run": "tests that pass when they build",
     },
     "web": {
         "bad_input": "stores and journals that are damaged",

@@ -305,8 +305,9 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [correct_answers]}]\n",
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
-            "accepted_runs, availability, correct_answers, figure_of_merit, jobs_in_flight, mix, "
-            "mtbf, pass_rate, slowdown, utilisation, variability",
+            "accepted_runs, availability, correct_answers, every_test, figure_of_merit, "
+            "jobs_in_flight, mix, mtbf, pass_rate, slowdown, utilisation, variability, "
+            "within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
     ),
@@ -483,9 +484,9 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "16: components[0].criteria[5].criterion: "
             "slowdown is of kind isolated_then_full alone; this is once",
             "17: components[0].criteria[6].metric: "
-            "no test here has the metric 'speed'; there are rate",
+            "no test here has the metric 'speed'; there are elapsed, rate",
             "18: components[0].criteria[7].metric: "
-            "no test here has the metric 'rate'; there are none",
+            "no test here has the metric 'rate'; there are elapsed",
             "19: components[0].criteria[8].metric: variability is about no metric; remove it",
             "20: components[0].criteria[9].at_least: 99% is more than at_most, 98%",
             "20: components[0].criteria[9].tests[0]: "
@@ -493,6 +494,47 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "21: components[0].criteria[10]: is about the same as criteria[2]; make one of them",
             "22: components[0].criteria[11].metric: figure_of_merit needs it; name the metric",
             "25: components[0].criteria[14].at_least: 9 is more than at_most, 8",
+        ],
+    ),
+    "stages and expectations": (
+        "- component: c\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: figure_of_merit, metric: rate, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1, within: 5%, of: median, two_sided: false}\n"
+        "    - {criterion: within_expected, at_least: 99%}\n"
+        "    - {criterion: within_expected, at_least: 101%, within: much}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, at_least: 95%}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, tests: [small], at_most: soon}\n"
+        "    - {criterion: within_expected, within: 5%, stage: half, at_least: 1}\n",
+        [
+            "11: components[0].criteria[0].stage: runs of kind once have none; "
+            "isolated_then_full has; remove it",
+            "12: components[0].criteria[1].of: is of within_expected alone; remove it",
+            "12: components[0].criteria[1].two_sided: is of within_expected alone; remove it",
+            "12: components[0].criteria[1].within: is of within_expected alone; remove it",
+            "13: components[0].criteria[2].within: "
+            "within_expected needs it; say how far off a run may be: 5%",
+            "14: components[0].criteria[3].at_least: '101%' is more than 100 %; "
+            "write e.g. 0.95 or 95%",
+            "14: components[0].criteria[3].within: 'much' is not a share; write e.g. 0.05 or 5%",
+            "15: components[0].criteria[4].at_least: elapsed of small is better where it is lower: "
+            "at_least alone lets slow runs pass; write at_most, e.g. 105%",
+            "16: components[0].criteria[5].at_most: 'soon' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "17: components[0].criteria[6].stage: 'half' is not one of alone, full or empty",
+        ],
+    ),
+    "what compares both stages, or is about the whole machine": (
+        "- component: c\n  kind: isolated_then_full\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: slowdown, at_most: 5%, stage: alone}\n"
+        "    - {criterion: mtbf, at_least: 1h, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, stage: alone}\n",
+        [
+            "12: components[0].criteria[0].stage: slowdown compares both stages; remove it",
+            "13: components[0].criteria[1].stage: mtbf is about the whole machine; remove it",
+            "17: components[0].criteria[5]: is about the same as criteria[4]; make one of them",
         ],
     ),
     "evidence and waivers": (
@@ -514,9 +556,38 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "14: components[0].evidence[2].sha256: "
             "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
             "15: components[0].waivers[0].criteria[0]: "
-            "this component has no criterion mtbf; it has pass_rate",
+            "this component has no criterion mtbf; it has pass_rate, every_test",
             "15: components[0].waivers[0].on: '2026-02-30' is not a date; write e.g. 2026-05-01",
             "15: components[0].waivers[0].reason: is empty; a waiver says why, and who agreed",
+        ],
+    ),
+    "waivers of tests, toolchains": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria:\n    - {criterion: utilisation, at_least: 1}\n"
+        "    - {criterion: every_test, at_least: 1}\n"
+        "  waivers:\n"
+        "    - {reason: r, by: A, on: 2026-05-01, tests: [big], toolchains: ['no*']}\n"
+        "    - {reason: r, by: A, on: 2026-05-01, tests: [small], criteria: [utilisation]}\n",
+        [
+            "12: components[0].criteria[1].at_least: every_test has no bound; remove it",
+            "14: components[0].waivers[0].tests[0]: 'big' is not a test of this component; it has "
+            "small",
+            "14: components[0].waivers[0].toolchains[0]: 'no*' is not a toolchain of the machine; "
+            "it has gcc, clang",
+            "15: components[0].waivers[1].criteria[0]: utilisation is about the whole machine; "
+            "waive it without tests and toolchains",
+        ],
+    ),
+    "ids that are given twice": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria:\n    - {criterion: pass_rate, at_least: 1, id: R1}\n"
+        "    - {criterion: mtbf, at_least: 1h, id: mix}\n"
+        "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [R1, R2], id: R1}]\n",
+        [
+            "12: components[0].criteria[1].id: 'mix' is the name of a criterion; choose another",
+            "13: components[0].waivers[0].criteria[1]: this component has no criterion R2; "
+            "it has pass_rate, mtbf, every_test, R1, mix",
+            "13: components[0].waivers[0].id: 'R1' is the id of components[0].criteria[0], too",
         ],
     ),
     "criteria of documents alone": (

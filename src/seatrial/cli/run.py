@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
 )
+@click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
 @quiet_option
@@ -35,6 +36,7 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    rebuild: bool,
     dry_run: bool,
     alert: str,
     quiet: bool,
@@ -54,11 +56,17 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.choice import require_chosen
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases, too_few_repeats
+    from seatrial.trial.prepare import (
+        new_tag,
+        prepare_trial,
+        require_cases,
+        too_few_repeats,
+        unlearned_sums,
+    )
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(**selection, failed_from=failed_from)
+    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild)
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if failed_from:
@@ -73,6 +81,8 @@ def command(
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
     if note := too_few_repeats(prepared.tests, prepared.cases):
+        click.echo(f"note: {note}", err=True)
+    if note := unlearned_sums(folder.record().tests, prepared.expected):
         click.echo(f"note: {note}", err=True)
     if dry_run:
         return write_scripts(folder, folders)

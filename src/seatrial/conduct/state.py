@@ -117,7 +117,7 @@ class ConductorState:
         self._attempts = [0] * len(cases)
         self.room = limits.room
         self.gpus = limits.gpus  # those that no run has
-        self.rejects: dict[int, int] = {}  # case -> runs that are wanted and cannot start
+        self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
         for number, case in enumerate(cases):
             if case.build:
                 self.builds.wait(case.build, number)
@@ -150,8 +150,8 @@ class ConductorState:
     def _on_build_ended(self, event: BuildEnded) -> None:
         reason = "" if event.code == PASS.number else (event.log or "the build failed")
         for number in self.builds.end(event.key, reason):
-            if reason:
-                self.rejects[number] = self.demand.runs_of(number)
+            if reason or self.cases[number].only_builds:
+                self.by_build[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
         self.shortages.look(event.time)
@@ -245,8 +245,8 @@ class ConductorState:
             del self.in_flight[event.run_id]
             self.hung.pop(event.run_id, None)
             self._follow_up(number, flight, reruns)
-        elif not self._rejected(number):
-            return  # it is known neither as a run nor as one that could not start
+        elif not self._judged_by_build(number):
+            return  # it is known neither as a run nor as one without a job
         self.changed = True
         if not reruns:
             self.finished += 1
@@ -254,11 +254,11 @@ class ConductorState:
             if self.too_many(self.failures) and not self.held:
                 self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
-    def _rejected(self, number: int) -> bool:
-        """Record the verdict of a run that could not start. Returns False if none was wanted."""
-        left = self.rejects.pop(number, 0) - 1
+    def _judged_by_build(self, number: int) -> bool:
+        """Record the verdict of a run without a job. Returns False if none was wanted."""
+        left = self.by_build.pop(number, 0) - 1
         if left > 0:
-            self.rejects[number] = left
+            self.by_build[number] = left
         self._attempts[number] += left >= 0
         return left >= 0
 

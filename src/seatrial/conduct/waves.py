@@ -45,12 +45,18 @@ class Waves(Demand):
         self._flying: dict[int, int] = {}  # case -> number of runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
+            if cases[number].only_builds:
+                self._left[number] = []
+                continue
             copies = copies_at_full(policy, shapes[number], limits)
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
             self._most = max(self._most, *(wave.missing for wave in full + alone), 0)
-        self._wanted = [sum(wave.missing for wave in waves) for waves in self._left.values()]
+        self._wanted = [
+            1 if case.only_builds else sum(wave.missing for wave in waves)
+            for case, waves in zip(cases, self._left.values(), strict=True)
+        ]
         self.wanted = sum(self._wanted)
 
     def _missing_now(self, case: int) -> int:

@@ -25,6 +25,8 @@ from msgspec import Struct
 from seatrial.journal import codes
 from seatrial.journal.events import (
     Event,
+    FigureGiven,
+    FiguresImported,
     JobEnded,
     JobQueued,
     JobStarted,
@@ -81,6 +83,7 @@ class TrialState(StrEnum):
     CANCELLED = "cancelled"
     ENDED = "ended"
     ABANDONED = "abandoned"
+    GIVEN = "given"
 
 
 TRIAL_STATE_HELP: dict[TrialState, str] = {
@@ -90,6 +93,7 @@ TRIAL_STATE_HELP: dict[TrialState, str] = {
     TrialState.CANCELLED: "a person cancelled its jobs, and it can be resumed",
     TrialState.ENDED: "every case has its runs, or its time is up",
     TrialState.ABANDONED: "a person abandoned it, and it cannot be resumed",
+    TrialState.GIVEN: "its figures were given by somebody else, and nothing of it runs",
 }
 
 _BEFORE_JOB: dict[type[Event], RunState] = {
@@ -103,7 +107,11 @@ _BEFORE_JOB: dict[type[Event], RunState] = {
 }
 
 RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
-    RunState.NEW: {RunCreated: RunState.CREATED, **_BEFORE_JOB},
+    RunState.NEW: {
+        RunCreated: RunState.CREATED,
+        **_BEFORE_JOB,
+        FigureGiven: RunState.JUDGED,
+    },
     RunState.CREATED: _BEFORE_JOB,
     RunState.SUBMITTED: _BEFORE_JOB,
     # A run that never reached the scheduler, as its driver died, is submitted again.
@@ -124,7 +132,12 @@ _STOPS: dict[type[Event], TrialState] = {
 }
 
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
-    TrialState.NEW: {**_STARTS, **_STOPS, TrialPaused: TrialState.PAUSED},
+    TrialState.NEW: {
+        **_STARTS,
+        **_STOPS,
+        TrialPaused: TrialState.PAUSED,
+        FiguresImported: TrialState.GIVEN,
+    },
     TrialState.RUNNING: {**_STOPS, TrialPaused: TrialState.PAUSED},
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
@@ -135,6 +148,7 @@ TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
         TrialAbandoned: TrialState.ABANDONED,
     },
     TrialState.ABANDONED: {},
+    TrialState.GIVEN: {},
 }
 
 
@@ -263,6 +277,10 @@ class RunLife(Struct, gc=False):
         if event.will_rerun is not self.will_rerun:
             self.will_rerun = event.will_rerun
 
+    def _on_given(self, event: FigureGiven) -> None:
+        if self.state is RunState.NEW:
+            self.judged, self.code, self.stage = event.time, codes.GIVEN.number, event.stage
+
     def _on_judged_again(self, event: RunJudgedAgain) -> None:
         if self.judged is None:
             return
@@ -283,6 +301,7 @@ _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     JobEnded: RunLife._on_job_ended,
     RunJudged: RunLife._on_judged,
     RunJudgedAgain: RunLife._on_judged_again,
+    FigureGiven: RunLife._on_given,
 }
 # For each state (by its number) and kind of event, what it changes and the state behind it.
 _RUN_STEPS = [
@@ -374,6 +393,9 @@ class TrialLife:
         span.ended_by = ended_by
         span.reason = reason
 
+    def _on_imported(self, event: FiguresImported) -> None:
+        self.complete = True
+
     def _on_extended(self, event: TrialExtended) -> bool:
         seconds = finite(event.seconds)
         if not self.duration or seconds is None or seconds <= 0:
@@ -423,4 +445,5 @@ _TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
     TrialAbandoned: TrialLife._on_paused,
     TrialEnded: TrialLife._on_ended,
     TrialExtended: TrialLife._on_extended,
+    FiguresImported: TrialLife._on_imported,
 }

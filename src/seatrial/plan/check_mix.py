@@ -95,6 +95,7 @@ def check_mix(
     _without_case(running, tests, expansion)
     _walltimes(running, expansion)
     if component.kind == "sustained":
+        _runs(running)
         _copies(running)
         _shares(running)
         _caps(running)
@@ -140,6 +141,14 @@ def _without_case(
         if name not in why and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
             running.spot(name).fault(text)
+
+
+def _runs(running: ComponentInPhase) -> None:
+    """Report tests that only build."""
+    for name, test in running.tests.items():
+        if test.only_builds:
+            text = f"{name} has no `run`, so nothing of it can be kept in flight"
+            running.spot(name).fault(f"{text}; put it into a component of `kind: once`")
 
 
 def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot) -> None:

@@ -6,14 +6,14 @@ them. ``seatrial.plan.policy`` turns a component into a policy for the conductor
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord
+from seatrial.suite.model import Keep, KeepWord, Stage
 
 Cause = Literal[
     "node failure",
@@ -38,7 +38,13 @@ CriterionName = Literal[
     "figure_of_merit",
     "accepted_runs",
     "mix",
+    "every_test",
+    "within_expected",
 ]
+# Criteria that compare figures with what is expected of a run that has the machine for itself.
+_OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
+WHOLE_MACHINE: Final = ("utilisation", "availability", "mtbf", "jobs_in_flight")
+"""Criteria on the whole machine: no test's runs can be left out of them."""
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
@@ -60,16 +66,34 @@ class Evidence(FileModel, frozen=True):
     sha256: Annotated[str, doc("checksum of the document, in hex")]
     signed_by: Annotated[str, doc("who signed it")]
     signed_on: Annotated[str, doc("when: a date, 2026-05-01")]
-    about: str = ""
+    about: Annotated[str, doc("what it shows, in a sentence")] = ""
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
 
 
 class Waiver(FileModel, frozen=True):
-    """Criteria that both sides agreed not to count against the machine."""
+    """Criteria, or tests and toolchains, that both sides agreed not to count against the
+    machine."""
 
     reason: str
     by: Annotated[str, doc("who agreed")]
     on: Annotated[str, doc("when: a date, 2026-05-01")]
-    criteria: Annotated[list[CriterionName], doc("the criteria; none: the whole component")] = []
+    criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
+    tests: Annotated[
+        list[str], doc("names or patterns of tests whose runs do not count; default: all")
+    ] = []
+    toolchains: Annotated[
+        list[str], doc("names or patterns of toolchains whose runs do not count; default: all")
+    ] = []
+
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("what was agreed, in a sentence")] = ""
+
+    @property
+    def in_part(self) -> bool:
+        """Whether it waives the runs of some tests or toolchains alone."""
+        return bool(self.tests or self.toolchains)
 
 
 class Criterion(FileModel, frozen=True):
@@ -81,7 +105,29 @@ class Criterion(FileModel, frozen=True):
     tests: Annotated[
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
-    metric: Annotated[str, doc("metric of figure_of_merit or slowdown")] = ""
+    metric: Annotated[
+        str, doc("of figure_of_merit, slowdown or within_expected; default: elapsed")
+    ] = ""
+    stage: Annotated[
+        Stage | None,
+        doc("of runs alone, or at full machine; default: docs/criteria.md"),
+    ] = None
+    within: Annotated[
+        Share | None, doc("how much worse than expected a run may be; of within_expected")
+    ] = None
+    of: Annotated[
+        Literal["median", "reference"], doc("what is expected: the median of the case's own runs")
+    ] = "median"
+    two_sided: Annotated[bool, doc("a run may not be better by more than within, either")] = False
+
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("the requirement, in a sentence")] = ""
+
+    @property
+    def of_stage(self) -> Stage | None:
+        """The stage that it is about where runs have one; None: each, by itself."""
+        return "alone" if self.stage is None and self.criterion in _OF_RUNS_ALONE else self.stage
 
 
 class Exclude(FileModel, frozen=True):

@@ -135,8 +135,9 @@ def shares_cores(machine: Machine) -> bool:
 
 def shared_node(machine: Machine) -> tuple[int, int]:
     """Return the cores and the GPUs of the node that runs share, (0, 0) where they share none."""
-    node = machine.nodes[0]
-    return (node.cores, node.gpus) if shares_cores(machine) else (0, 0)
+    if not shares_cores(machine):
+        return 0, 0
+    return machine.nodes[0].cores, machine.nodes[0].gpus
 
 
 # ---- the mix ------------------------------------------------------------------------------

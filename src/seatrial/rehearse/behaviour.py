@@ -18,6 +18,8 @@ from seatrial.rehearse.sampling import Quantity, RunModel
 from seatrial.suite.model import Metric, Test
 from seatrial.units import seconds, share_of, span_of
 
+ONLY_BUILT = Behaviour(elapsed="1s")  # of a test without a run, of which a plan may say nothing
+
 Measured = Callable[[str, str], tuple[float, ...]]
 """Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
 
@@ -27,7 +29,9 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
 
     Raises UsageError, which names all tests about which the plan says nothing.
     """
-    unsaid = [test.name for test in tests if behaviour_of(plan, test.name) is None]
+    found = {test.name: behaviour_of(plan, test.name) for test in tests}
+    found |= {test.name: found[test.name] or ONLY_BUILT for test in tests if test.only_builds}
+    unsaid = [name for name, behaviour in found.items() if behaviour is None]
     if unsaid:
         raise UsageError(
             f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
@@ -36,7 +40,7 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
     return {
         test.name: _manner(behaviour, test, measured)
         for test in tests
-        if (behaviour := behaviour_of(plan, test.name)) is not None
+        if (behaviour := found[test.name]) is not None
     }
 
 

@@ -13,7 +13,7 @@ from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import FAILED, PASS, WRONG_ANSWER, Code
 from seatrial.rehearse.sampling import RunModel, SampledOutcome
 from seatrial.suite.model import Case
-from seatrial.verify.figures import MetricValue
+from seatrial.verify.figures import ELAPSED, MetricValue
 from seatrial.verify.references import References, compare
 
 UNDRAWN = SampledOutcome(0.0)
@@ -32,6 +32,7 @@ class RehearsedRun:
     header: RunHeader
     entry: Entry
     run_model: RunModel
+    stage: str = ""
     attempt: int = 0
     sampled: SampledOutcome = UNDRAWN
     cancelled: bool = False
@@ -78,16 +79,19 @@ def with_course(job: SimulatedJob, run: RehearsedRun) -> SimulatedJob:
 
 
 def judge(
-    run: RehearsedRun, figures: Sequence[MetricValue], references: References
+    run: RehearsedRun, elapsed: float, figures: Sequence[MetricValue], references: References
 ) -> tuple[Code, str]:
-    """Return the verdict of a run whose script came to its end with these figures, and the
-    reason."""
+    """Return the verdict of a run whose script came to its end after ``elapsed`` seconds with these
+    figures, and the reason."""
     if run.sampled.exit_code:
         return FAILED, f"exit code {run.sampled.exit_code}, not 0"
     if run.sampled.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
+    if (run.case.test, ELAPSED) in references.by_metric:
+        own = any(figure.name == ELAPSED for figure in figures)
+        figures = figures if own else [*figures, MetricValue(ELAPSED, elapsed, "s", "lower")]
     for figure in figures:
-        _, finding = compare(references, run.case, figure)
+        _, finding = compare(references, run.case, figure, run.stage)
         if finding is not None:
             return finding
     return PASS, ""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.jobs import JobRecord, SimulatedJob
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
@@ -169,7 +169,7 @@ class VirtualDriver:
 
     # ---- commands -------------------------------------------------------------------------
 
-    def reject(self, command: Reject) -> None:
+    def judge_by_build(self, command: BuildVerdict) -> None:
         self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.reason)
 
     def note(self, event: Event) -> None:
@@ -184,6 +184,7 @@ class VirtualDriver:
         arrays: dict[tuple[int, str], str] = {}
         jobs = []
         for run, launch in zip(runs, launches, strict=True):
+            run.stage = launch.stage
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
                 self.now,
@@ -242,7 +243,7 @@ class VirtualDriver:
             run.recalled = True
         self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
 
-    def _begin(self, command: Launch | Reject) -> RehearsedRun:
+    def _begin(self, command: Launch | BuildVerdict) -> RehearsedRun:
         case = self.conductor.state.cases[command.case]
         entry = self.record.policy.entry_of[command.case]
         run = RehearsedRun(

@@ -14,13 +14,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.acceptance.node_shares import NodeShares, TestShare
+from seatrial.machine.model import Toolchain
 from seatrial.report.content import Cell, Listing, Table, bounded
 from seatrial.report.tables import digest_of_struct
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.inputs import name_of, path_of
-from seatrial.suite.model import Case, Check, Metric, Test, bindings_text
+from seatrial.suite.model import Case, Check, Metric, Test, bindings_text, show
+from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
+from seatrial.verify.checks import is_learned
 
 MAX_ROWS: Final = 500
 SHA256_DIGITS: Final = 64  # a mark of executable files follows
@@ -47,13 +51,14 @@ class NamedTest(NamedTuple):
     record: Record
 
 
-def ran(record: Record, cases: Sequence[Case]) -> list[Table]:
-    """Return the tables of what a trial ran that have rows: sizes and launch lines."""
+def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None) -> list[Table]:
+    """Return the tables of what a trial ran that have rows: sizes and launch lines. ``shares`` are
+    those of the node-hours."""
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [_sizes(of_tests), _launches(record, of_tests)]
+    made = [_sizes(of_tests, shares), _launches(record, of_tests), _own_flags(record, of_tests)]
     return [table for table in made if table.rows]
 
 
@@ -74,14 +79,17 @@ def tests(records: Iterable[Record]) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _sizes(of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+def _sizes(of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None) -> Table:
     columns = (
         "test | purpose | nodes x tasks x threads | toolchains | parameters | cases: count"
-        " | runs of each: count | at most: seconds"
+        " | runs of each: count | walltime: seconds | planned share: share | share: share"
     )
+    had = {each.test: each for each in shares.tests} if shares is not None else {}
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
         shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
+        if test.only_builds:
+            shapes = {"only builds": None}
         chains = dict.fromkeys(case.toolchain for case in cases)
         bound = dict.fromkeys(bindings_text(case.parameters) for case in cases)
         rows.append(
@@ -94,16 +102,29 @@ def _sizes(of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
                 len(cases),
                 max(case.repeat for case in cases),
                 max(case.walltime for case in cases),
+                *_share(had.get(test.name)),
             ]
         )
-    about = "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task."
+    about = (
+        "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task. "
+        "The shares are of the node-hours that were available."
+    )
     return bounded("What ran", columns, rows, about, MAX_ROWS)
+
+
+def _share(found: TestShare | None) -> tuple[Cell, Cell]:
+    """Return the planned and the achieved share of a test."""
+    if found is None:
+        return None, None
+    return "fill" if found.only_fills else found.planned, found.achieved
 
 
 def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
     """Return how the tasks of each test are started; a row for each toolchain."""
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
+        if test.only_builds:
+            continue
         first = {case.toolchain: case for case in reversed(cases)}
         lines = {name: launch_line(record.machine, test, case) for name, case in first.items()}
         for name, line in sorted(lines.items()):
@@ -111,6 +132,25 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
             rows.append([test.name, name, size, line or "none: the script starts itself"])
     columns = "test | toolchain | of the case of | started by"
     return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_ROWS)
+
+
+def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+    """Return what tests replaced of toolchains that ran, and why."""
+    rows: list[list[Cell]] = []
+    for test, cases in of_tests:
+        for name in sorted({case.toolchain for case in cases}):
+            own = own_flags(test, name)
+            if own is None:
+                continue
+            usual = record.machine.toolchains.get(name, Toolchain())
+            for key, value in changed_flags(test, name).items():
+                rows.append([test.name, name, key, getattr(usual, key), value, own.reason])
+            for key, setting in own.environment.items():
+                before = usual.environment.get(key, "")
+                rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
+    columns = "test | toolchain | what | the machine's | the test's | reason"
+    about = "What tests need other than the machine's file says of a toolchain."
+    return bounded("Toolchains' own flags", columns, rows, about, MAX_ROWS)
 
 
 def _checks(tests: Iterable[NamedTest]) -> Table:
@@ -135,6 +175,8 @@ def _check(check: Check) -> tuple[str, str, str, str]:
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
     text = str(written.pop(kind, ""))
     asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
+    if is_learned(check):
+        asked = "the learned checksum of the case"
     if kind == "exit_code":
         return "", "exit code", text, asked
     return ("" if kind in ("file", "identical") else check.in_file), kind, text, asked

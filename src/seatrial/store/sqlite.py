@@ -135,10 +135,10 @@ class SqliteStore(Store):
     def kind(self) -> str:
         return f"SQLite, journal mode {self.rows('PRAGMA journal_mode')[0][0]}"
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Close it. If values were read that nobody writes, and the file is damaged, say so."""
         self.close()
-        odd = kind is not None and issubclass(kind, _ODD_VALUES)
+        odd = any(isinstance(error, _ODD_VALUES) for error in raised)
         if odd and self._path is not None and _is_damaged(self._path, self._wait_s):
             raise StoreError(f"{self.place}: {_REMEDIES['CORRUPT']}")
 

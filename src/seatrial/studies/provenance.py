@@ -23,7 +23,9 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.files import read_regular
 from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.runs.compiler_versions import VERSIONS, read_found
 from seatrial.store.rows import TrialRow
+from seatrial.studies.file_sums import DIGITS, sums_of_side
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
 from seatrial.suite.job_options import ASKED_KEYS, as_written
@@ -35,6 +37,7 @@ MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
 LONGEST = 60
 MAX_ENVIRONMENTS = 200  # of a trial that are read
+MAX_BUILDS = 500  # of a trial whose compilers are read
 MAX_ENVIRONMENT_BYTES = 4 << 20
 
 _NOT_OF_FIGURES = {
@@ -68,7 +71,10 @@ class _Origin(Struct):
 
 
 def differences(first: Side, second: Side) -> list[Difference]:
-    """What differs between two sides, the most telling first; nothing where all is the same."""
+    """What differs between two sides, the most telling first; nothing where all is the same, or
+    where a side was given, as it tells nothing of how it was measured."""
+    if first.given or second.given:
+        return []
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)
@@ -76,6 +82,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
     found += [*_machines(sides), *_toolchains(sides)]
     if not same_trials:
         found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
+    found += _sums(sides)
     return found
 
 
@@ -191,6 +198,19 @@ def _toolchains(sides: Pair) -> Iterator[Difference]:
         ]
         subject = "toolchain" if crossed else f"toolchain {names[0]}"
         yield from _field_differences(subject, described)
+        found = [_compilers(side, name) for side, name in zip(sides, names, strict=True)]
+        for what in VERSIONS:
+            one, other = ({each[what] for each in of_side if what in each} for of_side in found)
+            yield from _told(subject, f"{what} as builds found it", one, other)
+
+
+def _compilers(side: _Origin, toolchain: str) -> list[dict[str, str]]:
+    """Return what builds of a side found of a toolchain's compilers."""
+    found = []
+    for trial, _ in side.records:
+        folders = islice(TrialFolder(Path(trial.path)).builds.glob("[!.]*"), MAX_BUILDS)
+        found += [facts for each in folders if (facts := read_found(each))]
+    return [facts for facts in found if facts.get("toolchain") == toolchain]
 
 
 # ---- tests --------------------------------------------------------------------------------
@@ -242,6 +262,18 @@ def _builds_differ(sides: Pair, test: str) -> bool:
         {m.build for m in side.side.cases if m.test == test and m.build} for side in sides
     )
     return names[0] == names[1] and bool(one and other) and not one & other
+
+
+# ---- files that must be identical -----------------------------------------------------------
+
+
+def _sums(sides: Pair) -> Iterator[Difference]:
+    """Files that must be the same bit for bit, and that runs of the same case wrote with other sums
+    on one side than on the other."""
+    one, other = (sums_of_side(side.side, side.records) for side in sides)
+    for case, file in sorted(one.keys() & other.keys()):
+        shown = ({sha256[:DIGITS] for sha256 in sums[case, file]} for sums in (one, other))
+        yield from _told(case, f"{file} differs, SHA-256", *shown)
 
 
 # ---- inputs -------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.view import TrialView
-from seatrial.plan.bounds import bound_of
+from seatrial.plan.bounds import AT_MOST_ALL, bound_of, is_relative
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import share_of, show_number, show_seconds, show_share, show_unit
+from seatrial.units import show_number, show_seconds, show_share, show_unit
 
 State = Literal["met", "not met", "undecided", "waived"]
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
@@ -28,7 +28,8 @@ class Result(Struct, frozen=True, kw_only=True):
     None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
     and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
     ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
-    state that it would have without the waiver that covers it; None where no waiver does.
+    state that it would have without the waiver that covers it; None where no waiver does. ``id``,
+    ``clause`` and ``about`` are those that the plan gives to the criterion.
     """
 
     criterion: CriterionName
@@ -42,6 +43,9 @@ class Result(Struct, frozen=True, kw_only=True):
     numbers: Numbers = {}
     why: str
     without_waiver: State | None = None
+    id: str = ""
+    clause: str = ""
+    about: str = ""
 
     @property
     def shown(self) -> str:
@@ -67,7 +71,7 @@ def label(criterion: Criterion) -> str:
 
 # ---- bounds -------------------------------------------------------------------------------
 
-_SHARES = ("pass_rate", "correct_answers", "variability", "utilisation", "availability")
+_SHARES = (*AT_MOST_ALL, "variability")
 
 
 class Bounds(Struct, frozen=True):
@@ -106,8 +110,8 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
     is in the metric's ``unit``, and per cent (``95%``) are of its reference's value. Raises
     ValueError with a remedy."""
     name = criterion.criterion
-    least = _side(name, criterion.at_least, reference)
-    most = _side(name, criterion.at_most, reference)
+    least = _side(criterion, criterion.at_least, reference)
+    most = _side(criterion, criterion.at_most, reference)
     words = [f"at least {show_value(name, least, unit)}"] if least is not None else []
     if most is not None:
         shown = show_value(name, most, unit) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
@@ -119,18 +123,19 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
 
 
 def _side(
-    name: CriterionName, written: str | int | float | None, reference: float | None
+    criterion: Criterion, written: str | int | float | None, reference: float | None
 ) -> float | None:
+    name = criterion.criterion
     if written is None:
         return None
-    if name != "figure_of_merit" or not isinstance(written, str):
-        return bound_of(name, written) * (100 if name == "slowdown" else 1)
+    if name != "figure_of_merit" or not is_relative(written):
+        return bound_of(name, written, criterion.metric) * (100 if name == "slowdown" else 1)
     if reference is None:
         raise ValueError(f"{written!r} is of a reference in the same unit, and there is none")
-    return share_of(written) * reference
+    return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}
+_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "every_test": "test"}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:

@@ -15,12 +15,13 @@ from seatrial.acceptance.criteria.result import (
     undecided,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import (
     NO_DIRECTION,
     Better,
+    better_by,
     better_of,
     count,
     show_figure,
@@ -30,6 +31,7 @@ from seatrial.units import (
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
+BETTER_BY = "better by, %"  # than its reference; negative: worse
 MIN_RUNS = 2  # runs without which there is no spread
 
 
@@ -97,31 +99,33 @@ def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
 def _furthest(one: Result) -> float:
     """Return how far a figure is beyond its reference on either side, to order figures that are
     alike otherwise."""
-    off = one.numbers.get("per cent off", 0.0)
+    off = one.numbers.get(BETTER_BY, 0.0)
     return abs(off) if isinstance(off, int | float) else 0.0
 
 
 def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     metric, case = criterion.metric, group.case
     right = [run for run in group.runs if run.right]
-    figures = [figure for run in right if (figure := (run.figures or {}).get(metric))]
+    figures = [figure for run in right if (figure := run.figure(metric))]
     values = [figure.value for figure in figures]
     value = median(values) if values else None
     why = f"no run with a right answer has given {metric}"
     numbers: Numbers = {}
     if value is not None:
         why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
+        why += STAGE_WORDS[group.stage]
         numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
     try:
         reference = refs.matching(
-            view.references, case.test, metric, case.parameters, case.toolchain
+            view.references, case.test, metric, case.parameters, case.toolchain, group.stage
         )
         if criterion.at_least is not None or criterion.at_most is not None:
             alike = reference is not None and all(f.unit == reference.unit for f in figures)
             known = reference.value if reference and alike else None
             bounds = bounds_of(criterion, known, figures[0].unit if figures else "")
         elif reference is None:
-            return undecided(criterion, f"there is no reference for {metric}", subject=group.name)
+            why = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
+            return undecided(criterion, why, subject=group.name)
         elif value is None:
             return undecided(criterion, why, subject=group.name)
         else:
@@ -136,7 +140,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
             if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
                 why = finding.text
             if (off := refs.percent_off(value, reference)) is not None:
-                numbers["per cent off"] = off
+                numbers[BETTER_BY] = better_by(off, better)
     except (refs.AmbiguousReference, ValueError) as error:
         return undecided(criterion, str(error), subject=group.name)
     return decided(

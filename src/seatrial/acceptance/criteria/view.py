@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args
 
 from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
@@ -12,34 +13,58 @@ from seatrial.acceptance.utilisation import Timeline, timeline_of
 from seatrial.journal.lifecycle import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case, Stage, show
 from seatrial.units import show_seconds
 from seatrial.verify.references import References
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _IS = {"ended": "has", "paused": "is"}
 
 
 class NodeCases(NamedTuple):
-    """Cases that differ only in their node, with their runs; ``case`` is the first of them."""
+    """Cases that differ only in their node, with their runs of one ``stage`` ("": of any);
+    ``case`` is the first of them."""
 
     case: Case
     runs: list[RunHistory]
+    stage: Stage | Literal[""] = ""
 
     @property
     def name(self) -> str:
-        return self.case.name.removesuffix(f"%{self.case.node}")
+        name = self.case.name.removesuffix(f"%{self.case.node}")
+        return f"{name} [{self.stage}]" if self.stage else name
 
 
 class TrialView:
-    """The history of a trial at ``now`` (ns), and the references that it judges by."""
+    """The history of a trial at ``now`` (ns), and the references that it judges by. ``absent`` are
+    the tests that the plan names and that have no case, with the reasons. ``waived`` are the
+    positions of the cases that criteria leave out."""
 
     def __init__(
-        self, history: TrialHistory, now: int, references: References | None = None
+        self,
+        history: TrialHistory,
+        now: int,
+        references: References | None = None,
+        absent: Mapping[str, str] = NOTHING,
+        waived: Set[int] = frozenset(),
     ) -> None:
         self.history = history
         self.now = now
         self.references = references or References()
+        self.absent = absent
+        self.waived = waived
+
+    def without(self, cases: Set[int], absent: Mapping[str, str]) -> TrialView:
+        """Return the view without the runs of these cases, with these tests absent."""
+        found = TrialView(self.history, self.now, self.references, absent, cases)
+        found.__dict__.update(
+            (name, self.__dict__[name])
+            for name in ("timeline", "node_shares")
+            if name in self.__dict__
+        )
+        return found
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -74,24 +99,61 @@ class TrialView:
 
     def tests(self, criterion: Criterion) -> list[str]:
         """Return the tests that a criterion is about, in their order."""
-        names = dict.fromkeys(case.test for case in self.history.cases)
+        names = dict.fromkeys(case.test for _, case in self.cases())
         return [name for name in names if fits(criterion.tests, name)]
 
+    def cases(self) -> Iterator[tuple[int, Case]]:
+        """Yield the cases that count, with their positions."""
+        return (each for each in enumerate(self.history.cases) if each[0] not in self.waived)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the trial's runs; empty where a component has none."""
+        return get_args(Stage) if self.history.policy.kind == "isolated_then_full" else ()
+
+    def stages_of(self, criterion: Criterion) -> tuple[Stage, ...]:
+        """Return the stages that a criterion is about; empty where a component has none."""
+        return tuple(each for each in self.stages if criterion.of_stage in (None, each))
+
     def runs(self, criterion: Criterion) -> Iterator[RunHistory]:
-        """Return the runs of those tests."""
+        """Return the runs of those tests and stages. A run that was never submitted has no stage:
+        it is one of each."""
         wanted = set(self.tests(criterion))
-        return (run for run in self.history.runs if self.history.test_of(run) in wanted)
+        stages = {*(self.stages_of(criterion) or get_args(Stage)), ""}
+        return (
+            run
+            for run in self.history.runs
+            if run.stage in stages
+            and run.case not in self.waived
+            and self.history.test_of(run) in wanted
+        )
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
-        """Return the cases of those tests with their runs. Cases that differ only in their node are
-        one group, as nodes should be alike."""
+        """Return the cases of those tests with their runs, each stage by itself: a run that had the
+        machine for itself is not like one that shared it."""
+        stages = self.stages_of(criterion)
+        both = self.pairs(criterion)
+        return [
+            NodeCases(
+                group.case,
+                # a run that was never submitted has no stage and no figure: it counts once
+                [run for run in group.runs if (run.stage or stages[0]) == stage],
+                stage,
+            )
+            for group in both
+            for stage in stages
+        ] or both
+
+    def pairs(self, criterion: Criterion) -> list[NodeCases]:
+        """Return the cases of those tests with their runs of all stages. Cases that differ only in
+        their node are one group, as nodes should be alike."""
         found: dict[tuple[object, ...], NodeCases] = {}
         of_case: list[NodeCases | None] = []
         wanted = set(self.tests(criterion))
-        for case in self.history.cases:
+        for number, case in enumerate(self.history.cases):
             bound = tuple((name, show(value)) for name, value in case.parameters.items())
             key = (case.test, bound, case.toolchain, case.nodes)
-            chosen = case.test in wanted
+            chosen = case.test in wanted and number not in self.waived
             of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]

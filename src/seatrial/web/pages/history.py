@@ -14,10 +14,11 @@ from seatrial.store import queries
 from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
+from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
-from seatrial.units import SECOND_NS, show_change
+from seatrial.units import SECOND_NS, better_by, show_change
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -89,7 +90,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
         marks = [
             draw.Mark(
                 change.time / SECOND_NS,
-                _told(change),
+                _told(change, self.better),
                 _ink(change),
             )
             for change in self.changes
@@ -320,7 +321,7 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
     if case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
-    return expected(figure, case, state.records.references(trial))
+    return expected(figure, case, state.records.references(trial), series.stage)
 
 
 def _ink(change: ChangeMark) -> str:
@@ -329,6 +330,7 @@ def _ink(change: ChangeMark) -> str:
     return "bad" if change.worse else "good"
 
 
-def _told(change: ChangeMark) -> str:
-    percent = "" if change.percent is None else show_change(change.percent)
+def _told(change: ChangeMark, better: str) -> str:
+    """Return by how much a level is better than the one before."""
+    percent = "" if change.percent is None else show_change(better_by(change.percent, better))
     return percent if change.tier == "confirmed" else f"{percent}?"
