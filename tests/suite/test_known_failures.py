@@ -5,14 +5,25 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 
 from seatrial.journal.codes import KNOWN
 from seatrial.journal.events import AlertRaised, RunJudged, TrialEnded
 from tests.programs import Workplace
 from tests.trial.plans import TAG, accept, control, ends, short, write_plan
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    """An empty folder to work in, for commands."""
+    workplace = Workplace(tmp_path)
+    workplace.local(cores=2)
+    return workplace
+
 
 TODAY = datetime.now(UTC).date()
 LATER, YESTERDAY = (str(TODAY + timedelta(days=days)) for days in (30, -1))
