@@ -24,6 +24,7 @@ from seatrial.suite.model import Case, Check, Metric, Test, bindings_text, show
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
+from seatrial.verify.checks import is_learned
 
 MAX_ROWS: Final = 500
 SHA256_DIGITS: Final = 64  # a mark of executable files follows
@@ -174,6 +175,8 @@ def _check(check: Check) -> tuple[str, str, str, str]:
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
     text = str(written.pop(kind, ""))
     asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
+    if is_learned(check):
+        asked = "the learned checksum of the case"
     if kind == "exit_code":
         return "", "exit code", text, asked
     return ("" if kind in ("file", "identical") else check.in_file), kind, text, asked

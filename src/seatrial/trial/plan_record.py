@@ -14,6 +14,7 @@ from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.trial.folder import Record, TrialOptions, user_name
+from seatrial.trial.prepare import MAX_LEFT_OUT
 
 
 def record_of(
@@ -43,6 +44,7 @@ def record_of(
         rehearsed=seed is not None,
         seed=seed or 0,
         known_failures=known_failures_of(part.tests, plan.plan.known_failures),
+        left_out=part.skipped[:MAX_LEFT_OUT],
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
 
