@@ -151,7 +151,9 @@ def status_of(
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
-    view = TrialView(history, now, references, absent_tests(component, history.cases))
+    view = TrialView(
+        history, now, references, absent_tests(component, history.cases, record.left_out)
+    )
     results = judged(component, view) if record.component is not None else []
     together = overall(results)
     total = view.timeline.total

@@ -12,7 +12,7 @@ import click
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.clock import present
-from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
+from seatrial.journal.codes import BUILD_FAILED, KNOWN, PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -193,7 +193,8 @@ class Progress(Observer):
         said = ", ".join(figures) if good else event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:
             said = "see the build above"
-        colour = "green" if good else "yellow" if event.code == RECALLED.number else "red"
+        bad = event.code not in (RECALLED.number, KNOWN.number)
+        colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
     def _on_build_end(self, event: BuildEnded) -> None:
@@ -234,7 +235,7 @@ class Progress(Observer):
         parts = [f"{self.finished}/{self.wanted} done"]
         if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])
-        fine = (PASS.name, RECALLED.name)
+        fine = (PASS.name, RECALLED.name, KNOWN.name)
         failed = sum(number for name, number in self.tally.items() if name not in fine)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")
