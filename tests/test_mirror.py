@@ -83,7 +83,11 @@ ACROSS_MODULES = {
         "mutations": "tests that are spoilt in every way",
         "schema": "the JSON Schema beside the loader",
     },
-    "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
+    "suites": {
+        "c5_surrogates": "C5's plan with surrogates",
+        "probes": "the shipped probes",
+        "recipes": "the shipped recipes",
+    },
     "trial": {
         "damage": "damage from outside",
         "features_slurm": "tests that require features on the emulated Slurm",
