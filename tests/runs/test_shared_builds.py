@@ -354,3 +354,20 @@ def test_a_driver_that_is_killed_finds_the_job_of_its_shared_build(
     assert compiled(place) == 1
     assert place.run("--name", "b").code == 0
     assert (compiled(place), ended(place, "b").made_by) == (1, "a")
+
+
+@pytest.mark.slurm
+def test_a_job_that_finds_another_compiler_shares_nothing(
+    tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    place = Workplace(tmp_path)
+    compiler = place.folder / "mycc"
+    compiler.write_text('#!/bin/sh\necho "mycc ${SLURM_JOB_ID:+in a job}"\n')
+    compiler.chmod(0o755)
+    mine = {"mine": {"cc": str(compiler)}}
+    place.slurm(cluster, builds={"where": "job"}, toolchains=mine)
+    put(place)
+    for tag in "ab":
+        assert place.run("--name", tag).code == 0
+        assert (ended(place, tag).facts or {})["cc"] == "mycc in a job"
+    assert compiled(place) == 2
