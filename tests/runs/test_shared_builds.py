@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.events import BuildEnded, BuildStarted
+from seatrial.journal.events import BuildEnded, BuildStarted, RunJudged
 from seatrial.runs import compiler_versions, shared_builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
@@ -94,6 +94,9 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
     version("1.0")
     assert place.run("--name", "c").code == 0
     assert compiled(place) == 2
+    (run_id,) = {event.run_id for event in place.events("b", RunJudged)}
+    shown = place.seatrial("show", f"b/{run_id}")
+    assert "mycc 1.1" in shown.out
     told = place.seatrial("compare", "a", "b").said
     assert "mycc 1.0" in told
     assert "mycc 1.1" in told
