@@ -84,6 +84,7 @@ ACROSS_MODULES = {
     },
     "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
     "trial": {
+        "beside": "components that run at once on the emulated Slurm",
         "damage": "damage from outside",
         "kill": "a driver that is killed at any moment",
         "log_file": "the log of a driver",

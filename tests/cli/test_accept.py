@@ -577,7 +577,7 @@ def test_a_plan_named_like_a_command_can_be_run(place: Workplace, words: list[st
 def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
     place.env |= {"_SEATRIAL_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
     place.env["COMP_WORDS"] = "seatrial accept "
-    names = ["run", "resume", "status", "pause", "extend", "abandon", "admit"]
+    names = ["run", "resume", "status", "check", "pause", "extend", "abandon", "admit"]
     assert place.seatrial().out.splitlines() == ["file,", *(f"plain,{name}" for name in names)]
     place.env["COMP_WORDS"] = "seatrial accept pl"
     assert place.seatrial().out.splitlines() == ["file,pl"]

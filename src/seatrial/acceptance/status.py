@@ -23,6 +23,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
+from seatrial.plan.alongside import named_beside
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
@@ -67,7 +68,8 @@ class Status(Struct, frozen=True, kw_only=True):
     between its pauses and interruptions. ``excluded`` has nodes and reasons. ``criteria`` has the
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
-    built. ``node_shares`` has the planned and the achieved share of each test, None before any
+    built. ``alongside`` are the components that it runs beside, ``node_hours`` are those that were
+    available. ``node_shares`` has the planned and the achieved share of each test, None before any
     node-hours were available."""
 
     tag: str
@@ -93,6 +95,8 @@ class Status(Struct, frozen=True, kw_only=True):
     criteria: list[list[Result]]
     held_back_by: list[Hold] = []
     node_shares: NodeShares | None = None
+    alongside: list[str] = []
+    node_hours: float = 0.0
 
     @property
     def sharing(self) -> str:
@@ -179,6 +183,8 @@ def status_of(
         excluded=_excluded(history),
         criteria=results,
         node_shares=view.node_shares,
+        alongside=named_beside(component),
+        node_hours=total.available / SECOND_NS / 3600,
     )
 
 

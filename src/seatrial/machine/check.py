@@ -27,6 +27,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         spot.fault(_NO_NAME, "machine")
     names = _nodes(machine, spot)
     _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    if machine.slurm.exclude:
+        spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")

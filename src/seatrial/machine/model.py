@@ -68,6 +68,7 @@ class Slurm(FileModel, frozen=True):
     reservation: str = ""
     constraint: str = ""
     nodelist: Annotated[str, doc("the only nodes for jobs")] = ""
+    exclude: Annotated[str, doc("nodes that no job gets")] = ""
     cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
     poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"

@@ -13,6 +13,7 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
+from seatrial.plan.alongside import check_alongside
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
@@ -81,6 +82,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         _quantities(component, at)
         if component.kind == "sustained" or unread(at, "kind"):
             _sums(component, at)
+        _nodes(component.nodes, machine, at.inside("nodes"))
         if machine is not None:
             _on_machine(component, machine, at)
         _slurm(component.slurm, at.inside("slurm"))
@@ -91,6 +93,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at)
         check_waivers(component, at)
+    check_alongside(plan, machine, spot)
     check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
 
 
