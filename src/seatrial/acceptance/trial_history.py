@@ -35,6 +35,7 @@ from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
+from seatrial.verify.figures import ELAPSED
 
 NO_ENTRY = -1
 RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
@@ -76,6 +77,14 @@ class RunHistory(RunLife, kw_only=True):
     def right(self) -> bool:
         """Whether its answer was right: it passed, or was merely slow."""
         return self.code in RIGHT
+
+    def figure(self, metric: str) -> RecordedMetric | None:
+        """Return a figure of merit; ``elapsed`` is the time of its script where the test gives none
+        of that name."""
+        found = (self.figures or {}).get(metric)
+        if found is not None or metric != ELAPSED or self.elapsed is None:
+            return found
+        return RecordedMetric(self.elapsed, "s", "lower")
 
     def held_nodes(self, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it

@@ -94,7 +94,10 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         check_evidence(component, loaded.path.parent, at)
         check_waivers(component, at)
     check_alongside(plan, machine, spot)
-    check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
+    at = spot.inside("rehearsal")
+    for i, event in enumerate(plan.rehearsal.events):
+        _span(event, machine, tests, at.inside("events", i))
+    check_rehearsal(plan.rehearsal, whole, at)
 
 
 # ---- names --------------------------------------------------------------------------------

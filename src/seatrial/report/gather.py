@@ -198,7 +198,7 @@ def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
 
 
 def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
-    used = [(one.record, one.toolchains) for one in trials]
+    used = [(one.record, one.toolchains, one.facts) for one in trials]
     return tables.versions(used, planned.file, planned.skipped)
 
 

@@ -213,12 +213,13 @@ class CaseName(Struct, frozen=True):
 
 class Measured(NamedTuple):
     """A figure of a run whose answer was right. ``trial`` and ``case`` are the rows of both;
-    ``time`` is when the run's script started, in ns."""
+    ``time`` is when the run's script started, in ns; ``stage`` is that of the run."""
 
     trial: int
     case: int
     run_id: str
     time: int
+    stage: str
     value: float
     unit: str
     better: str
@@ -244,6 +245,7 @@ class RunOutcome(Struct, frozen=True):
     script_started: int | None
     elapsed: float | None
     nodes: str
+    stage: str = ""
 
     @property
     def verdict(self) -> str:
@@ -251,16 +253,20 @@ class RunOutcome(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The name of its case without the node. Runs of one kind should behave alike."""
-        return self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
+        """The name of its case without the node, with its stage. Runs of one kind should behave
+        alike."""
+        name = self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
+        return f"{name} [{self.stage}]" if self.stage else name
 
 
 class SummaryRow(Struct, frozen=True):
-    """A metric over the runs of a case whose answer was right (verdict pass or performance).
-    ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) / median."""
+    """A metric over the runs of a case in one stage whose answer was right (verdict pass or
+    performance). ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) /
+    median."""
 
     case: str
     case_name: str
+    stage: str
     metric: str
     unit: str
     better: str

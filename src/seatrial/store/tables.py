@@ -88,7 +88,7 @@ CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state
 CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code);
 CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row);
 CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
-    run_id);
+    run_id, stage);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
 CREATE TABLE nodes (                                        -- in the order of the description

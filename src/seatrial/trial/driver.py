@@ -87,7 +87,7 @@ class Driver:
         limits = Limits(
             room=self.backend.room,
             jobs=jobs,
-            builds=max(2, os.cpu_count() or 2),
+            builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
             refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
             max_failures=record.asked.max_failures,
             gpus=self.backend.gpus,
@@ -316,6 +316,7 @@ class Driver:
             runs = [
                 Launch(number, self.conductor.state.run_id(number, ahead))
                 for number, case in enumerate(self.conductor.state.cases)
+                if not case.only_builds
                 for ahead in range(case.repeat)
             ]
             self._jobs.write(runs)

@@ -58,6 +58,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
+    rebuild: bool = False
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
@@ -182,6 +183,8 @@ class TrialFolder:
         self.facts.mkdir(exist_ok=True)
         write_script(self.facts / FACTS_SCRIPT, facts_script())
         for test in record.tests.values():
+            if test.only_builds:
+                continue
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)
             if script.is_file() and script.read_bytes() == text.encode():
