@@ -306,7 +306,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
             "accepted_runs, availability, correct_answers, figure_of_merit, jobs_in_flight, mix, "
-            "mtbf, pass_rate, slowdown, utilisation, variability, within_expected",
+            "mtbf, network, pass_rate, slowdown, utilisation, variability, within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
     ),

@@ -39,6 +39,7 @@ CriterionName = Literal[
     "accepted_runs",
     "mix",
     "within_expected",
+    "network",
 ]
 # Criteria that compare figures with what is expected of a run that has the machine for itself.
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})

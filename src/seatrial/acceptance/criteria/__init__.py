@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed, within
+from seatrial.acceptance.criteria import answers, mix, network, nodes, paired, speed, within
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import STATES, Result, State, label, show_value
 from seatrial.acceptance.criteria.view import TrialView
@@ -47,6 +47,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "jobs_in_flight": nodes.jobs_in_flight,
     "mix": mix.mix,
     "within_expected": within.within_expected,
+    "network": network.network,
 }
 
 

@@ -131,7 +131,7 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}
+_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "network": "finding"}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:
