@@ -7,18 +7,22 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.runs import compiler_versions
-from seatrial.runs.shared_builds import RECORD, intact
+from seatrial.runs import compiler_versions, shared_builds
+from seatrial.runs.builds import BuildResult
+from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
+from seatrial.suite.model import Build
 from tests.programs import Workplace, until
 from tests.slurm.cluster import SlurmCluster
 
-from .helpers import a_machine, a_test
+from .helpers import a_machine, a_test, built_case
 
 
 @pytest.fixture
@@ -209,6 +213,35 @@ def test_rebuild(place: Workplace) -> None:
     assert ended(place, "c").made_by == "b"
 
 
+@pytest.fixture
+def small(place: Workplace) -> Iterator[Path]:
+    """Shared builds on a file system of 256 KiB."""
+    folder = place.trials / ".builds"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("when", ["build", "publish"])
+def test_a_full_disk(place: Workplace, small: Path, when: str) -> None:
+    """Nothing half is published; with more room the trial goes on."""
+    fails = " || exit 1" if when == "build" else "; true"  # the disk is full all the same
+    put(place, f"head -c 1M /dev/zero > large{fails}")
+    done = place.run("--name", "a")
+    assert done.code == 3, done.said
+    assert str(small) in done.err
+    assert not list(small.glob(f"*/*/{RECORD}"))
+    remount = ["mount", "-o", "remount,size=64m", str(small)]
+    subprocess.run(remount, check=True)
+    assert place.resume("a").code == 0
+    assert intact(entry(place) / "1") is not None
+    assert place.run("--name", "b").code == 0
+    assert ended(place, "b").made_by == "a"
+
+
 def test_what_the_machine_says(place: Workplace) -> None:
     shared = place.folder / "elsewhere"
     place.local(builds={"folder": str(shared)})
@@ -268,6 +301,27 @@ def test_a_folder_that_cannot_be_written(place: Workplace) -> None:
     assert place.resume("a").code == 0
 
 
+def test_a_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    async def make(directory: Path) -> BuildResult:
+        directory.mkdir(parents=True)
+        return BuildResult(0, "")
+
+    monkeypatch.setattr(shared_builds, "lock_of", refused)
+    machine = a_machine()
+    shared = SharedBuilds(tmp_path / "shared", tmp_path / "t", machine, rebuild=False)
+    test = a_test(build=Build(script="true"))
+    link = tmp_path / "t" / "builds" / "key"
+    outcome = asyncio.run(shared.build(link, test, built_case(test), make))
+    assert outcome.result.code == 0
+    assert link.is_dir()
+    assert not link.is_symlink()
+
+
 @pytest.mark.slurm
 def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> None:
     place = Workplace(tmp_path)
@@ -281,3 +335,22 @@ def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> Non
     folders = [place.trials / tag / "submissions" for tag in "ab"]
     jobs = [sum("seatrial-b" in path.name for path in folder.iterdir()) for folder in folders]
     assert jobs == [1, 0]
+
+
+@pytest.mark.slurm
+def test_a_driver_that_is_killed_finds_the_job_of_its_shared_build(
+    tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    place = Workplace(tmp_path)
+    place.slurm(cluster, builds={"where": "job"})
+    gate = place.folder / "gate"
+    put(place, f"touch half; until [ -e {gate} ]; do sleep 0.05; done")
+    with place.start_run("--name", "a") as driving:
+        driving.until(lambda: any(place.trials.glob(".builds/*/1/half")), "half a build")
+        driving.send(signal.SIGKILL)
+        driving.process.wait()
+    gate.touch()
+    assert place.resume("a").code == 0
+    assert compiled(place) == 1
+    assert place.run("--name", "b").code == 0
+    assert (compiled(place), ended(place, "b").made_by) == (1, "a")

@@ -42,6 +42,7 @@ from seatrial.report.content import (
 from seatrial.store.queries import MEASURED
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.scaling import ScalingTable as Scaled
+from seatrial.units import show_share
 
 MAX_SCALING_FIGURES: Final = 12
 MAX_CURVES: Final = 8  # in a figure of scaling
@@ -77,7 +78,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = (
         "case | alone: number | n alone: count | at full machine: number | n full: count"
-        " | waves: count | difference: per cent | 95 % from: per cent | to: per cent | state"
+        " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
         " | why"
     )
     title = "Each application alone and at full machine"
@@ -90,7 +91,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         drawn,
         title=title,
         about=about,
-        axis=Axis("difference", "%"),
+        axis=Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
     )
@@ -119,11 +120,14 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         ended = sum(verdicts.values())
         passed = verdicts.get("pass", 0)
         rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
-        rows[-1].append(passed / ended if ended else None)
+        rows[-1] += [passed / ended, 1 - passed / ended] if ended else [None, None]
         values = [verdicts.get(name, 0) for name in shown]
         values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
-        drawn.append(Bar(part.test, values, f"{passed:,} of {ended:,} passed"))
-    columns = f"test | ended: count | {': count | '.join(names)}: count | passed: share"
+        label = f"{passed:,} of {ended:,} passed"
+        missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
+        drawn.append(Bar(part.test, values, label + missed))
+    columns = f"test | ended: count | {': count | '.join(names)}: count"
+    columns += " | passed: share | not passed: share"
     title = "Runs and failures of each application"
     about = (
         "Runs that ended, by their verdict; those that another run of their case replaced are "
@@ -204,7 +208,8 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     )
     title = "How alike runs are"
     about = (
-        "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
+        "Elapsed times of runs with a right answer, against the median of their kind: positive is "
+        "slower. A box holds "
         "the middle half of them."
     )
     axis = Axis("elapsed against the median", "%")
@@ -248,7 +253,10 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
     columns[2] = ReportColumn("median", "number", panels[0].unit)
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
+    fixed = all(panel.fixed for panel in panels)
     about = f"Speed-up of {better}, against the smallest number of {x}."
+    if fixed:
+        about = f"Speed by {better}, over that of the best {x}: the resources are the same."
     drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
     notes = [drawn] if len(curves) > MAX_CURVES else []
     drawing = scaling_plot(
@@ -256,7 +264,8 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         title=title,
         about=about,
         x=Axis(x),
-        y=Axis("speed-up"),
+        y=Axis("speed over the best" if fixed else "speed-up"),
+        ideal=0.0 if fixed else 1.0,
         height=150,
     )
     data = bounded(f"Scaling of {test}", columns, rows)

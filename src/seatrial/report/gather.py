@@ -37,6 +37,7 @@ from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
+from seatrial.report.traceability import JudgedComponent, traceability
 from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
@@ -96,6 +97,7 @@ def gather(planned: Planned, store: Store, author: Author | None = None) -> Repo
         verdict=verdict,
         complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
         remarks=[*planned.remarks, *damaged, *_versions(records)],
+        clauses=traceability([one.judged for one in gathered], planned.others),
         phases=tables.phases(parts),
         components=parts,
         others=list(planned.others),
@@ -173,6 +175,11 @@ class GatheredTrial(NamedTuple):
     facts: list[Facts]
 
     @property
+    def judged(self) -> JudgedComponent:
+        """The component as the trial was made with it, and its results."""
+        return JudgedComponent(self.record.component or Written(component=""), self.part)
+
+    @property
     def toolchains(self) -> set[str]:
         """The toolchains that ran."""
         return {case.toolchain for case in self.cases}
@@ -247,7 +254,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
         tables=[table for table in made if table.rows],
         figures=drawn,
         excluded=tables.excluded(record, history, found, varied, reading.damaged),
-        ran=ran(record, cases),
+        ran=ran(record, cases, found.node_shares),
         versions=tables.tests(folder, record, cases),
     )
     return GatheredTrial(record, cases, part, files, facts)

@@ -107,6 +107,7 @@ def _other(component: Component, title: str, state: str) -> Other:
         about=component.about,
         evidence=component.evidence,
         waivers=component.waivers,
+        criteria=component.criteria,
     )
 
 

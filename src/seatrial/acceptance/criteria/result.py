@@ -28,7 +28,8 @@ class Result(Struct, frozen=True, kw_only=True):
     None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
     and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
     ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
-    state that it would have without the waiver that covers it; None where no waiver does.
+    state that it would have without the waiver that covers it; None where no waiver does. ``id``,
+    ``clause`` and ``about`` are those that the plan gives to the criterion.
     """
 
     criterion: CriterionName
@@ -42,6 +43,9 @@ class Result(Struct, frozen=True, kw_only=True):
     numbers: Numbers = {}
     why: str
     without_waiver: State | None = None
+    id: str = ""
+    clause: str = ""
+    about: str = ""
 
     @property
     def shown(self) -> str:
@@ -131,7 +135,12 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "network": "finding"}
+_COUNTED = {
+    "accepted_runs": "run",
+    "jobs_in_flight": "job",
+    "every_test": "test",
+    "network": "finding",
+}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:
