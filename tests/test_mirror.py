@@ -91,6 +91,7 @@ ACROSS_MODULES = {
     },
     "trial": {
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",
+        "beside": "components that run at once on the emulated Slurm",
         "damage": "damage from outside",
         "features_slurm": "tests that require features on the emulated Slurm",
         "kill": "a driver that is killed at any moment",

@@ -114,8 +114,11 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
 class Progress(Observer):
     """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, label: str = "") -> None:
+        """``label`` begins each line where several trials are driven at once; there is no status
+        line then."""
         self.quiet = quiet
+        self._label = label
         self.finished = 0
         self.wanted = 0
         self.began = time.monotonic()
@@ -141,7 +144,7 @@ class Progress(Observer):
     def on_open(self, finished: int, wanted: int) -> None:
         """Keep the state of the trial, which is known only once its journal has been read."""
         self.finished, self.wanted = finished, wanted
-        if sys.stdout.isatty() and not self.quiet:
+        if sys.stdout.isatty() and not self.quiet and not self._label:
             from rich.live import Live  # takes 30 ms, and only terminals have a status line
 
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
@@ -158,7 +161,8 @@ class Progress(Observer):
         elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
         elif isinstance(event, TrialOpened) and not self.quiet:
-            self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
+            about = f"{self._to_come(event)} on {event.machine}"
+            self._print("", about if self._label else f"{event.trial}: {about}")
 
     def _on_run(self, event: RunEvent, case: Case) -> None:
         life = self._lives.setdefault(event.run_id, RunLife())
@@ -215,6 +219,7 @@ class Progress(Observer):
 
     def _print(self, word: str, text: str) -> None:
         line = f"{word} {plain(text)}" if word else plain(text)
+        line = f"{self._label}: {line}" if self._label else line
         try:
             if self._live is not None:
                 from rich.text import Text
