@@ -9,11 +9,12 @@ from typing import Any
 import click
 import msgspec
 
+from seatrial.acceptance.beside import beside
 from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
@@ -33,6 +34,10 @@ def print_status(found: Sequence[Status]) -> None:
         click.echo("No component has been started yet")
         return
     click.echo(_components(found))
+    for use in beside(found):
+        hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
+        share = f"{100 * use.utilisation:.1f} %"
+        click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in found:
         parts = [_parts(one), _sub_phases(one), _notes(one), _actions(one)]
         parts.append(_criteria(one.criteria))
