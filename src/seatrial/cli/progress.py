@@ -12,7 +12,7 @@ import click
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.clock import present
-from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
+from seatrial.journal.codes import BUILD_FAILED, KNOWN, PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -22,9 +22,13 @@ from seatrial.journal.events import (
     NodeAdmitted,
     NodeDown,
     NodeUp,
+    PolicyChanged,
+    RequestRefused,
     RunEvent,
     RunJudged,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TrialAbandoned,
     TrialCancelled,
     TrialExtended,
@@ -63,6 +67,10 @@ _TOLD: dict[type[Event], str] = {
     NodeUp: "up again",
     NodeAdmitted: "admitted",
     TestAdmitted: "admitted",
+    TestHeld: "held",
+    TestReleased: "released",
+    PolicyChanged: "the policy is changed",
+    RequestRefused: "refused",
     TrialExtended: "time is added",
 }
 _FOLLOWS = {
@@ -73,7 +81,9 @@ _FOLLOWS = {
 
 def _told(event: Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
-    parts = [getattr(event, name, "") for name in ("nodes", "test", "reason", "text")]
+    by = getattr(event, "by", "")
+    parts = [getattr(event, name, "") for name in ("nodes", "test", "io", "asked", "reason")]
+    parts += [getattr(event, "text", ""), by and f"by {by}"]
     if isinstance(event, TrialExtended):
         parts = [show_seconds(event.seconds)]
     said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))
@@ -187,7 +197,8 @@ class Progress(Observer):
         said = ", ".join(figures) if good else event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:
             said = "see the build above"
-        colour = "green" if good else "yellow" if event.code == RECALLED.number else "red"
+        bad = event.code not in (RECALLED.number, KNOWN.number)
+        colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
     def _on_build_end(self, event: BuildEnded) -> None:
@@ -229,7 +240,7 @@ class Progress(Observer):
         parts = [f"{self.finished}/{self.wanted} done"]
         if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])
-        fine = (PASS.name, RECALLED.name)
+        fine = (PASS.name, RECALLED.name, KNOWN.name)
         failed = sum(number for name, number in self.tally.items() if name not in fine)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")

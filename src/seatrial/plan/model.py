@@ -13,7 +13,7 @@ from msgspec import Meta
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, Stage
+from seatrial.suite.model import Keep, KeepWord, KnownFailure, Stage
 
 Cause = Literal[
     "node failure",
@@ -372,4 +372,7 @@ class Plan(FileModel, frozen=True):
     phases: list[Phase] = []
     outages: Annotated[list[TimeSpan], doc("planned outages; criteria ignore them")] = []
     alerts: Tell | None = None
+    known_failures: Annotated[
+        list[KnownFailure], doc("failures that are known, beside the tests' own")
+    ] = []
     rehearsal: Rehearsal = Rehearsal()

@@ -114,7 +114,7 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """Return the summary of a rehearsed trial's history."""
-    absent = absent_tests(part.component, part.cases)
+    absent = absent_tests(part.component, part.cases, part.skipped)
     view = TrialView(history, ending.time, references, absent)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
