@@ -13,6 +13,7 @@ from seatrial.acceptance.criteria import STATES, Result
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli.plots import bars
 from seatrial.cli.tables import TextTable
+from seatrial.plan.alongside import Place, together
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import RehearsalReport
@@ -35,11 +36,23 @@ def page(report: RehearsalReport) -> str:
         parts += [_head(trial), _over_time(trial), _tests(trial.tests), _mix(trial)]
         parts.append(_criteria(trial.criteria))
         parts.append(_loads([trial]))
+    parts += _beside(report.first)
     if report.odds:
         parts += [_odds(report.odds), _loads(chain(*report.by_seed), with_seed=True)]
     if report.assumed:
         parts.append(_listed("assumed", report.assumed))
     return "\n\n".join(filter(None, parts))
+
+
+def _beside(trials: Sequence[Rehearsed]) -> Iterator[str]:
+    """Yield the utilisation over components that ran at once, by one clock."""
+    for group in together(trials, lambda one: Place(one.phase, one.component, one.alongside)):
+        if len(group) > 1:
+            end = max(one.end for one in group)
+            hours = sum(one.use.available + one.nodes * (end - one.end) for one in group)
+            share = sum(one.use.accepted for one in group) / hours if hours else 0.0
+            names = " and ".join(one.component for one in group)
+            yield f"{names}, beside each other: utilisation {_percent(share)} of node-hours"
 
 
 # ---- one trial ----------------------------------------------------------------------------
@@ -73,11 +86,15 @@ def _over_time(trial: Rehearsed) -> str:
 
 
 def _tests(tests: Iterable[TestTally]) -> str:
-    rows = TextTable("test~ | nodes> | accepted> | others> | node-h> | elapsed> | wait> | 95 %>")
+    rows = TextTable(
+        "test~ | nodes> | accepted> | failed> | failed %> | recalled>?2 | node-h>?3 | mean (s)>"
+        " | sd (s)> | wait> | 95 %>?1"
+    )
     for one in tests:
         node_hours = one.node_hours if one.accepted else None
-        times = map(_span, (one.elapsed, one.wait, one.long_wait))
-        rows.add(one.test, one.nodes, one.accepted, one.others, node_hours, *times)
+        share = "" if one.failure_share is None else f"{100 * one.failure_share:.1f}"
+        runs = (one.accepted, one.failed, share, one.recalled or None, node_hours)
+        rows.add(one.test, one.nodes, *runs, one.elapsed, one.sd, *map(_span, one.waits))
     return str(rows)
 
 

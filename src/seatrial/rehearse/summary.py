@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from seatrial.acceptance.counts import Waits, waits
@@ -12,6 +12,8 @@ from seatrial.acceptance.node_shares import NodeShares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.journal.codes import RECALLED, WITHDRAWN
+from seatrial.plan.alongside import named_beside
 from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
@@ -23,8 +25,9 @@ BINS = 60  # spans of time for which utilisation is given
 class TestTally(NamedTuple):
     """The runs of a test.
 
-    ``others``: how many ended without being accepted, retried or not. ``node_hours``: of the
-    accepted. ``elapsed``, ``wait`` and ``long_wait``: in seconds, None without runs.
+    ``others``: how many ended without being accepted, retried or not: they ``failed``, others or a
+    person cancelled them, or Seatrial ``recalled`` them. ``node_hours``: of the accepted.
+    ``elapsed`` (mean), ``sd`` (n - 1), ``wait`` and ``long_wait``: in seconds, None without runs.
     """
 
     test: str
@@ -35,6 +38,20 @@ class TestTally(NamedTuple):
     elapsed: float | None
     wait: float | None
     long_wait: float | None
+    sd: float | None = None
+    failed: int = 0
+    recalled: int = 0
+
+    @property
+    def waits(self) -> tuple[float | None, float | None]:
+        """Return the median time in the queue, and the 95th percentile."""
+        return self.wait, self.long_wait
+
+    @property
+    def failure_share(self) -> float | None:
+        """Return the failed runs over those that came to an end; None without any."""
+        ended = self.accepted + self.failed
+        return self.failed / ended if ended else None
 
 
 class CriterionVerdict(NamedTuple):
@@ -50,7 +67,8 @@ class Rehearsed(NamedTuple):
 
     ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
     test. ``start`` and ``end``: in ns. ``why``: the reason if it did
-    not come to its end, or "". ``remarks``: which jobs of others were left out.
+    not come to its end, or "". ``remarks``: which jobs of others were left out. ``alongside``: the
+    components that it ran beside.
     """
 
     component: str
@@ -69,6 +87,7 @@ class Rehearsed(NamedTuple):
     alerts: dict[str, int]
     loads: list[TargetLoad]
     remarks: list[str]
+    alongside: list[str]
 
     @property
     def name(self) -> str:
@@ -95,7 +114,7 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """Return the summary of a rehearsed trial's history."""
-    absent = absent_tests(part.component, part.cases)
+    absent = absent_tests(part.component, part.cases, part.skipped)
     view = TrialView(history, ending.time, references, absent)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
@@ -121,6 +140,7 @@ def summarise(
         alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
         loads=[load for load in ending.loads if load.highest],
         remarks=ending.remarks,
+        alongside=named_beside(part.component),
     )
 
 
@@ -139,4 +159,7 @@ def _of_test(
         elapsed=fmean(elapsed) if elapsed else None,
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
+        sd=stdev(elapsed) if len(elapsed) > 1 else None,
+        failed=sum(run.over and not run.passed and run.code not in WITHDRAWN for run in runs),
+        recalled=sum(run.code == RECALLED.number for run in runs),
     )

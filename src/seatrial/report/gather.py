@@ -35,6 +35,7 @@ from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.judged_again import judged_again, other_references
+from seatrial.report.operator_actions import operator_actions
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
 from seatrial.report.traceability import JudgedComponent, traceability
@@ -229,6 +230,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
     made = [
         failed(history),
         judged_again(history),
+        operator_actions(history),
         expected(view),
         *tables.node_shares(found),
         *tables.node_hours(found),

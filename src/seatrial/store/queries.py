@@ -42,8 +42,13 @@ from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
-NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number, codes.GIVEN.number)
-"""Runs that are not over, or never started, and figures that others gave."""
+NO_OUTCOME = (
+    *UNFINISHED,
+    codes.RECALLED.number,
+    codes.GIVEN.number,
+    codes.KNOWN.number,
+)
+"""Runs that are not over, or never started, known failures, and figures that others gave."""
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -325,6 +330,6 @@ def failed_cases(store: Store, trial: TrialRow) -> list[str]:
         f" AND runs.judged IS NOT NULL AND NOT runs.again AND runs.code <> {codes.RECALLED.number}"
         " WHERE cases.trial = ?"
         " GROUP BY cases.id, cases.case_id HAVING count(runs.id) = 0 OR"
-        " max(CASE WHEN runs.code = ? THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
+        " max(CASE WHEN runs.code IN (?, ?) THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
     )
-    return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number))]
+    return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number, codes.KNOWN.number))]

@@ -135,7 +135,12 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "every_test": "test"}
+_COUNTED = {
+    "accepted_runs": "run",
+    "jobs_in_flight": "job",
+    "every_test": "test",
+    "network": "finding",
+}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:

@@ -103,7 +103,7 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
         runs = [
             run
             for run in group.runs
-            if run.over and not run.will_rerun and run.code not in codes.WITHDRAWN
+            if run.over and not run.will_rerun and run.code not in codes.UNCOUNTED
         ]
         found = _expected(view, criterion, group, runs) if runs else None
         if found is not None:
