@@ -109,6 +109,7 @@ ACROSS_MODULES = {
         "csv": "lists as CSV",
         "fifos": "a FIFO where a file was",
         "frame": "what every page has around it",
+        "given": "figures that others gave, on each page",
         "live": "open pages while a trial runs",
         "plots": "large plots in a browser",
         "questions": "parameters that are misspelt",

@@ -54,8 +54,25 @@ class Acceptance(OfPlan):
     ) -> None:
         super().__init__(folders, path, name)
         self.components, self.phases = components, phases
+        self._with_builds = with_builds
+        self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds)
         self.plan = self.prepared.plan.plan
+
+    def _load_again(self) -> None:
+        """Take the plan as people have edited it while a component ran; if it has a fault, or
+        another name, by now, keep it as it was."""
+        try:
+            text = self.path.read_bytes()
+            if text == self._text:
+                return
+            self._text = text
+            prepared = prepare_plan(self.path, self.components, self.phases, self._with_builds)
+        except (OSError, UsageError) as error:
+            click.echo(f"{self.path}: it is followed as it was: {error}", err=True)
+            return
+        if prepared.plan.plan == self.plan:
+            self.prepared = prepared
 
     def _trials(self) -> list[_PartTrial]:
         """Return each component in a phase with its latest trial."""
@@ -74,7 +91,9 @@ class Acceptance(OfPlan):
 
     def run(self, quiet: bool, form: str) -> int:
         """Run every trial that is not complete, then print the status; return the exit code."""
-        if self._run_all(quiet):
+        is_complete = self._run_all(quiet)
+        self._load_again()
+        if is_complete:
             return self.print_status(form)
         return self._print_not_met()
 
@@ -111,6 +130,8 @@ class Acceptance(OfPlan):
         if trial is not None and trial.state == "open":
             self._print_changed(part, trial)
             return trial.folder
+        self._load_again()
+        part = next((each for each in self.prepared.parts if each.tag == part.tag), part)
         require_chosen(self.prepared.plan.machine or None, "machine:")
         require_scheduler(part.machine)
         return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)

@@ -174,8 +174,9 @@ def _actions(one: Status) -> str:
     """Return the latest actions of people."""
     rows = TextTable("by people | who | what~ | why~")
     for each in one.actions[-MAX_ACTIONS:]:
-        what = "; ".join([each.text, *each.changes])
-        rows.add(show_time(each.time), each.by, what, each.reason)
+        rows.add(show_time(each.time), each.by, each.text, each.reason)
+        for change in each.changes:
+            rows.add("", "", f"  {change}", "")
     more = len(one.actions) - MAX_ACTIONS
     return f"{rows}\nand {more} before" if more > 0 else str(rows)
 
