@@ -12,7 +12,6 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
 )
 from seatrial.journal.events import BuildEnded, TestAdmitted, TestStopped, TrialEnded
-from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.model import Component, Criterion, Waiver
 
 from ..stories import Story, cases_of, sustained
@@ -37,8 +36,7 @@ def a_story(hours: float = 2) -> Story:
 
 def every(story: Story, component: Component = COMPONENT) -> list[Result]:
     history = story.history()
-    absent = absent_tests(component, history.cases)
-    return judged(component, TrialView(history, history.last, absent=absent))[-1]
+    return judged(component, TrialView(history, history.last))[-1]
 
 
 def test_it_is_undecided_until_the_end_and_names_who_is_missing() -> None:
@@ -104,19 +102,6 @@ def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
     assert (first.state, one.why) == ("not met", "was stopped: 3 wrong answers in a row")
     story.tell(1.6, TestAdmitted, test="d")
     assert every(story)[0].state == "met"
-
-
-def test_a_named_test_without_a_case_never_ran() -> None:
-    story = a_story()
-    story.run(2, 1, 2)
-    story.tell(2, TrialEnded, failed=0)
-    named = replace(COMPONENT, tests=["a", "big", "none-*"])
-    first, one = every(story, named)
-    assert (first.state, one.subject) == ("not met", "big")
-    waiver = Waiver(reason="too large", by="both", on="2026-05-01", tests=["big"])
-    assert every(story, replace(named, waivers=[waiver]))[0].state == "waived"
-    waiver = replace(waiver, tests=["a"])
-    assert every(story, replace(named, waivers=[waiver]))[0].state == "not met"
 
 
 def test_a_component_without_criteria_has_none_unless_a_test_is_at_fault() -> None:

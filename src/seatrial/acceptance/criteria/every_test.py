@@ -11,7 +11,6 @@ from seatrial.acceptance.criteria.result import Result, State, label, listed
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.codes import code_of
-from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
 from seatrial.suite.model import Case
 from seatrial.units import count
@@ -88,7 +87,7 @@ def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
 
 
 def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
-    """Yield the tests with their toolchains, those that have no case last."""
+    """Yield the tests with their toolchains."""
     history = view.history
     cases: dict[tuple[str, str], list[Case]] = {}
     wanted = set(view.tests(criterion))
@@ -104,9 +103,6 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
         own = runs[test, toolchain]
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
         yield TestOutcome(name, sum(run.right for run in own), _fault(view, test, some, own))
-    for test, why in view.absent.items():
-        if fits(criterion.tests, test):
-            yield TestOutcome(test, 0, why)
 
 
 def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:

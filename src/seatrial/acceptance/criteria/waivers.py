@@ -37,16 +37,10 @@ def waived(
         for number, case in enumerate(view.history.cases)
         if any(_is_about(each, case) for each in covering)
     }
-    absent = {
-        test: why
-        for test, why in view.absent.items()
-        if not any(each.tests and fits(each.tests, test) for each in covering)
-    }
-    if not left_out and len(absent) == len(view.absent):
+    if not left_out:
         return results
-    rest = view.without(left_out, absent)
-    has_rest = bool(rest.tests(criterion)) or (criterion.criterion == "every_test" and absent)
-    reduced = compute(rest, criterion) if has_rest else []
+    rest = view.without(left_out)
+    reduced = compute(rest, criterion) if rest.tests(criterion) else []
     of_rest = {one.subject: one for one in reduced}
     if len(reduced) == 1 and len(tests := rest.tests(criterion)) == 1:
         of_rest.setdefault(tests[0], reduced[0])
