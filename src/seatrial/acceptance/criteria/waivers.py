@@ -98,11 +98,7 @@ def _in_whole(result: Result, waiver: Waiver | None) -> Result:
 def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
     """Return a result of which a waiver covers some runs; ``rest`` is the result on the others,
     None where there are none."""
-    if rest is not None and (rest.state, rest.value, rest.n) == (
-        result.state,
-        result.value,
-        result.n,
-    ):
+    if rest is not None and _found(rest) == _found(result):
         return result
     if result.state == "met":
         return replace(result, without_waiver="met")
@@ -114,3 +110,8 @@ def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
         subject=result.subject,
         why=f"{rest.why}; beside what is waived: {result.shown} in all",
     )
+
+
+def _found(result: Result) -> tuple[object, ...]:
+    """Return what was found, by which results with and without some runs are compared."""
+    return result.state, result.value, result.n, result.numbers
