@@ -93,6 +93,15 @@ def test_a_test_that_was_never_built_is_told_with_the_reason() -> None:
     assert every(story)[1].why == "was never built: cc: no licence"
 
 
+def test_a_test_of_which_some_cases_were_built_never_gave_a_right_answer() -> None:
+    story = a_story()
+    story.cases.append(replace(story.cases[2], id="other", build="good"))
+    story.tell(0.1, BuildEnded, key="key", code=1, log="cc: no licence")
+    story.run(4, 0, 1, FAILED)
+    story.tell(2, TrialEnded, failed=1)
+    assert every(story)[1].why == "never gave a right answer: 1 failed"
+
+
 def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
     story = a_story()
     story.run(2, 1, 2)
