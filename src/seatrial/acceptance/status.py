@@ -15,6 +15,7 @@ from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
+from seatrial.acceptance.operator_actions import OperatorAction
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
@@ -23,6 +24,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
+from seatrial.plan.alongside import named_beside
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
@@ -67,8 +69,10 @@ class Status(Struct, frozen=True, kw_only=True):
     between its pauses and interruptions. ``excluded`` has nodes and reasons. ``criteria`` has the
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
-    built. ``node_shares`` has the planned and the achieved share of each test, None before any
-    node-hours were available."""
+    built. ``held`` are the holds of people that last, ``actions`` is all that people did while it
+    was under way. ``alongside`` are the components that it runs beside, ``node_hours`` are those
+    that were available. ``node_shares`` has the planned and the achieved share of each test, None
+    before any node-hours were available."""
 
     tag: str
     plan: str
@@ -92,7 +96,11 @@ class Status(Struct, frozen=True, kw_only=True):
     excluded: list[tuple[str, str]]
     criteria: list[list[Result]]
     held_back_by: list[Hold] = []
+    held: list[OperatorAction] = []
+    actions: list[OperatorAction] = []
     node_shares: NodeShares | None = None
+    alongside: list[str] = []
+    node_hours: float = 0.0
 
     @property
     def sharing(self) -> str:
@@ -179,6 +187,10 @@ def status_of(
         excluded=_excluded(history),
         criteria=results,
         node_shares=view.node_shares,
+        held=[] if history.over else list(history.held.values()),
+        actions=history.actions,
+        alongside=named_beside(component),
+        node_hours=total.available / SECOND_NS / 3600,
     )
 
 
@@ -186,11 +198,24 @@ def _kept_back(found: Status) -> list[Hold]:
     """Return the excluded nodes and stopped tests."""
     stopped = [(part.test, part.stopped) for part in found.parts if part.stopped]
     named = [("excluded", found.excluded), ("stopped", stopped)]
-    return [
+    return holds_of(found) + [
         Hold(kind=kind, what=what, text=f"{what}: {why}")
         for kind, each in named
         for what, why in each
     ]
+
+
+def holds_of(found: Status) -> list[Hold]:
+    """Return the holds of people."""
+    return [
+        Hold(kind="held", what=each.subject, text=_held_text(each), since=each.time)
+        for each in found.held
+    ]
+
+
+def _held_text(action: OperatorAction) -> str:
+    why = f": {action.reason}" if action.reason else ""
+    return f"{action.subject}, by {action.by or 'a person'}{why}"
 
 
 def tests_of(
@@ -209,13 +234,21 @@ def tests_of(
             test=test,
             in_flight=in_flight[test],
             running=running[test],
-            expected=0 if test in history.stopped else expected.get(test, 0),
+            expected=0 if _is_shelved(history, test) else expected.get(test, 0),
             accepted=found["pass"],
             verdicts=dict(found.most_common()),
             stopped=history.stopped.get(test, ""),
         )
         for test, found in tallied.items()
     ]
+
+
+def _is_shelved(history: TrialHistory, test: str) -> bool:
+    """Return whether people or failures let no run of a test start."""
+    heavy = "" in history.held and any(
+        entry.name == test and entry.io != "light" for entry in history.policy.entries
+    )
+    return heavy or test in history.stopped or test in history.held
 
 
 def expected_of(history: TrialHistory, machine: Machine) -> dict[str, int]:

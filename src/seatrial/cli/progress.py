@@ -22,9 +22,13 @@ from seatrial.journal.events import (
     NodeAdmitted,
     NodeDown,
     NodeUp,
+    PolicyChanged,
+    RequestRefused,
     RunEvent,
     RunJudged,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TrialAbandoned,
     TrialCancelled,
     TrialExtended,
@@ -63,6 +67,10 @@ _TOLD: dict[type[Event], str] = {
     NodeUp: "up again",
     NodeAdmitted: "admitted",
     TestAdmitted: "admitted",
+    TestHeld: "held",
+    TestReleased: "released",
+    PolicyChanged: "the policy is changed",
+    RequestRefused: "refused",
     TrialExtended: "time is added",
 }
 _FOLLOWS = {
@@ -73,7 +81,9 @@ _FOLLOWS = {
 
 def _told(event: Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
-    parts = [getattr(event, name, "") for name in ("nodes", "test", "reason", "text")]
+    by = getattr(event, "by", "")
+    parts = [getattr(event, name, "") for name in ("nodes", "test", "io", "asked", "reason")]
+    parts += [getattr(event, "text", ""), by and f"by {by}"]
     if isinstance(event, TrialExtended):
         parts = [show_seconds(event.seconds)]
     said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))
@@ -104,8 +114,11 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
 class Progress(Observer):
     """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, label: str = "") -> None:
+        """``label`` begins each line where several trials are driven at once; there is no status
+        line then."""
         self.quiet = quiet
+        self._label = label
         self.finished = 0
         self.wanted = 0
         self.began = time.monotonic()
@@ -131,7 +144,7 @@ class Progress(Observer):
     def on_open(self, finished: int, wanted: int) -> None:
         """Keep the state of the trial, which is known only once its journal has been read."""
         self.finished, self.wanted = finished, wanted
-        if sys.stdout.isatty() and not self.quiet:
+        if sys.stdout.isatty() and not self.quiet and not self._label:
             from rich.live import Live  # takes 30 ms, and only terminals have a status line
 
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
@@ -148,7 +161,8 @@ class Progress(Observer):
         elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
         elif isinstance(event, TrialOpened) and not self.quiet:
-            self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
+            about = f"{self._to_come(event)} on {event.machine}"
+            self._print("", about if self._label else f"{event.trial}: {about}")
 
     def _on_run(self, event: RunEvent, case: Case) -> None:
         life = self._lives.setdefault(event.run_id, RunLife())
@@ -205,6 +219,7 @@ class Progress(Observer):
 
     def _print(self, word: str, text: str) -> None:
         line = f"{word} {plain(text)}" if word else plain(text)
+        line = f"{self._label}: {line}" if self._label else line
         try:
             if self._live is not None:
                 from rich.text import Text

@@ -9,11 +9,12 @@ from typing import Any
 import click
 import msgspec
 
+from seatrial.acceptance.beside import beside
 from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
@@ -21,6 +22,7 @@ from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
+MAX_ACTIONS = 10  # of people that are shown
 COURSE = 40  # characters of the row of bars
 WIDTH = 78
 
@@ -32,8 +34,13 @@ def print_status(found: Sequence[Status]) -> None:
         click.echo("No component has been started yet")
         return
     click.echo(_components(found))
+    for use in beside(found):
+        hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
+        share = f"{100 * use.utilisation:.1f} %"
+        click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in found:
-        parts = [_parts(one), _sub_phases(one), _notes(one), _criteria(one.criteria)]
+        parts = [_parts(one), _sub_phases(one), _notes(one), _actions(one)]
+        parts.append(_criteria(one.criteria))
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -161,6 +168,17 @@ def _notes(one: Status) -> str:
     for hold in one.held_back_by:
         rows.add(_HOLDS.get(hold.kind, hold.kind), show_time(hold.since), hold.text)
     return str(rows)
+
+
+def _actions(one: Status) -> str:
+    """Return the latest actions of people."""
+    rows = TextTable("by people | who | what~ | why~")
+    for each in one.actions[-MAX_ACTIONS:]:
+        rows.add(show_time(each.time), each.by, each.text, each.reason)
+        for change in each.changes:
+            rows.add("", "", f"  {change}", "")
+    more = len(one.actions) - MAX_ACTIONS
+    return f"{rows}\nand {more} before" if more > 0 else str(rows)
 
 
 def _criteria(criteria: Sequence[Sequence[Result]]) -> str:

@@ -9,7 +9,7 @@ from seatrial.verify.figures import ELAPSED
 AT_MOST_ALL = frozenset(
     {"pass_rate", "correct_answers", "utilisation", "availability", "within_expected"}
 )
-COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
+COUNTS = frozenset({"jobs_in_flight", "accepted_runs", "network"})
 
 
 def is_relative(written: int | float | str | None) -> bool:

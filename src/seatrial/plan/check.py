@@ -13,6 +13,7 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
+from seatrial.plan.alongside import check_alongside
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
@@ -82,6 +83,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         _quantities(component, at)
         if component.kind == "sustained" or unread(at, "kind"):
             _sums(component, at)
+        _nodes(component.nodes, machine, at.inside("nodes"))
         if machine is not None:
             _on_machine(component, machine, at)
         _slurm(component.slurm, at.inside("slurm"))
@@ -94,6 +96,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         check_waivers(component, None if partly else suite, machine, at)
     check_ids(plan, spot)
     _known_failures(plan, machine, tests, spot)
+    check_alongside(plan, machine, spot)
     at = spot.inside("rehearsal")
     for i, event in enumerate(plan.rehearsal.events):
         _span(event, machine, tests, at.inside("events", i))

@@ -40,6 +40,7 @@ CriterionName = Literal[
     "mix",
     "every_test",
     "within_expected",
+    "network",
 ]
 # Criteria that compare figures with what is expected of a run that has the machine for itself.
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
@@ -255,6 +256,10 @@ class Component(FileModel, frozen=True):
     kind: Kind = "once"
     about: str = ""
     phases: Annotated[list[str], doc("its phases; default: all")] = []
+    nodes: Annotated[str, doc("its nodes; default: all of the phase")] = ""
+    alongside: Annotated[
+        str | list[str], doc("components that run at the same time, on other nodes")
+    ] = []
     suites: Annotated[list[str], doc("suites; default: the plan's")] = []
     tests: Annotated[
         list[str] | dict[str, ComponentTest],

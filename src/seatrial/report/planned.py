@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
+from seatrial.journal.lifecycle import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other, titled
@@ -137,7 +138,7 @@ def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
         except TrialError:
             continue
         if record.rehearsed and record.plan == plan and record.component is not None:
-            found.append(PlanTrial(folder, record, "complete"))
+            found.append(PlanTrial(folder, record, "complete", record.policy, TrialLife()))
     return found
 
 

@@ -25,6 +25,7 @@ from seatrial.journal.events import (
     JobEnded,
     OutputRemoved,
     RequestedEvent,
+    RunCancelAsked,
     RunCreated,
     RunEvent,
     RunJudged,
@@ -233,7 +234,7 @@ class Ledger:
     def _fold(self, event: Event) -> None:
         finished = self.conductor.state.finished
         self.conductor.apply(event)
-        if isinstance(event, RequestedEvent) and event.request:
+        if isinstance(event, RequestedEvent | RunCancelAsked) and event.request:
             self.answered.add(event.request)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1

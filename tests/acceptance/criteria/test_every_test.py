@@ -96,6 +96,7 @@ def test_a_test_that_was_never_built_is_told_with_the_reason() -> None:
 def test_a_test_of_which_some_cases_were_built_never_gave_a_right_answer() -> None:
     story = a_story()
     story.cases.append(replace(story.cases[2], id="other", build="good"))
+    story.policy = replace(story.policy, entry_of=[0, 1, 2, 3, 2])
     story.tell(0.1, BuildEnded, key="key", code=1, log="cc: no licence")
     story.run(4, 0, 1, FAILED)
     story.tell(2, TrialEnded, failed=1)
@@ -130,3 +131,28 @@ def test_a_plan_may_ask_for_it_of_some_tests() -> None:
     assert (first[0].state, second[0].state) == ("met", "not met")
     component = replace(COMPONENT, criteria=[Criterion(criterion="every_test")])
     assert len(judged(component, story.view())) == 1
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_test_that_fills_gaps_need_not_run_where_there_are_none(left: bool) -> None:
+    """Where the others leave it a share, it is asked as they are."""
+    cases = cases_of(1, 1)
+    policy = sustained(cases, 2)
+    first, second = policy.entries
+    entries = [replace(first, weight=0.5 if left else 1.0), replace(second, copies=0)]
+    story = Story(cases, replace(policy, entries=entries))
+    story.run(0, 0, 1)
+    story.tell(2, TrialEnded, failed=0)
+    assert every(story)[0].state == ("not met" if left else "met")
+
+
+def test_a_test_that_fills_gaps_must_be_built() -> None:
+    cases = [replace(case, build=case.test) for case in cases_of(1, 1)]
+    policy = sustained(cases, 2)
+    entries = [replace(policy.entries[0], weight=1.0), replace(policy.entries[1], copies=0)]
+    story = Story(cases, replace(policy, entries=entries))
+    story.run(0, 0, 1)
+    story.tell(0, BuildEnded, key="b", code=1, log="cc: no licence")
+    story.tell(2, TrialEnded, failed=0)
+    first, one = every(story)
+    assert (first.state, one.why) == ("not met", "was never built: cc: no licence")

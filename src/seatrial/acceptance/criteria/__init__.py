@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed, within
+from seatrial.acceptance.criteria import answers, mix, network, nodes, paired, speed, within
 from seatrial.acceptance.criteria.every_test import every_test
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import STATES, Result, State, label, show_value
@@ -51,6 +51,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "mix": mix.mix,
     "every_test": every_test,
     "within_expected": within.within_expected,
+    "network": network.network,
 }
 
 

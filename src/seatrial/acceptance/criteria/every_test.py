@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria.result import Result, State, label, listed
 from seatrial.acceptance.criteria.view import TrialView
-from seatrial.acceptance.trial_history import RunHistory
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.conduct.shares import planned_for
 from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
 from seatrial.suite.model import Case
@@ -17,6 +18,7 @@ from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 MAX_NAMED = 3
+NEVER_RAN = "never ran"
 LONGEST_CAUSE = 200  # characters of a log's last line
 
 
@@ -99,10 +101,24 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     for run in view.runs(criterion):
         about = history.cases[run.case]
         runs[about.test, about.toolchain].append(run)
+    gaps = _only_fill_gaps(history)
     for (test, toolchain), some in cases.items():
         own = runs[test, toolchain]
+        fault = _fault(view, test, some, own)
+        if fault == NEVER_RAN and test in gaps:
+            continue
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
-        yield TestOutcome(name, sum(run.right for run in own), _fault(view, test, some, own))
+        yield TestOutcome(name, sum(run.right for run in own), fault)
+
+
+def _only_fill_gaps(history: TrialHistory) -> set[str]:
+    """Return the tests of a mix to which the others leave no share: where no node was idle they
+    did not run, as was planned."""
+    if history.policy.kind != "sustained":
+        return set()
+    planned = planned_for(history.cases, history.policy, history.room)
+    entries = history.policy.entries
+    return {entries[number].name for number in planned.fills if not planned.shares[number]}
 
 
 def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:
@@ -117,6 +133,6 @@ def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]
         return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
     ended = [run for run in runs if run.over]
     if not ended:
-        return "has no result yet" if runs and not view.over else "never ran"
+        return "has no result yet" if runs and not view.over else NEVER_RAN
     verdicts = Counter(code_of(run.code).name for run in ended)
     return f"never gave a right answer: {listed(verdicts)}"

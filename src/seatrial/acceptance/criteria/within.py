@@ -20,7 +20,7 @@ from seatrial.acceptance.criteria.result import (
     undecided,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal import codes
 from seatrial.journal.codes import code_of
@@ -131,8 +131,7 @@ def _expected(
     )
     of = f"{metric} of {group.name}"
     if reference is None:
-        at = STAGE_WORDS["full" if group.stage == "full" else ""]
-        raise ValueError(f"there is no reference{at} for {of}")
+        raise ValueError(f"there is no reference for {of}")
     if not reference.value:
         raise ValueError(f"the reference for {of} has bounds and no value")
     units = {figure.unit for figure in figures} - {reference.unit}
