@@ -60,6 +60,9 @@ def test_of_a_component_with_a_number_of_runs_the_planned_ones_count() -> None:
     story.tell(1, TestStopped, test="b")
     (first, _, b) = story.judged("pass_rate", at_least="90%")
     assert (first.value, first.numbers["not made"], b.value) == (0.5, 1, None)
+    story.run(1, 0, 0.5, WRONG_ANSWER)
+    (first, _, b) = story.judged("pass_rate", at_least="90%")
+    assert (first.value, "not made" in first.numbers, b.value) == (0.5, False, 0.0)
 
 
 @settings(max_examples=100, deadline=None)

@@ -189,6 +189,17 @@ def test_the_bits_of_a_node_set_are_those_of_its_names(spans: str, there: set[in
         assert set(bits.names_in(bits.of(written))) == known
 
 
+def test_names_without_zeros_are_no_row() -> None:
+    bits = NodeBits(["n1", "n10", "n2"])
+    assert set(bits.names_in(bits.of("n[1-2]"))) == {"n1", "n2"}
+
+
+def test_a_run_counts_with_the_nodes_that_it_had() -> None:
+    story = Story(cases_of(1))
+    story.run(0, 0, 4, nodes="n[1-2]")
+    assert timeline_of(story.history(), at(4)).total.accepted == 8 * HOUR
+
+
 def test_a_host_that_knows_itself_by_another_name_is_the_one_node() -> None:
     cases = cases_of(1)
     story = Story(cases, sustained(cases, 2))

@@ -82,7 +82,7 @@ def test_figures_against_references(tmp_path: Path, seatrial: Command) -> None:
     assert (triad["n"], triad["median"], triad["reference"]) == (3, 5601, 6000)
     assert triad["allowed"] == "at least 5700 MB/s"
     assert triad["state"] == "not met"
-    assert triad["off"] == pytest.approx(-6.65)
+    assert triad["better by"] == pytest.approx(-6.65)
     assert (found["copy"]["state"], found["copy"]["reference"]) == ("met", None)
     assert "its reference in GB/s" in found["scale"]["why"]
     assert found["never"]["n"] == 0

@@ -25,7 +25,6 @@ from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.alongside import named_beside
-from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
@@ -155,9 +154,7 @@ def status_of(
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
-    view = TrialView(
-        history, now, references, absent_tests(component, history.cases, record.left_out)
-    )
+    view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
     together = overall(results)
     total = view.timeline.total

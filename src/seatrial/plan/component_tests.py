@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from seatrial.plan.model import Component, ComponentTest
-from seatrial.suite.model import Case
 from seatrial.units import share_of
-
-_TEST = re.compile(r"[{@%]")  # what follows the test in a case's name
 
 
 def pattern_of(component: Component, test: str) -> str | None:
@@ -34,25 +30,6 @@ def part_of(component: Component, test: str) -> ComponentTest | None:
 def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
     """Return the tests that a component runs, in their order."""
     return [name for name in names if pattern_of(component, name) is not None]
-
-
-def absent_tests(
-    component: Component, cases: Iterable[Case], left_out: Iterable[tuple[str, str]] = ()
-) -> dict[str, str]:
-    """Return the tests that a component names and that have no case in its trial, with the reason.
-    ``left_out`` are the cases and tests that cannot run on the machine, with reasons."""
-    there = {case.test for case in cases}
-    reasons = {_TEST.split(what, maxsplit=1)[0]: why for what, why in left_out}
-    return {
-        name: f"never ran: {reasons.get(name) or 'it has no case here'}"
-        for name in component.tests
-        if name not in there and not is_pattern(name)
-    }
-
-
-def is_pattern(name: str) -> bool:
-    """Return True if a name of a test has wildcards."""
-    return any(mark in name for mark in "*?[")
 
 
 def only_evidence(component: Component) -> bool:

@@ -14,7 +14,6 @@ from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.journal.codes import RECALLED, WITHDRAWN
 from seatrial.plan.alongside import named_beside
-from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
 from seatrial.verify.references import References
@@ -114,8 +113,7 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """Return the summary of a rehearsed trial's history."""
-    absent = absent_tests(part.component, part.cases, part.skipped)
-    view = TrialView(history, ending.time, references, absent)
+    view = TrialView(history, ending.time, references)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
         by_test[history.test_of(run)].append(run)

@@ -12,7 +12,6 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
 )
 from seatrial.journal.events import BuildEnded, TestAdmitted, TestStopped, TrialEnded
-from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.model import Component, Criterion, Waiver
 
 from ..stories import Story, cases_of, sustained
@@ -37,8 +36,7 @@ def a_story(hours: float = 2) -> Story:
 
 def every(story: Story, component: Component = COMPONENT) -> list[Result]:
     history = story.history()
-    absent = absent_tests(component, history.cases)
-    return judged(component, TrialView(history, history.last, absent=absent))[-1]
+    return judged(component, TrialView(history, history.last))[-1]
 
 
 def test_it_is_undecided_until_the_end_and_names_who_is_missing() -> None:
@@ -95,6 +93,16 @@ def test_a_test_that_was_never_built_is_told_with_the_reason() -> None:
     assert every(story)[1].why == "was never built: cc: no licence"
 
 
+def test_a_test_of_which_some_cases_were_built_never_gave_a_right_answer() -> None:
+    story = a_story()
+    story.cases.append(replace(story.cases[2], id="other", build="good"))
+    story.policy = replace(story.policy, entry_of=[0, 1, 2, 3, 2])
+    story.tell(0.1, BuildEnded, key="key", code=1, log="cc: no licence")
+    story.run(4, 0, 1, FAILED)
+    story.tell(2, TrialEnded, failed=1)
+    assert every(story)[1].why == "never gave a right answer: 1 failed"
+
+
 def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
     story = a_story()
     story.run(2, 1, 2)
@@ -104,19 +112,6 @@ def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
     assert (first.state, one.why) == ("not met", "was stopped: 3 wrong answers in a row")
     story.tell(1.6, TestAdmitted, test="d")
     assert every(story)[0].state == "met"
-
-
-def test_a_named_test_without_a_case_never_ran() -> None:
-    story = a_story()
-    story.run(2, 1, 2)
-    story.tell(2, TrialEnded, failed=0)
-    named = replace(COMPONENT, tests=["a", "big", "none-*"])
-    first, one = every(story, named)
-    assert (first.state, one.subject) == ("not met", "big")
-    waiver = Waiver(reason="too large", by="both", on="2026-05-01", tests=["big"])
-    assert every(story, replace(named, waivers=[waiver]))[0].state == "waived"
-    waiver = replace(waiver, tests=["a"])
-    assert every(story, replace(named, waivers=[waiver]))[0].state == "not met"
 
 
 def test_a_component_without_criteria_has_none_unless_a_test_is_at_fault() -> None:
@@ -149,3 +144,15 @@ def test_a_test_that_fills_gaps_need_not_run_where_there_are_none(left: bool) ->
     story.run(0, 0, 1)
     story.tell(2, TrialEnded, failed=0)
     assert every(story)[0].state == ("not met" if left else "met")
+
+
+def test_a_test_that_fills_gaps_must_be_built() -> None:
+    cases = [replace(case, build=case.test) for case in cases_of(1, 1)]
+    policy = sustained(cases, 2)
+    entries = [replace(policy.entries[0], weight=1.0), replace(policy.entries[1], copies=0)]
+    story = Story(cases, replace(policy, entries=entries))
+    story.run(0, 0, 1)
+    story.tell(0, BuildEnded, key="b", code=1, log="cc: no licence")
+    story.tell(2, TrialEnded, failed=0)
+    first, one = every(story)
+    assert (first.state, one.why) == ("not met", "was never built: cc: no licence")

@@ -77,6 +77,8 @@ def test_the_rest_is_told_beside_the_whole() -> None:
 
 
 def test_a_waiver_of_tests_covers_no_criterion_on_the_whole_machine() -> None:
+    jobs = Criterion(criterion="jobs_in_flight", at_most=2)
+    assert rate("", waiver(tests=["a"]), criterion=jobs)[0].words == "not met"
     use = Criterion(criterion="utilisation", at_least="99%")
     assert rate("a", waiver(tests=["a"]), criterion=use)[0].words == "not met"
     assert rate("a", waiver(), criterion=use)[0].words == "waived (not met)"

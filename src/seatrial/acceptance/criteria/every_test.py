@@ -12,13 +12,13 @@ from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.shares import planned_for
 from seatrial.journal.codes import code_of
-from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
 from seatrial.suite.model import Case
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 MAX_NAMED = 3
+NEVER_RAN = "never ran"
 LONGEST_CAUSE = 200  # characters of a log's last line
 
 
@@ -89,7 +89,7 @@ def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
 
 
 def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
-    """Yield the tests with their toolchains, those that have no case last."""
+    """Yield the tests with their toolchains."""
     history = view.history
     cases: dict[tuple[str, str], list[Case]] = {}
     wanted = set(view.tests(criterion))
@@ -104,13 +104,11 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     gaps = _only_fill_gaps(history)
     for (test, toolchain), some in cases.items():
         own = runs[test, toolchain]
-        if test in gaps and not own and test not in history.stopped:
+        fault = _fault(view, test, some, own)
+        if fault == NEVER_RAN and test in gaps:
             continue
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
-        yield TestOutcome(name, sum(run.right for run in own), _fault(view, test, some, own))
-    for test, why in view.absent.items():
-        if fits(criterion.tests, test):
-            yield TestOutcome(test, 0, why)
+        yield TestOutcome(name, sum(run.right for run in own), fault)
 
 
 def _only_fill_gaps(history: TrialHistory) -> set[str]:
@@ -135,6 +133,6 @@ def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]
         return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
     ended = [run for run in runs if run.over]
     if not ended:
-        return "has no result yet" if runs and not view.over else "never ran"
+        return "has no result yet" if runs and not view.over else NEVER_RAN
     verdicts = Counter(code_of(run.code).name for run in ended)
     return f"never gave a right answer: {listed(verdicts)}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from functools import cached_property
-from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from seatrial.acceptance.node_shares import NodeShares, node_shares
@@ -17,7 +16,6 @@ from seatrial.suite.model import Case, Stage, show
 from seatrial.units import show_seconds
 from seatrial.verify.references import References
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _IS = {"ended": "has", "paused": "is"}
@@ -38,27 +36,24 @@ class NodeCases(NamedTuple):
 
 
 class TrialView:
-    """The history of a trial at ``now`` (ns), and the references that it judges by. ``absent`` are
-    the tests that the plan names and that have no case, with the reasons. ``waived`` are the
-    positions of the cases that criteria leave out."""
+    """The history of a trial at ``now`` (ns), and the references that it judges by. ``waived``
+    are the positions of the cases that criteria leave out."""
 
     def __init__(
         self,
         history: TrialHistory,
         now: int,
         references: References | None = None,
-        absent: Mapping[str, str] = NOTHING,
         waived: Set[int] = frozenset(),
     ) -> None:
         self.history = history
         self.now = now
         self.references = references or References()
-        self.absent = absent
         self.waived = waived
 
-    def without(self, cases: Set[int], absent: Mapping[str, str]) -> TrialView:
-        """Return the view without the runs of these cases, with these tests absent."""
-        found = TrialView(self.history, self.now, self.references, absent, cases)
+    def without(self, cases: Set[int]) -> TrialView:
+        """Return the view without the runs of these cases."""
+        found = TrialView(self.history, self.now, self.references, cases)
         found.__dict__.update(
             (name, self.__dict__[name])
             for name in ("timeline", "node_shares")

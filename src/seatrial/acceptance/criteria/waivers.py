@@ -37,16 +37,10 @@ def waived(
         for number, case in enumerate(view.history.cases)
         if any(_is_about(each, case) for each in covering)
     }
-    absent = {
-        test: why
-        for test, why in view.absent.items()
-        if not any(each.tests and fits(each.tests, test) for each in covering)
-    }
-    if not left_out and len(absent) == len(view.absent):
+    if not left_out:
         return results
-    rest = view.without(left_out, absent)
-    has_rest = bool(rest.tests(criterion)) or (criterion.criterion == "every_test" and absent)
-    reduced = compute(rest, criterion) if has_rest else []
+    rest = view.without(left_out)
+    reduced = compute(rest, criterion) if rest.tests(criterion) else []
     of_rest = {one.subject: one for one in reduced}
     if len(reduced) == 1 and len(tests := rest.tests(criterion)) == 1:
         of_rest.setdefault(tests[0], reduced[0])
@@ -104,11 +98,7 @@ def _in_whole(result: Result, waiver: Waiver | None) -> Result:
 def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
     """Return a result of which a waiver covers some runs; ``rest`` is the result on the others,
     None where there are none."""
-    if rest is not None and (rest.state, rest.value, rest.n) == (
-        result.state,
-        result.value,
-        result.n,
-    ):
+    if rest is not None and _found(rest) == _found(result):
         return result
     if result.state == "met":
         return replace(result, without_waiver="met")
@@ -120,3 +110,8 @@ def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
         subject=result.subject,
         why=f"{rest.why}; beside what is waived: {result.shown} in all",
     )
+
+
+def _found(result: Result) -> tuple[object, ...]:
+    """Return what was found, by which results with and without some runs are compared."""
+    return result.state, result.value, result.n, result.numbers

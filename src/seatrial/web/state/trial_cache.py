@@ -21,7 +21,6 @@ from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
 from seatrial.acceptance.status import OpenAlert, Status, TestStatus, alerts_of
 from seatrial.errors import SeatrialError
-from seatrial.plan.component_tests import absent_tests
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
@@ -254,5 +253,4 @@ def _verdict_of(row: TrialRow) -> Overall:
     while fold.go_on():
         pass
     component, history = fold.record.component, fold.history
-    absent = absent_tests(component, history.cases, fold.record.left_out)
-    return overall(judged(component, TrialView(history, fold.present(), fold.references, absent)))
+    return overall(judged(component, TrialView(history, fold.present(), fold.references)))
