@@ -15,6 +15,7 @@ from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
+from seatrial.acceptance.reviews import RunReview, reviews_of
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
@@ -68,7 +69,7 @@ class Status(Struct, frozen=True, kw_only=True):
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
     built. ``node_shares`` has the planned and the achieved share of each test, None before any
-    node-hours were available."""
+    node-hours were available. ``reviews`` is what people said of runs."""
 
     tag: str
     plan: str
@@ -93,6 +94,7 @@ class Status(Struct, frozen=True, kw_only=True):
     criteria: list[list[Result]]
     held_back_by: list[Hold] = []
     node_shares: NodeShares | None = None
+    reviews: list[RunReview] = []
 
     @property
     def sharing(self) -> str:
@@ -179,6 +181,7 @@ def status_of(
         excluded=_excluded(history),
         criteria=results,
         node_shares=view.node_shares,
+        reviews=reviews_of(history),
     )
 
 

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from seatrial.conduct.policy import Policy
 from seatrial.journal import codes
 from seatrial.journal.events import (
+    EVENT_KINDS,
+    PERSONAL,
     AlertRaised,
     Event,
     MetricRecorded,
@@ -37,6 +39,9 @@ from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
 NO_ENTRY = -1
+_LATE = frozenset(
+    (RunJudgedAgain, *(kind for kind in EVENT_KINDS.values() if issubclass(kind, PERSONAL)))
+)  # what people record long after the trial
 RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
 
 
@@ -67,6 +72,11 @@ class RunHistory(RunLife, kw_only=True):
     def in_flight(self) -> bool:
         """Whether it was submitted, and its job has not ended."""
         return RunState.SUBMITTED <= self.state < RunState.ENDED
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether both sides agreed that criteria leave it out."""
+        return self.review is not None and self.review.is_excluded == 1
 
     @property
     def passed(self) -> bool:
@@ -171,8 +181,8 @@ class TrialHistory(TrialLife):
         """Fold many events."""
         last, known = self.last, self._by_id.get
         for event in events:
-            if event.time > last and event.__class__ is not RunJudgedAgain:
-                last = event.time  # a person judges long after the trial
+            if event.time > last and event.__class__ not in _LATE:
+                last = event.time
             if event.run_id:
                 run = known(event.run_id) or self._new_run(event)
                 if run is not None:

@@ -23,6 +23,7 @@ from seatrial.units import count, show_seconds
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
 COURSE = 40  # characters of the row of bars
 WIDTH = 78
+MAX_REVIEWS = 20
 
 
 def print_status(found: Sequence[Status]) -> None:
@@ -33,7 +34,10 @@ def print_status(found: Sequence[Status]) -> None:
         return
     click.echo(_components(found))
     for one in found:
-        parts = [_parts(one), _sub_phases(one), _notes(one), _criteria(one.criteria)]
+        parts = [
+            *(_parts(one), _sub_phases(one), _notes(one)),
+            *(_criteria(one.criteria), _reviews(one)),
+        ]
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -163,6 +167,17 @@ def _notes(one: Status) -> str:
     return str(rows)
 
 
+def _reviews(one: Status) -> str:
+    """Return the runs of which people said something."""
+    rows = TextTable("run | case~ | verdict~ | cause~ | excluded | by~ | comment~")
+    for each in one.reviews[:MAX_REVIEWS]:
+        excluded = "yes" if each.is_excluded else ""
+        words = (each.verdict, each.cause, excluded, ", ".join(each.by), each.comment)
+        rows.add(each.run, each.case, *words)
+    more = len(one.reviews) - MAX_REVIEWS
+    return "\n".join([str(rows), *([f"and {more} more: --format json has all"] * (more > 0))])
+
+
 def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
     """Return the criteria: a row for each; if it has several subjects, also one for each that is
     not met, undecided or waived."""
@@ -172,5 +187,5 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
         for one in [first, *(each for each in rest if each.state != "met")]:
             label = one.label if one is first else f"  {one.subject}"
             value = one.shown
-            rows.add(label, one.words, value, one.bound, one.n, one.why)
+            rows.add(label, one.words, value, one.bound, one.n, one.reason)
     return str(rows)

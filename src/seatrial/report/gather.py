@@ -37,6 +37,7 @@ from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
+from seatrial.report.reviewed import causes, excluded_by_agreement
 from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
@@ -220,6 +221,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
     made = [
         failed(history),
         judged_again(history),
+        causes(found.reviews),
         expected(view),
         *tables.node_shares(found),
         *tables.node_hours(found),
@@ -244,7 +246,10 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> GatheredTrial:
         evidence=component.evidence,
         tables=[table for table in made if table.rows],
         figures=drawn,
-        excluded=tables.excluded(record, history, found, varied, reading.damaged),
+        excluded=[
+            *(each for each in [excluded_by_agreement(found.reviews)] if each.rows),
+            *tables.excluded(record, history, found, varied, reading.damaged),
+        ],
         ran=ran(record, cases),
         versions=tables.tests(folder, record, cases),
     )

@@ -23,11 +23,11 @@ from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
 from seatrial.journal.events import (
+    PERSONAL,
     AlertRaised,
     Event,
     NodeDown,
     NodeUp,
-    RequestedEvent,
     RunEvent,
     TrialAbandoned,
     TrialCancelled,
@@ -353,10 +353,11 @@ class Driver:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TrialCancelled | TrialAbandoned):
             self._building.cancel()
-        if isinstance(event, RunEvent) and event.run_id not in self.ledger.runs:
+        is_of_run = isinstance(event, RunEvent) and not isinstance(event, PERSONAL)
+        if is_of_run and event.run_id not in self.ledger.runs:
             return
         self.ledger.note(event)
-        if isinstance(event, RequestedEvent) and event.request:
+        if event.request:
             self._answered.append(event.request)
 
     def _flush(self) -> None:
@@ -383,9 +384,9 @@ class Driver:
 
     def _answer_left(self) -> None:
         """Record the requests that came too late for an earlier driver. Of a trial that is
-        complete, only requests to extend or abandon it count."""
+        complete, only requests to extend or abandon it count, and what people record."""
         for event in requests.left(self.folder, self.record.tests, self.ledger.answered):
-            late = isinstance(event, TrialExtended | TrialAbandoned)
+            late = isinstance(event, (TrialExtended, TrialAbandoned, *PERSONAL))
             if self.ledger.complete and not late:
                 requests.drop(self.folder, [event.request])
             else:

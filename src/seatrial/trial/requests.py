@@ -13,18 +13,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pwd
 import time
 from collections.abc import Callable, Container, Iterable
+from pathlib import Path
+from socket import gethostname
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.files import is_of_host, read_regular
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
+    PERSONAL,
     NodeAdmitted,
+    PersonsEvent,
     RequestedEvent,
+    RunReviewed,
     TestAdmitted,
     TrialAbandoned,
     TrialExtended,
@@ -36,14 +44,18 @@ from seatrial.trial.tasks import Tasks
 MAX_REQUEST_BYTES = 1 << 20
 LOOK_SECONDS = 1.0  # between two looks
 
+Answer = RequestedEvent | RunReviewed
+
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request. ``value`` are the seconds to extend; ``text`` is the reason to abandon, or the
-    test or node set to admit."""
+    """A request. ``value`` are the seconds to extend; ``text`` is the reason to abandon, the test
+    or node set to admit, or the event to record, as a line of a journal. ``user`` is the account
+    that owns its file, whatever the file says."""
 
-    request: Literal["pause", "extend", "abandon", "admit"]
+    request: Literal["pause", "extend", "abandon", "admit", "record"]
     value: float = 0.0
     text: str = ""
+    user: str = ""
 
 
 async def watch(
@@ -61,9 +73,7 @@ async def watch(
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def left(
-    folder: TrialFolder, tests: Container[str], answered: Container[str]
-) -> list[RequestedEvent]:
+def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[Answer]:
     """Return the events that answer the requests that an earlier driver left. A request to pause is
     dropped, as that drive is over. ``answered`` are the files of requests in the journal."""
     take_cancel(folder)
@@ -76,14 +86,16 @@ def left(
     return answers
 
 
-def ask(folder: TrialFolder, request: Request) -> None:
-    """Write a request for the driver of the trial. Its file appears when it is complete."""
+def ask(folder: TrialFolder, request: Request) -> str:
+    """Write a request for the driver of the trial; return its file, as ``waiting`` does. The file
+    appears when it is complete."""
     folder.requests.mkdir(exist_ok=True)
-    name = f"{time.time_ns():020d}-{os.getpid()}"
+    name = f"{time.time_ns():020d}-{gethostname()}-{os.getpid()}"
     part = folder.requests / f".{name}"
     part.write_bytes(msgspec.json.encode(request))
     part.chmod(0o644)  # the driver may be another member's
     part.rename(folder.requests / f"{name}.json")
+    return f"{folder.requests.name}/{name}.json"
 
 
 def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
@@ -94,7 +106,10 @@ def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
         for path in sorted(folder.requests.glob("[!.]*.json")):
             try:
                 data = read_regular(path, MAX_REQUEST_BYTES, follow=False)
-                requests.append((f"{path.parent.name}/{path.name}", decoder(Request).decode(data)))
+                request = replace(decoder(Request).decode(data), user=_owner(path))
+                if request.request == "record":
+                    _recorded(request)  # raises one of DAMAGED
+                requests.append((f"{path.parent.name}/{path.name}", request))
             except DAMAGED:
                 path.unlink()
             except OSError as error:
@@ -112,8 +127,10 @@ def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
             (folder.path / file).unlink()
 
 
-def answer_to(request: Request, tests: Container[str], file: str = "") -> RequestedEvent:
+def answer_to(request: Request, tests: Container[str], file: str = "") -> Answer:
     """Return the event that answers a request (in a file); ``tests`` are the trial's."""
+    if request.request == "record":
+        return replace(_recorded(request), request=file)
     if request.request == "extend":
         return TrialExtended(seconds=request.value, request=file)
     if request.request == "abandon":
@@ -123,6 +140,25 @@ def answer_to(request: Request, tests: Container[str], file: str = "") -> Reques
     if request.text in tests:
         return TestAdmitted(test=request.text, request=file)
     return NodeAdmitted(nodes=request.text, request=file)
+
+
+def _recorded(request: Request) -> PersonsEvent | RunReviewed:
+    """Return the event that a person records, by the account that owns the request's file. Raises
+    one of DAMAGED where it is none that people may record."""
+    event = decode(request.text.encode())
+    if not isinstance(event, PERSONAL):
+        raise msgspec.ValidationError(f"{event.name} is not for people to record")
+    account, _, host = event.user.partition("@")
+    return replace(event, user=f"{request.user or account}@{host}")
+
+
+def _owner(path: Path) -> str:
+    """Return the name of the account that owns a file, or its number."""
+    number = path.lstat().st_uid
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def take_cancel(folder: TrialFolder) -> bool:

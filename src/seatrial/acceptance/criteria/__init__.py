@@ -15,7 +15,14 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
-from seatrial.acceptance.criteria.result import STATES, Result, State, label, show_value
+from seatrial.acceptance.criteria.result import (
+    STATES,
+    Result,
+    State,
+    WithExcluded,
+    label,
+    show_value,
+)
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
@@ -69,5 +76,22 @@ def _waived(result: Result, agreed: str) -> Result:
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
-    """Return the results of each criterion of a component, in the plan's order."""
-    return [judge(criterion, view, component.waivers) for criterion in component.criteria]
+    """Return the results of each criterion of a component, in the plan's order, each with what it
+    would be if the runs counted that both sides excluded."""
+    results = [judge(criterion, view, component.waivers) for criterion in component.criteria]
+    if not view.excluded or view.whole:
+        return results
+    others = judged(component, view.as_whole())
+    return [
+        [_beside(one, other) for one in some] for some, other in zip(results, others, strict=True)
+    ]
+
+
+def _beside(result: Result, others: Sequence[Result]) -> Result:
+    """Return a result with that of the same subject among the results with all runs."""
+    for other in others:
+        found = WithExcluded(state=other.state, value=other.value, n=other.n)
+        same = (result.state, result.value, result.n) == (other.state, other.value, other.n)
+        if other.subject == result.subject and not same:
+            return replace(result, with_excluded=found)
+    return result

@@ -17,6 +17,7 @@ from seatrial.units import show_seconds
 from seatrial.verify.references import References
 
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
+_OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
 _IS = {"ended": "has", "paused": "is"}
 
 
@@ -32,14 +33,36 @@ class NodeCases(NamedTuple):
 
 
 class TrialView:
-    """The history of a trial at ``now`` (ns), and the references that it judges by."""
+    """The history of a trial at ``now`` (ns), and the references that it judges by. Criteria on
+    verdicts and figures leave out the runs that both sides excluded, unless it is ``whole``."""
 
     def __init__(
-        self, history: TrialHistory, now: int, references: References | None = None
+        self,
+        history: TrialHistory,
+        now: int,
+        references: References | None = None,
+        whole: bool = False,
     ) -> None:
         self.history = history
         self.now = now
         self.references = references or References()
+        self.whole = whole
+
+    @cached_property
+    def excluded(self) -> list[RunHistory]:
+        """The runs that both sides excluded."""
+        return [run for run in self.history.runs if run.is_excluded]
+
+    def as_whole(self) -> TrialView:
+        """Return the view that leaves out no run."""
+        other = TrialView(self.history, self.now, self.references, whole=True)
+        other.__dict__["timeline"] = self.timeline  # the same, and the most to compute
+        return other
+
+    def leaves_out(self, criterion: Criterion, run: RunHistory) -> bool:
+        """Return whether a criterion leaves out a run. Those on nodes and node-hours leave out
+        none, as an excluded run used its nodes all the same."""
+        return run.is_excluded and not self.whole and criterion.criterion not in _OF_NODES
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -80,7 +103,11 @@ class TrialView:
     def runs(self, criterion: Criterion) -> Iterator[RunHistory]:
         """Return the runs of those tests."""
         wanted = set(self.tests(criterion))
-        return (run for run in self.history.runs if self.history.test_of(run) in wanted)
+        return (
+            run
+            for run in self.history.runs
+            if self.history.test_of(run) in wanted and not self.leaves_out(criterion, run)
+        )
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
         """Return the cases of those tests with their runs. Cases that differ only in their node are
@@ -95,6 +122,6 @@ class TrialView:
             of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]
-            if group is not None:
+            if group is not None and not self.leaves_out(criterion, run):
                 group.runs.append(run)
         return list(found.values())
