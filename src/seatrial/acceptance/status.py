@@ -24,6 +24,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
+from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
@@ -32,6 +33,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.references import References
 
 BINS = 48
+AWAITED = "awaited"  # the state of a checklist that has items without a result
 MIN_ALERTS_S = 3600.0  # how long an alert is shown that is never raised again
 
 
@@ -69,7 +71,8 @@ class Status(Struct, frozen=True, kw_only=True):
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
     built. ``node_shares`` has the planned and the achieved share of each test, None before any
-    node-hours were available. ``reviews`` is what people said of runs."""
+    node-hours were available. ``reviews`` is what people said of runs,
+    ``items`` are those of a checklist, whose state is ``awaited`` until each has its result."""
 
     tag: str
     plan: str
@@ -95,6 +98,7 @@ class Status(Struct, frozen=True, kw_only=True):
     held_back_by: list[Hold] = []
     node_shares: NodeShares | None = None
     reviews: list[RunReview] = []
+    items: list[ItemStatus] = []
 
     @property
     def sharing(self) -> str:
@@ -131,6 +135,12 @@ def status(
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     """Return an empty history of a trial, on the nodes of its machine. A rehearsed scheduler
     gives whole nodes."""
+    history = _accounts_of(record, cases)
+    history.items = record.component.items if record.component else ()
+    return history
+
+
+def _accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     machine, names = record.machine, node_names(record.machine)
     room, _ = shared_node(machine)
     if room or record.rehearsed:
@@ -159,7 +169,7 @@ def status_of(
         phase=record.phase,
         kind=component.kind,
         rehearsed=record.rehearsed,
-        state=history.state if driven or history.state != "running" else INTERRUPTED,
+        state=_state(component, history, driven),
         verdict=together.state,
         verdict_words=together.words,
         now=now,
@@ -182,7 +192,14 @@ def status_of(
         criteria=results,
         node_shares=view.node_shares,
         reviews=reviews_of(history),
+        items=items_of(component.items, history.ticks),
     )
+
+
+def _state(component: Component, history: TrialHistory, driven: bool) -> str:
+    if component.kind == "checklist" and not history.over:
+        return AWAITED
+    return history.state if driven or history.state != "running" else INTERRUPTED
 
 
 def _kept_back(found: Status) -> list[Hold]:

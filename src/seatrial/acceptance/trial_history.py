@@ -22,6 +22,7 @@ from seatrial.journal.events import (
     PERSONAL,
     AlertRaised,
     Event,
+    ItemTicked,
     MetricRecorded,
     NodeAdmitted,
     NodeDown,
@@ -35,6 +36,8 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
+from seatrial.plan.checklist import Ticks
+from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
@@ -166,6 +169,8 @@ class TrialHistory(TrialLife):
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
+        self.items: Sequence[ChecklistItem] = ()  # of a checklist
+        self.ticks = Ticks()
         self.last = 0  # the time of its latest event (ns)
         self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
@@ -274,6 +279,9 @@ class TrialHistory(TrialLife):
     def _on_test_admitted(self, event: TestAdmitted) -> None:
         self.stopped.pop(event.test, None)
 
+    def _on_ticked(self, event: ItemTicked) -> None:
+        self.ticks.apply(event)
+
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
         return [name for name in unfold_or_empty(folded) if name in self.names]
@@ -294,4 +302,5 @@ _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
     NodeAdmitted: TrialHistory._on_admitted,
     TestStopped: TrialHistory._on_test_stopped,
     TestAdmitted: TrialHistory._on_test_admitted,
+    ItemTicked: TrialHistory._on_ticked,
 }

@@ -10,6 +10,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import (
+    FiniteRange,
     components_option,
     format_option,
     name_option,
@@ -20,10 +21,12 @@ from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli import plan_acceptance, plan_control
+    from seatrial.cli import plan_acceptance, plan_control, ticking
+    from seatrial.plan.checklist import ItemState
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
     plan_control = LazyModule("seatrial.cli.plan_control")
+    ticking = LazyModule("seatrial.cli.ticking")
 
 
 @click.group(
@@ -42,6 +45,7 @@ def command() -> None:
     seatrial accept pause plan.yaml
     seatrial accept resume plan.yaml
     seatrial accept extend plan.yaml 12h --component stability
+    seatrial accept tick plan.yaml ITEM --pass --by NAME
     """
 
 
@@ -223,3 +227,55 @@ def admit(folders: Folders, /, names: str, **chosen: Any) -> int:
                  2  no trial is running, several are, a name is unknown, or usage
     """
     return plan_control.Steering(folders, **chosen).admit(names)
+
+
+@command.command("tick")
+@_plan_options
+@click.argument("item")
+@click.option("--pass", "passed", is_flag=True, help="It passed.")
+@click.option("--fail", "failed", is_flag=True, help="It failed.")
+@click.option("--value", type=FiniteRange(), help="The number that was read; its bounds decide.")
+@click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
+@click.option("--by", multiple=True, metavar="NAME", required=True, help="Who; may be repeated.")
+@click.option(
+    "--document", metavar="FILE", type=click.Path(path_type=Path), help="Document that shows it."
+)
+@click.option("--comment", default="", metavar="TEXT", help="A remark.")
+@click.option("--again", default="", metavar="TEXT", help="Why it replaces an earlier result.")
+def tick(
+    folders: Folders,
+    /,
+    item: str,
+    passed: bool,
+    failed: bool,
+    value: float | None,
+    waive: bool,
+    by: tuple[str, ...],
+    document: Path | None,
+    comment: str,
+    again: str,
+    **chosen: Any,
+) -> int:
+    """Give an item of a checklist its result, with who and when.
+
+    An item has one result; another one replaces it only with --again, and the first is kept.
+
+    \b
+    seatrial accept tick plan.yaml 3 --pass --by "A. Smith"
+    seatrial accept tick plan.yaml cooling --value 21.5 --by A --document log.pdf
+    seatrial accept tick plan.yaml ups --waive --comment "in July" --by A --by B
+
+    \b
+    Exit codes:  0  recorded
+                 1  another person was faster; your result does not count
+                 2  it has a result, is unknown, or usage; nothing was recorded
+                 3  it is left for the owner of the trial to record
+    """
+    if passed + failed + waive + (value is not None) != 1:
+        raise click.UsageError("give one of --pass, --fail, --value and --waive")
+    names = [name.strip() for name in by if name.strip()]
+    if not names:
+        raise click.UsageError("--by: name who checked it")
+    result: ItemState = "waived" if waive else "pass" if passed else "fail"
+    answer = ticking.GivenResult(result, value, names, comment, document, again)
+    return ticking.Ticking(folders, **chosen).tick(item, answer)

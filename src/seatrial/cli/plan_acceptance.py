@@ -7,7 +7,6 @@ acceptance.run(quiet=False, form="table")     # the exit code
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from seatrial.acceptance.status import AWAITED
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
@@ -56,9 +56,15 @@ class Acceptance(OfPlan):
         self.plan = self.prepared.plan.plan
 
     def _trials(self) -> list[_PartTrial]:
-        """Return each component in a phase with its latest trial."""
-        latest = partial(plan_trials.latest, self.folders.trials, self.plan, name=self.name)
-        return [(part, latest(part)) for part in self.prepared.parts]
+        """Return each component that runs in a phase, with its latest trial."""
+        return [(part, self._latest(part)) for part in self.prepared.parts]
+
+    def _checklists(self) -> list[_PartTrial]:
+        """Return each checklist in a phase, with its latest trial."""
+        return [(part, self._latest(part)) for part in self.prepared.checklists]
+
+    def _latest(self, part: PreparedComponent) -> PlanTrial | None:
+        return plan_trials.latest(self.folders.trials, self.plan, part, self.name)
 
     def _next_tag(self, part: PreparedComponent) -> str:
         return plan_trials.next_tag(self.folders.trials, self.plan, part, self.name)
@@ -67,11 +73,18 @@ class Acceptance(OfPlan):
 
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
-        if not any(trial for _, trial in self._trials()):
+        if not any(trial for _, trial in [*self._checklists(), *self._trials()]):
             raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
 
     def run(self, quiet: bool, form: str) -> int:
-        """Run every trial that is not complete, then print the status; return the exit code."""
+        """Run every trial that is not complete, then print the status; return the exit code.
+        Checklists are made first, so that people can tick them while the others run."""
+        for part, trial in self._checklists():
+            if trial is None:
+                made = plan_trials.checklist(self.folders.trials, self.prepared, part, self.name)
+                tick = self.command("ITEM", "--pass", "--by", "NAME", act="tick")
+                items = count(len(part.component.items), "item")
+                click.echo(f"{made.folder.tag} awaits {items}: {tick}")
         if self._run_all(quiet):
             return self.print_status(form)
         return self._print_not_met()
@@ -152,7 +165,7 @@ class Acceptance(OfPlan):
     def print_dry_run(self) -> int:
         """Print what would begin, continue, be left alone or be refused; return 0."""
         trials = self._trials()
-        for part, trial in trials:
+        for part, trial in [*self._checklists(), *trials]:
             going = trial if trial is not None and trial.state != "abandoned" else None
             tag = going.folder.tag if going else self._next_tag(part)
             course = self._course(part, trial)
@@ -172,6 +185,8 @@ class Acceptance(OfPlan):
     def _course(self, part: PreparedComponent, trial: PlanTrial | None) -> str:
         if trial is None:
             return "begins"
+        if part.component.kind == "checklist" and trial.state == "open":
+            return AWAITED
         if trial.state == "open" and plan_trials.changes(trial, self.prepared, part):
             return "cannot continue"
         return {"open": "continues", "complete": "is complete", "abandoned": "begins anew"}[
@@ -182,7 +197,7 @@ class Acceptance(OfPlan):
 
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
-        trials = self._trials()
+        trials = [*self._checklists(), *self._trials()]
         made = [(part, trial) for part, trial in trials if trial is not None]
         found = [status_table.status_of(trial) for _, trial in made]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
@@ -244,6 +259,8 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
     recorded = trial.record.component if trial else None
     kind = (recorded or part.component).kind
     size = count(len(cases), "case")
+    if kind == "checklist":
+        return f"{kind}, {count(len((recorded or part.component).items), 'item')}"
     if duration:
         size += f" for {show_seconds(duration)}"
     elif kind == "once":

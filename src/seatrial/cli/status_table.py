@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -10,11 +11,13 @@ import click
 import msgspec
 
 from seatrial.acceptance.criteria import Result, overall
+from seatrial.acceptance.documents import with_documents
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.journal.journal import read
+from seatrial.plan.checklist import ItemResult
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
 from seatrial.trial.plan_trials import PlanTrial
@@ -35,6 +38,7 @@ def print_status(found: Sequence[Status]) -> None:
     click.echo(_components(found))
     for one in found:
         parts = [
+            _items(one),
             *(_parts(one), _sub_phases(one), _notes(one)),
             *(_criteria(one.criteria), _reviews(one)),
         ]
@@ -66,6 +70,7 @@ def status_of(trial: PlanTrial) -> Status:
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
     found = status(trial.record, trial.folder.cases(), events, driven=driven)
+    found = with_documents(found, Path(trial.record.plan_file).parent)
     if events.damaged:
         tell_damaged_journal(trial.folder)
     return found
@@ -95,10 +100,36 @@ def _components(found: Sequence[Status]) -> TextTable:
     for one in found:
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
         passed = sum(part.accepted for part in one.parts)
+        passed += sum(item.state == "pass" for item in one.items)
         share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
         verdict = overall(one.criteria).short
         rows.add(_title(one), one.state, verdict, *times, passed, share)
     return rows
+
+
+def _items(one: Status) -> str:
+    """Return the items of a checklist, with their results."""
+    rows = TextTable("item~ | clause~ | result | value> | bound~ | by~ | on | what~")
+    for item in one.items:
+        tick = item.tick
+        told = [item.text]
+        if tick:
+            told += filter(None, [tick.comment, _document(tick)])
+            told += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
+            told += [f"again because: {tick.why}"] if tick.why else []
+        told += [
+            f"does not count: {late.result} by {', '.join(late.by)}" for late in item.uncounted
+        ]
+        by, on = (", ".join(tick.by), show_time(tick.time)) if tick else ("", "")
+        value = tick.shown if tick else ""
+        rows.add(item.id, item.clause, item.state, value, item.bound, by, on, "; ".join(told))
+    return str(rows)
+
+
+def _document(tick: ItemResult) -> str:
+    """Return the document of a result, and whether it changed since."""
+    now = "" if tick.now in ("", "as it was") else f" ({tick.now} since)"
+    return f"{tick.document}{now.replace('not here since', 'not here')}"
 
 
 def _parts(one: Status) -> str:
@@ -106,6 +137,8 @@ def _parts(one: Status) -> str:
     planned and the achieved share of the node-hours, runs that passed and others."""
     over = one.state in ("ended", "abandoned")
     now = "" if over else " | running> | expected> | queued>"
+    if not one.parts:
+        return ""
     rows = TextTable(f"test~{now} | planned> | achieved> | passed> | others~")
     shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
     for part in one.parts:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from seatrial.plan.model import CriterionName
 from seatrial.units import seconds, share_of
 
-AT_MOST_ALL = frozenset({"pass_rate", "correct_answers", "utilisation", "availability"})
+AT_MOST_ALL = frozenset(
+    {"pass_rate", "correct_answers", "utilisation", "availability", "items_passed"}
+)
 COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
 
 

@@ -13,13 +13,14 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
+from seatrial.plan.check_checklist import check_checklist
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
     fits,
-    only_evidence,
     pattern_of,
+    runs_nothing,
     written_copies,
     written_shares,
 )
@@ -46,7 +47,12 @@ ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 # Keys that apply to components of one kind only.
-_OF_KIND = {"duration": "sustained", "reserve": "sustained", "repeat": "once"}
+_OF_KIND = {
+    "duration": "sustained",
+    "reserve": "sustained",
+    "repeat": "once",
+    "items": "checklist",
+}
 _PART_OF_KIND = {
     **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
     **dict.fromkeys(("alone", "full"), "isolated_then_full"),
@@ -84,13 +90,16 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         if machine is not None:
             _on_machine(component, machine, at)
         _slurm(component.slurm, at.inside("slurm"))
-        _tests(component, suite, at, partly)
+        if component.kind != "checklist":
+            _tests(component, suite, at, partly)
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
         check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at)
         check_waivers(component, at)
+        if component.kind == "checklist":
+            check_checklist(component, at)
     check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
 
 
@@ -333,7 +342,7 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     except UsageError as error:
         at.fault(str(error), "select")
     if not suite.nodes:
-        if not partly and not only_evidence(component):
+        if not partly and not runs_nothing(component):
             at.fault("has no suites; give suites to it, or to the plan", "component")
         return
     _settings(component, suite, at, partly)

@@ -20,6 +20,7 @@ from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
+_OF_ITEMS = "items_passed"
 
 _OF_A_METRIC = ("figure_of_merit", "slowdown")
 
@@ -44,6 +45,9 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
         if unread(spot, "criterion"):
             continue  # the valid bounds and metrics depend on it
         _bounds(criterion, spot)
+        if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
+            _of_items(component, criterion, spot)
+            continue
         kind = _OF_KIND.get(criterion.criterion, component.kind)
         if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
@@ -54,6 +58,18 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
             spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
         if suite is not None:
             _tests(component, criterion, suite, spot)
+
+
+def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
+    """Check that the criterion on items, and no other, is in a checklist."""
+    if criterion.criterion != _OF_ITEMS:
+        spot.fault(f"{criterion.criterion} is about runs; a checklist has {_OF_ITEMS}", "criterion")
+    elif component.kind != "checklist":
+        text = f"{_OF_ITEMS} is of kind checklist alone; this is {component.kind}"
+        spot.fault(text, "criterion")
+    for key in ("tests", "metric"):
+        if spot.given(key):
+            spot.fault(f"{_OF_ITEMS} is about all items; remove it", key)
 
 
 def _bounds(criterion: Criterion, spot: Spot) -> None:

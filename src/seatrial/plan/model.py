@@ -38,6 +38,7 @@ CriterionName = Literal[
     "figure_of_merit",
     "accepted_runs",
     "mix",
+    "items_passed",
 ]
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
@@ -82,6 +83,23 @@ class Criterion(FileModel, frozen=True):
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
     metric: Annotated[str, doc("metric of figure_of_merit or slowdown")] = ""
+
+
+class ChecklistItem(FileModel, frozen=True):
+    """What a person checks, in a component of kind checklist: it passes, fails or is waived; with
+    bounds, by a number that the person read."""
+
+    text: Annotated[str, doc("what is checked")]
+    id: Annotated[str, doc("name by which it is ticked; default: its number, from 1")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: str = ""
+    unit: Annotated[str, doc("unit of the number")] = ""
+    at_least: Annotated[float | None, doc("lower bound of the number")] = None
+    at_most: Annotated[float | None, doc("upper bound of the number")] = None
+
+    @property
+    def has_number(self) -> bool:
+        return self.at_least is not None or self.at_most is not None
 
 
 class Exclude(FileModel, frozen=True):
@@ -244,6 +262,7 @@ class Component(FileModel, frozen=True):
     criteria: list[Criterion] = []
     evidence: list[Evidence] = []
     waivers: list[Waiver] = []
+    items: Annotated[list[ChecklistItem], doc("what people check, in kind checklist")] = []
 
     @property
     def parts(self) -> dict[str, ComponentTest]:

@@ -51,14 +51,20 @@ class PreparedComponent(NamedTuple):
 
 class PreparedPlan(NamedTuple):
     """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
-    the order of the components. A component that rests on evidence alone has none. ``expected``
-    holds the machine's references."""
+    the order of the components. A component that rests on evidence alone has none. ``checklists``
+    are those that people tick, which run nothing. ``expected`` holds the machine's references."""
 
     path: Path
     plan: Plan
     site: Site
     parts: list[PreparedComponent]
     expected: list[Reference]
+    checklists: Sequence[PreparedComponent] = ()
+
+    @property
+    def all_parts(self) -> list[PreparedComponent]:
+        """The checklists, and what runs."""
+        return [*self.checklists, *self.parts]
 
 
 def prepare_plan(
@@ -81,7 +87,7 @@ def prepare_plan(
     assert loaded is not None
     assert loaded.site is not None
     _require_known(loaded.plan, components, phases)
-    parts = [
+    made = [
         draft._replace(
             policy=policy_of(loaded.plan, draft.component, draft.machine, draft.tests, draft.cases)
         )
@@ -90,9 +96,11 @@ def prepare_plan(
         if draft.phase == phase.phase
         and (not components or draft.component.component in components)
         and (not phases or draft.phase in phases)
-        and draft.cases
+        and (draft.cases or draft.component.kind == "checklist")
     ]
-    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected)
+    parts = [part for part in made if part.component.kind != "checklist"]
+    checklists = [part for part in made if part.component.kind == "checklist"]
+    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
 
 
 def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[PreparedComponent]:

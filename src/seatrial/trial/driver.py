@@ -222,7 +222,13 @@ class Driver:
             ) from error
 
     def _require_real(self) -> None:
-        """Raise TrialError for a rehearsal: simulated and real runs are never mixed."""
+        """Raise TrialError for a rehearsal, as simulated and real runs are never mixed, and for a
+        checklist, which runs nothing."""
+        if self.record.policy.kind == "checklist":
+            raise TrialError(
+                f"{self.folder.tag} is a checklist: nothing runs; `seatrial accept tick` gives its "
+                "items their results"
+            )
         if self.record.rehearsed:
             raise TrialError(
                 f"{self.folder.tag} is a rehearsal; `seatrial accept` runs its plan for real"

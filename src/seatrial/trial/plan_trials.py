@@ -8,6 +8,7 @@ A trial that was abandoned keeps its tag. The next one of its component gets a n
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
-from seatrial.errors import TrialError
+from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
@@ -107,6 +108,17 @@ def begin(
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
+def checklist(
+    trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
+) -> PlanTrial:
+    """Return the trial of a checklist in a phase, made if there is none, though others make it at
+    the same time."""
+    while (found := latest(trials, prepared.plan.plan, part, name)) is None:
+        with contextlib.suppress(UsageError):  # it exists by now
+            begin(trials, prepared, part, name)
+    return found
+
+
 def state_of(folder: TrialFolder) -> State:
     """Return the state of a trial, by its journal. Raises JournalError and TrialError."""
     return _plan_trial(folder, folder.record()).state
@@ -192,6 +204,7 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
         ("the criteria", before.criteria, now.criteria),
         ("the waivers", before.waivers, now.waivers),
         ("the evidence", before.evidence, now.evidence),
+        ("the items", before.items, now.items),
     ]
     return [what for what, was, become in pairs if _as_kept(was) != _as_kept(become)]
 

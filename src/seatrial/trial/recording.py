@@ -24,9 +24,11 @@ from seatrial.journal.events import (
     IssueRecorded,
     PersonsEvent,
     RunReviewed,
+    TrialEnded,
     TrialOpened,
 )
 from seatrial.journal.journal import Journal, read
+from seatrial.plan.checklist import Ticks, items_of
 from seatrial.trial import requests
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import TrialFolder, user_name
@@ -72,10 +74,11 @@ def record(folder: TrialFolder, event: PersonsEvent | RunReviewed) -> Event | No
 
 
 def take_in(folder: TrialFolder, journal: Journal) -> None:
-    """Append to a journal what people have left to be recorded. Other requests are left."""
+    """Append to a journal what people have left to be recorded. Other requests are left. A
+    checklist of which each item has its result has ended."""
     trial = folder.record()
     answered: set[str] = set()
-    issues = 0
+    issues, ended, ticks = 0, False, Ticks()
     for event in read(folder.journal):
         if isinstance(event, TrialOpened):
             journal.clock.go_on(event.boot, event.time, event.uptime)
@@ -83,8 +86,11 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
             journal.clock.told(round(event.seconds * SECOND_NS))
         elif isinstance(event, PERSONAL):
             answered.add(event.request)
+            ticks.apply(event)
             if isinstance(event, IssueRecorded):
                 issues = max(issues, event.issue)
+        elif isinstance(event, TrialEnded):
+            ended = True
     files = []
     for file, request in requests.waiting(folder):
         if request.request != "record":
@@ -96,6 +102,12 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
         if isinstance(event, IssueRecorded) and not event.issue:
             issues += 1
             event = replace(event, issue=issues)
-        journal.append(replace(event, time=journal.now(), **header_of(trial, event)))
+        event = replace(event, time=journal.now(), **header_of(trial, event))
+        journal.append(event)
+        ticks.apply(event)
+    items = items_of(trial.component.items if trial.component else (), ticks)
+    if items and not ended and all(item.tick for item in items):
+        end = TrialEnded(failed=int(any(item.state == "fail" for item in items)))
+        journal.append(replace(end, time=journal.now(), **header_of(trial, end)))
     journal.flush(durable=True)
     requests.drop(folder, files)

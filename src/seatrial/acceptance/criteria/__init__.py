@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, mix, nodes, paired, speed
+from seatrial.acceptance.criteria import answers, items, mix, nodes, paired, speed
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import (
     STATES,
@@ -53,6 +53,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "mtbf": nodes.mtbf,
     "jobs_in_flight": nodes.jobs_in_flight,
     "mix": mix.mix,
+    "items_passed": items.items_passed,
 }
 
 
@@ -78,7 +79,10 @@ def _waived(result: Result, agreed: str) -> Result:
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
     """Return the results of each criterion of a component, in the plan's order, each with what it
     would be if the runs counted that both sides excluded."""
-    results = [judge(criterion, view, component.waivers) for criterion in component.criteria]
+    criteria = component.criteria
+    if component.kind == "checklist" and component.items and not criteria:
+        criteria = [items.IMPLIED]
+    results = [judge(criterion, view, component.waivers) for criterion in criteria]
     if not view.excluded or view.whole:
         return results
     others = judged(component, view.as_whole())

@@ -87,7 +87,14 @@ def label(criterion: Criterion) -> str:
 
 # ---- bounds -------------------------------------------------------------------------------
 
-_SHARES = ("pass_rate", "correct_answers", "variability", "utilisation", "availability")
+_SHARES = (
+    "pass_rate",
+    "correct_answers",
+    "variability",
+    "utilisation",
+    "availability",
+    "items_passed",
+)
 
 
 class Bounds(Struct, frozen=True):
