@@ -541,13 +541,13 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: '', by: A, on: 2026-02-30, criteria: [mtbf]}]\n",
         [
             "12: components[0].evidence[0].document: no.pdf: cannot be read: "
-            "No such file or directory",
+            "No such file or directory; if it comes later, write pending: true",
             "13: components[0].evidence[1].sha256: m.yaml has the checksum DIGEST: "
             "it is not the document that was signed",
             "13: components[0].evidence[1].signed_by: is empty; name who signed",
             "13: components[0].evidence[1].signed_on: 'May' is not a date; write e.g. 2026-05-01",
             "14: components[0].evidence[2].document: gone.pdf: cannot be read: "
-            "No such file or directory",
+            "No such file or directory; if it comes later, write pending: true",
             "14: components[0].evidence[2].sha256: "
             "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
             "15: components[0].waivers[0].criteria[0]: "

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.acceptance.criteria import OverallState
+from seatrial.acceptance.evidence_status import EvidenceStatus, state_of
 from seatrial.acceptance.status import Status
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
 from seatrial.plan.checklist import ItemResult
-
-DocumentState = Literal["as it was", "changed", "not here"]
 
 
 class GivenDocument(NamedTuple):
@@ -44,16 +44,6 @@ def given(path: Path, folder: Path) -> GivenDocument:
     return GivenDocument(str(name), size, sha256)
 
 
-def state_of(path: Path, sha256: str) -> DocumentState:
-    """Return whether a document still has its checksum."""
-    try:
-        with open_regular(path) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):
-        return "not here"
-    return "as it was" if found == sha256.lower() else "changed"
-
-
 def with_documents(found: Status, folder: Path) -> Status:
     """Return a status that says of each item's document whether it is as it was; ``folder`` is the
     plan's."""
@@ -65,3 +55,16 @@ def with_documents(found: Status, folder: Path) -> Status:
 
     items = [replace(item, tick=looked_at(item.tick)) for item in found.items]
     return replace(found, items=items)
+
+
+def with_evidence(found: Status, evidence: list[EvidenceStatus]) -> Status:
+    """Return a status with the documents of its component: what is not decided by runs alone is
+    awaited, or undecided where a document is not as it was signed for."""
+    found = replace(found, evidence=evidence)
+    if found.verdict in ("not met", "undecided"):
+        return found
+    for state, what in (("undecided", found.unsound), ("awaited", found.awaited)):
+        if what:
+            verdict: OverallState = "awaited" if state == "awaited" else "undecided"
+            return replace(found, verdict=verdict, verdict_words=f"{state}: {'; '.join(what)}")
+    return found

@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Accept a machine by a plan": {
         "accept": "Run an acceptance plan, show its status, control it.",
         "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
+        "issue": "Keep the issues that were found in an acceptance.",
     },
     "Judge results": {
         "judge": "Judge runs: a cause, an exclusion, or all of a trial again.",

@@ -81,7 +81,7 @@ def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
     ended, and been extended since), else 0."""
     if any(one.verdict == "not met" for one in found):
         return 1
-    undecided = any(one.verdict == "undecided" for one in found)
+    undecided = any(one.verdict in ("undecided", "awaited") for one in found)
     return 3 if undecided or any(trial.state != "complete" for trial in trials) else 0
 
 
@@ -92,7 +92,15 @@ def _title(one: Status) -> str:
 
 def _heading(one: Status) -> str:
     """Return the title with the verdict, which names what was waived."""
-    return f"{_title(one)}: {one.verdict_words}" if one.criteria else _title(one)
+    is_judged = one.criteria or one.verdict in ("awaited", "undecided")
+    return f"{_title(one)}: {one.verdict_words}" if is_judged else _title(one)
+
+
+def _short(one: Status) -> str:
+    """Return the verdict without what was waived, or is awaited."""
+    return (
+        overall(one.criteria).short if one.verdict == overall(one.criteria).state else one.verdict
+    )
 
 
 def _components(found: Sequence[Status]) -> TextTable:
@@ -102,7 +110,7 @@ def _components(found: Sequence[Status]) -> TextTable:
         passed = sum(part.accepted for part in one.parts)
         passed += sum(item.state == "pass" for item in one.items)
         share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
-        verdict = overall(one.criteria).short
+        verdict = _short(one)
         rows.add(_title(one), one.state, verdict, *times, passed, share)
     return rows
 

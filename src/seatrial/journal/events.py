@@ -453,7 +453,8 @@ class ItemTicked(PersonsEvent, frozen=True, kw_only=True, tag="item_tick"):
 
 class EvidenceGiven(PersonsEvent, frozen=True, kw_only=True, tag="evidence"):
     """A document that the plan awaited is there: its name in the plan, the file and its checksum.
-    ``on`` is the day on which it was signed."""
+    ``on`` is the day on which it was signed; ``why``: the reason for it in place of an earlier
+    one."""
 
     number: ClassVar[int] = 244
     document: str = field(default="", name="alias")
@@ -462,6 +463,7 @@ class EvidenceGiven(PersonsEvent, frozen=True, kw_only=True, tag="evidence"):
     sha256: str = ""
     on: str = ""
     comment: str = field(default="", name="text")
+    why: str = ""
 
 
 class PlanEntry(PersonsEvent, frozen=True, kw_only=True, tag="plan_entry"):

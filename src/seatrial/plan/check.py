@@ -19,8 +19,8 @@ from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
     fits,
+    only_evidence,
     pattern_of,
-    runs_nothing,
     written_copies,
     written_shares,
 )
@@ -59,8 +59,9 @@ _PART_OF_KIND = {
 }
 
 
-def check_plan(loaded: Loaded, faults: Faults) -> None:
-    """Add every fault of a plan that does not depend on its cases."""
+def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
+    """Add every fault of a plan that does not depend on its cases. Without ``documents`` those of
+    evidence are not looked at."""
     plan, spot = loaded.plan, loaded.spot(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, spot)
@@ -96,7 +97,7 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
         check_criteria(component, None if partly else suite, at)
-        check_evidence(component, loaded.path.parent, at)
+        check_evidence(component, loaded.path.parent, at, documents)
         check_waivers(component, at)
         if component.kind == "checklist":
             check_checklist(component, at)
@@ -342,7 +343,7 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     except UsageError as error:
         at.fault(str(error), "select")
     if not suite.nodes:
-        if not partly and not runs_nothing(component):
+        if not partly and not only_evidence(component):
             at.fault("has no suites; give suites to it, or to the plan", "component")
         return
     _settings(component, suite, at, partly)

@@ -12,14 +12,14 @@ from seatrial.plan.model import Component
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _KEYS = frozenset(
     ("component", "kind", "about", "phases", "items", "criteria", "evidence", "waivers")
-    + ("duration", "reserve", "repeat")  # they are of another kind, and this is told elsewhere
 )
+_TOLD = frozenset(("duration", "reserve", "repeat"))  # they are of another kind
 
 
 def check_checklist(component: Component, at: Spot) -> None:
     """Add the faults of a checklist: it runs nothing, and its items have names of their own."""
     for key in Component.__struct_fields__:
-        if key not in _KEYS and at.given(key):
+        if key not in _KEYS | _TOLD and at.given(key):
             at.fault("is about runs, and a checklist has none; remove it", key)
     if not component.items and not unread(at, "items"):
         at.fault("is missing; a checklist needs items, each with a text", "items")

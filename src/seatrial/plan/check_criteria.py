@@ -116,27 +116,41 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
             spot.fault(f"{text}; name another metric", "metric")
 
 
-def check_evidence(component: Component, folder: Path, at: Spot) -> None:
-    """Check that each document exists and has the checksum that was signed."""
+def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:
+    """Check that each document that does not come later is signed; with ``documents`` also that it
+    exists and has the checksum that was signed."""
+    first: dict[str, int] = {}
     for i, evidence in enumerate(component.evidence):
         spot = at.inside("evidence", i)
+        if first.setdefault(evidence.document, i) != i:
+            j = first[evidence.document]
+            spot.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
+        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
+        if evidence.sha256 and not is_checksum:
+            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
+        if evidence.signed_on or not evidence.comes_later:
+            spot.parsed(day_of, evidence.signed_on, "signed_on")
+        if evidence.comes_later:
+            continue
         if not evidence.signed_by.strip():
             spot.fault("is empty; name who signed", "signed_by")
-        spot.parsed(day_of, evidence.signed_on, "signed_on")
-        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
-        if not is_checksum:
-            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
-        path = folder / evidence.document
-        try:
-            with open_regular(path) as document:
-                found = hashlib.file_digest(document, "sha256").hexdigest()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            spot.fault(f"{path}: cannot be read: {why}", "document")
-            continue
-        if is_checksum and found != evidence.sha256.lower():
-            text = f"{path} has the checksum {found}: it is not the document that was signed"
-            spot.fault(text, "sha256")
+        if documents:
+            _document(folder / evidence.document, evidence.sha256 if is_checksum else "", spot)
+
+
+def _document(path: Path, sha256: str, spot: Spot) -> None:
+    """Check that a document can be read, and has a checksum, if that is known."""
+    try:
+        with open_regular(path) as document:
+            found = hashlib.file_digest(document, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        text = f"{path}: cannot be read: {why}; if it comes later, write pending: true"
+        spot.fault(text, "document")
+        return
+    if sha256 and found != sha256.lower():
+        text = f"{path} has the checksum {found}: it is not the document that was signed"
+        spot.fault(text, "sha256")
 
 
 def check_waivers(component: Component, at: Spot) -> None:

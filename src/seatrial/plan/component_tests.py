@@ -41,11 +41,6 @@ def only_evidence(component: Component) -> bool:
     )
 
 
-def runs_nothing(component: Component) -> bool:
-    """Return True if a component is a checklist, or has evidence alone."""
-    return component.kind == "checklist" or only_evidence(component)
-
-
 def fits(patterns: Iterable[str], test: str) -> bool:
     """Return True if a name or pattern matches a test, or there are no patterns."""
     wanted = list(patterns)

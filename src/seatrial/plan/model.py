@@ -58,10 +58,17 @@ class Evidence(FileModel, frozen=True):
     """A document that shows what no run of Seatrial can show, such as a vendor's report."""
 
     document: Annotated[str, doc("path, relative to the plan")]
-    sha256: Annotated[str, doc("checksum of the document, in hex")]
-    signed_by: Annotated[str, doc("who signed it")]
-    signed_on: Annotated[str, doc("when: a date, 2026-05-01")]
+    sha256: Annotated[str, doc("checksum of the document, in hex; without it: awaited")] = ""
+    signed_by: Annotated[str, doc("who signed it; of an awaited one: who gives it")] = ""
+    signed_on: Annotated[str, doc("when: a date, 2026-05-01")] = ""
+    pending: Annotated[bool, doc("it comes later: its component is awaited")] = False
+    clause: Annotated[str, doc("clause of the contract")] = ""
     about: str = ""
+
+    @property
+    def comes_later(self) -> bool:
+        """Whether it is awaited until a person gives it."""
+        return self.pending or not self.sha256
 
 
 class Waiver(FileModel, frozen=True):

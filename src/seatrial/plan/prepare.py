@@ -72,15 +72,17 @@ def prepare_plan(
     components: Sequence[str] = (),
     phases: Sequence[str] = (),
     with_builds: bool = True,
+    with_documents: bool = True,
 ) -> PreparedPlan:
     """Load a plan and all that it names, check everything, and prepare the chosen components and
-    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build.
-    Raises InvalidFiles with every fault, and UsageError."""
+    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build;
+    without ``with_documents`` those of evidence are not looked at. Raises InvalidFiles with every
+    fault, and UsageError."""
     faults = Faults()
     loaded = load_plan(path, faults)
     expected: list[Reference] = []
     if loaded is not None:
-        check_plan(loaded, faults)
+        check_plan(loaded, faults, with_documents)
         drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
         expected = _expected(loaded, faults)
     faults.raise_any()
