@@ -76,8 +76,8 @@ def test_a_document_that_is_not_there_yet_keeps_nothing_from_running(
     sha256 = hashlib.sha256(b"all is well").hexdigest()
     (event,) = place.events(RECORDS, EvidenceGiven)
     assert (event.document, event.file, event.sha256) == ("burn-in.pdf", paper.name, sha256)
-    assert (event.by, event.on, event.size) == (["Ann"], "2026-05-04", 11)
-    assert event.user.startswith(f"{getpass.getuser()}@")
+    assert (event.names, event.on, event.size) == (["Ann"], "2026-05-04", 11)
+    assert event.by.startswith(f"{getpass.getuser()}@")
     code, (runs, vendor) = status(place)
     assert (code, vendor["state"]) == (0, "shown by evidence")
     (one,) = vendor["evidence"]

@@ -24,7 +24,7 @@ def place(place: Workplace) -> Workplace:
 def one_failed(place: Workplace) -> str:
     """A complete trial of which one run failed; return its id."""
     flag = place.folder / "failed"
-    short(place, "a", f"sleep 0.1\n[ -e {flag} ] || {{ touch {flag}; exit 3; }}")
+    short(place, "a", f"sleep 0.1\nif mkdir {flag} 2>&-; then exit 3; fi")
     write_plan(place, criteria=CRITERIA, retry={"answers": {"failed": "never"}})
     done = accept(place)
     assert done.code == 1, done.said
@@ -40,8 +40,8 @@ def test_a_run_is_excluded_by_two_and_criteria_are_shown_with_and_without(place:
     assert "excluded by Ann and Bob: F2: a slow server" in done.out
     assert place.events(TAG, RunJudged) == before
     (event,) = place.events(TAG, RunReviewed)
-    assert (event.run_id, event.cause, event.by) == (run, "F2", ["Ann", "Bob"])
-    assert event.user.startswith(f"{getpass.getuser()}@")
+    assert (event.run_id, event.cause, event.names) == (run, "F2", ["Ann", "Bob"])
+    assert event.by.startswith(f"{getpass.getuser()}@")
     shown = control(place, "status", "--format", "json")
     assert shown.code == 0, shown.said
     (one,) = json.loads(shown.out)

@@ -158,14 +158,14 @@ def test_a_run_that_is_judged_again_has_its_last_verdict_and_keeps_its_first() -
 def test_what_people_say_of_a_run_adds_up_until_it_is_withdrawn() -> None:
     run = run_after(
         RunJudged(time=1, code=WRONG_ANSWER.number),
-        RunReviewed(time=5, cause="F2", comment="slow", is_excluded=1, by=["a", "b"], user="a@h"),
-        RunReviewed(time=6, comment="very slow", by=["c"], user="c@h"),
+        RunReviewed(time=5, cause="F2", comment="slow", is_excluded=1, names=["a", "b"], by="a@h"),
+        RunReviewed(time=6, comment="very slow", names=["c"], by="c@h"),
     )
     assert (run.code, run.judged) == (WRONG_ANSWER.number, 1)
     review = run.review
     assert review is not None
     assert (review.cause, review.comment, review.is_excluded) == ("F2", "very slow", 1)
-    assert (review.by, review.user, review.time) == (["a", "b", "c"], "c@h", 6)
+    assert (review.names, review.by, review.time) == (["a", "b", "c"], "c@h", 6)
     run.apply(RunReviewed(time=7, withdrawn=True, comment="by mistake"))
     assert run.review is None
     run.apply(RunReviewed(time=8, cause="F5"))

@@ -77,10 +77,10 @@ def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> Ev
         found,
         file=last.file,
         sha256=last.sha256,
-        signed_by=", ".join(last.by),
+        signed_by=", ".join(last.names),
         signed_on=last.on,
         state=state_of(folder / last.file, last.sha256),
-        user=last.user,
+        user=last.by,
         given=last.time,
         earlier=len(given) - 1,
     )

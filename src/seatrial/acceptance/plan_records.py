@@ -95,8 +95,8 @@ class PlanRecords:
                 at=event.at or event.time,
                 text=event.text,
                 nodes=event.nodes,
-                by=event.by,
-                user=event.user,
+                by=event.names,
+                user=event.by,
                 recorded=event.time,
             )
             self._entries.append(entry)
@@ -117,10 +117,10 @@ class PlanRecords:
                 nodes="",
                 comments=[],
                 opened=event.time,
-                opened_by=event.by,
+                opened_by=event.names,
                 changed=event.time,
-                by=event.by,
-                user=event.user,
+                by=event.names,
+                user=event.by,
             )
         self.issues[event.issue] = replace(
             before,
@@ -133,6 +133,6 @@ class PlanRecords:
             nodes=event.nodes or before.nodes,
             comments=[*before.comments, *([event.comment] if event.comment else [])],
             changed=event.time,
-            by=event.by,
-            user=event.user,
+            by=event.names,
+            user=event.by,
         )

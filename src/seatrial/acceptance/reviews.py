@@ -35,8 +35,8 @@ def reviews_of(history: TrialHistory) -> list[RunReview]:
             cause=run.review.cause,
             comment=run.review.comment,
             is_excluded=run.is_excluded,
-            by=run.review.by,
-            user=run.review.user,
+            by=run.review.names,
+            user=run.review.by,
             time=run.review.time,
         )
         for run in history.runs

@@ -368,7 +368,7 @@ def record(
     """
     from seatrial.journal.events import PlanEntry
 
-    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, by=_names(by))
+    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, names=_names(by))
     return plan_records.Recording(folders, path, name).entry(entry)
 
 

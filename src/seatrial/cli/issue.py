@@ -85,7 +85,7 @@ def open_issue(
         owner=owner,
         runs=_whole(folders, runs),
         nodes=nodes,
-        by=_names(by),
+        names=_names(by),
     )
     return plan_records.Recording(folders, path, name).issue(event)
 
@@ -129,7 +129,7 @@ def change_issue(
         owner=owner,
         runs=_whole(folders, runs),
         nodes=nodes,
-        by=_names(by),
+        names=_names(by),
     )
     return plan_records.Recording(folders, path, name).issue(event)
 
@@ -147,7 +147,7 @@ def close_issue(
 
     if not comment.strip():
         raise UsageError("--comment: say how the issue was settled")
-    event = IssueRecorded(issue=issue, state="closed", comment=comment.strip(), by=_names(by))
+    event = IssueRecorded(issue=issue, state="closed", comment=comment.strip(), names=_names(by))
     return plan_records.Recording(folders, path, name).issue(event)
 
 

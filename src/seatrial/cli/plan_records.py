@@ -86,7 +86,7 @@ class Recording(OfPlan):
             on=answer.on or datetime.datetime.now().date().isoformat(),
             comment=answer.comment.strip(),
             why=answer.again.strip() if before else "",
-            by=list(answer.by),
+            names=list(answer.by),
         )
         recorded = self._record(event)
         if recorded is None:
@@ -194,4 +194,4 @@ def _when_and_who(event: EvidenceGiven) -> str:
 
 
 def _names(event: PersonsEvent) -> str:
-    return plain_line(" and ".join(event.by))
+    return plain_line(" and ".join(event.names))

@@ -115,7 +115,7 @@ def _record(run: ReviewedRun, review: Review) -> bool:
         comment=review.comment,
         is_excluded=int(review.exclude),
         withdrawn=review.withdraw,
-        by=list(review.by),
+        names=list(review.by),
     )
     if record(folder, event) is None:
         return False

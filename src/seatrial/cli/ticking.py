@@ -106,14 +106,14 @@ class Ticking(OfPlan):
             document=document.name if document else "",
             sha256=document.sha256 if document else "",
             why=answer.again.strip() if before.tick is not None else "",
-            by=list(answer.by),
+            names=list(answer.by),
         )
         recorded = record(folder, event)
         if recorded is None:
             click.echo(f"{folder.tag}: left for its owner's next command to record", err=True)
             return 3
         after = _item(folder, name)
-        if any((late.time, late.by) == (recorded.time, event.by) for late in after.uncounted):
+        if any((late.time, late.by) == (recorded.time, event.names) for late in after.uncounted):
             click.echo(
                 f"{name}: {after.state} since {_told(after)}, a moment before; yours is kept and "
                 "does not count; to replace it, say why with --again TEXT",

@@ -228,16 +228,16 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
 class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
     """People judged a run that has its verdict: a ``cause``, a ``comment``. ``is_excluded`` is 1
     where both sides agreed that criteria leave it out. What a later review does not say stays; one
-    that is ``withdrawn`` takes the earlier ones back. ``by`` are the names that were given,
-    ``user`` is the account that wrote it."""
+    that is ``withdrawn`` takes the earlier ones back. ``names`` are those that were given, ``by``
+    is the account that wrote it."""
 
     number: ClassVar[int] = 240
     is_excluded: Whole = field(default=0, name="value")
     cause: str = field(default="", name="alias")
     comment: str = field(default="", name="text")
     withdrawn: bool = False
-    by: list[str] = []
-    user: str = ""
+    names: list[str] = []
+    by: str = ""
     request: str = field(default="", name="path")
 
     @property
@@ -245,7 +245,7 @@ class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
         """Who judged it, and how: ``A, B: F2, excluded``."""
         state = "withdrawn" if self.withdrawn else "excluded" if self.is_excluded else ""
         how = ", ".join(filter(None, (self.cause, state)))
-        return ": ".join(filter(None, (", ".join(self.by), how)))
+        return ": ".join(filter(None, (", ".join(self.names), how)))
 
 
 # ---- of a build -------------------------------------------------------------------------------
@@ -428,11 +428,11 @@ class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):
 
 
 class PersonsEvent(RequestedEvent, frozen=True, kw_only=True, tag="person"):
-    """What people record about an acceptance. ``by`` are the names that were given, ``user`` is the
+    """What people record about an acceptance. ``names`` are those that were given, ``by`` is the
     account that wrote it."""
 
-    by: list[str] = []
-    user: str = ""
+    names: list[str] = []
+    by: str = ""
 
 
 class ItemTicked(PersonsEvent, frozen=True, kw_only=True, tag="item_tick"):

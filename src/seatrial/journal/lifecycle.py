@@ -288,7 +288,7 @@ class RunLife(Struct, gc=False):
                 cause=event.cause or before.cause,
                 comment=event.comment or before.comment,
                 is_excluded=max(event.is_excluded, before.is_excluded),
-                by=list(dict.fromkeys([*before.by, *event.by])),
+                names=list(dict.fromkeys([*before.names, *event.names])),
             )
 
 

@@ -107,8 +107,8 @@ def _tick(event: ItemTicked) -> ItemResult:
         comment=event.comment,
         document=event.document,
         sha256=event.sha256,
-        by=event.by,
-        user=event.user,
+        by=event.names,
+        user=event.by,
         why=event.why,
     )
 

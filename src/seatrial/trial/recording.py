@@ -47,7 +47,7 @@ def account() -> str:
 def record(folder: TrialFolder, event: PersonsEvent | RunReviewed) -> Event | None:
     """Record what a person says. Return the event as the journal has it; None where it is left for
     the next process that owns the journal. Raises JournalError and TrialError."""
-    event = replace(event, user=account())
+    event = replace(event, by=account())
     try:
         file = requests.ask(folder, Request(request="record", text=encode(event).decode()))
     except OSError as error:

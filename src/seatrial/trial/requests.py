@@ -148,8 +148,8 @@ def _recorded(request: Request) -> PersonsEvent | RunReviewed:
     event = decode(request.text.encode())
     if not isinstance(event, PERSONAL):
         raise msgspec.ValidationError(f"{event.name} is not for people to record")
-    account, _, host = event.user.partition("@")
-    return replace(event, user=f"{request.user or account}@{host}")
+    account, _, host = event.by.partition("@")
+    return replace(event, by=f"{request.user or account}@{host}")
 
 
 def _owner(path: Path) -> str:
