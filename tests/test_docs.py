@@ -53,6 +53,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
     (suite.RunSpec, TESTS, "run"),
+    (suite.OwnFlags, TESTS, "Flags of a toolchain"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Keep, TESTS, "keep"),
@@ -61,6 +62,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
     (machine.Toolchain, MACHINES, "toolchains"),
+    (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.FileSystem, MACHINES, "File systems"),
@@ -85,6 +87,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
     (plan.TimeSpan, PLANS, "Blackouts and outages"),
+    (plan.RehearsedEvent, PLANS, "Events of a rehearsal"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
@@ -229,7 +232,7 @@ def test_exit_codes_of_the_help_are_told() -> None:
     told = {row[0] for row in rows(section("exit-codes.md", "Of the command"), "code")}
     helped = re.findall(r"^\s*(?:Exit codes:)?\s*(\d)  \S", seatrial.help or "", re.MULTILINE)
     assert helped == ["0", "1", "2", "3"]
-    assert set(helped) | {"130", "141"} == told
+    assert set(helped) | {"70", "130", "141"} == told
 
 
 # ---- registries ---------------------------------------------------------------------------

@@ -53,6 +53,7 @@ ACROSS_MODULES = {
         "mix": "a mix of tests, whose parts are conduct's, on the simulated cluster",
         "against_slurm": "a rehearsal beside the emulated Slurm",
         "c5": "a rehearsal beside ten days of another machine",
+        "features": "tests that require features, on the simulated cluster",
     },
     "report": {
         "browser": "the report in a browser",
@@ -85,12 +86,16 @@ ACROSS_MODULES = {
     "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
     "trial": {
         "damage": "damage from outside",
+        "features_slurm": "tests that require features on the emulated Slurm",
         "kill": "a driver that is killed at any moment",
         "log_file": "the log of a driver",
+        "elapsed": "the time of a script as a metric like any other",
+        "stages": "runs alone and runs at full machine",
         "mix_slurm": "a mix of tests on the emulated Slurm",
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",
+        "without_run": "tests that pass when they build",
     },
     "web": {
         "bad_input": "stores and journals that are damaged",

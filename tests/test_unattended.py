@@ -28,7 +28,7 @@ def cron_line(place: Workplace, number: int) -> str:
     """A command of the crontab, for this folder and this seatrial."""
     lines = [line for line in example("crontab").splitlines() if not line.startswith("#")]
     command = re.sub(r"^(@reboot|\S+ \S+ \S+ \S+ \S+)\s+", "", lines[number])
-    assert command.startswith("cd /scratch/acceptance && flock -n -o ")
+    assert command.startswith("cd /scratch/acceptance && ")
     command = command.replace("/scratch/acceptance", str(place.folder))
     return command.replace("$HOME/bin/seatrial", str(COMMAND))
 
@@ -68,11 +68,15 @@ def test_the_line_of_cron_twice_at_once_and_after_a_kill(place: Workplace) -> No
     os.kill(seatrial_below(first), signal.SIGKILL)
     assert first.wait(30) != 0
     second = begin(place)
+    assert begin(place, 2).wait(60) == 0, "the dead man's alarm, with a driver that is alive"
     go.touch()
     assert second.wait(60) == 0
     assert len(place.events("frost-all", RunJudged)) == 3
     place.audit("frost-all")
     ran = len(place.ran())
+    silent = place.trial("frost-all").heartbeat
+    os.utime(silent, (0, 0))
+    assert begin(place, 2).wait(60) == 0, "a complete trial should not run"
     assert begin(place).wait(60) == 0 and len(place.ran()) == ran == 3
 
 

@@ -55,10 +55,16 @@ class Disk:
         until(
             lambda: (
                 subprocess.run(["umount", str(self.target)], check=False).returncode == 0
-                or not self.target.is_mount()
+                or not self._mounted()
             ),
             "the end of the processes on it",
         )
+
+    def _mounted(self) -> bool:
+        """Return whether it is mounted, by the kernel's list: a file system that lost its power
+        answers no question about its folders."""
+        targets = (line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines())
+        return str(self.target) in targets
 
     def cut(self) -> None:
         descriptor = os.open(self.target, os.O_RDONLY)

@@ -187,6 +187,12 @@ def show_change(percent: float) -> str:
     return f"{show_signed(percent)} %"
 
 
+def better_by(percent: float, direction: str) -> float:
+    """Return by how much a figure is better, given its change in per cent: positive is better,
+    whichever direction is. A metric without a direction has its change as it is."""
+    return 0.0 - percent if direction == "lower" else percent
+
+
 def show_unit(unit: str, form: str = " {}") -> str:
     """Return a unit as it follows a figure or a name, by ``form``; "" for a pure number (1)."""
     return "" if unit in ("", "1") else form.format(unit)

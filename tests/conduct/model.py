@@ -79,7 +79,7 @@ class Model:
         decision = self.conductor.decide()
         assert self.conductor.decide() == decision
         self._check_finish(decision)
-        for command in decision.rejects:
+        for command in decision.by_build:
             assert not self.held
             self._verdict(command.run_id, command.case, command.code)
         for key in decision.builds:

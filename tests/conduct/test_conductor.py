@@ -207,7 +207,7 @@ def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     launch = Launch(2, model.conductor.state.run_id(2, -1))
     assert first == Decision(builds=["bad", "good"], launches=[launch])
     model.end_build("bad", 1)
-    rejected = model.step().rejects
+    rejected = model.step().by_build
     assert [(r.case, r.code, r.reason) for r in rejected] == [(0, BUILD_FAILED.number, "log")] * 2
     assert len({r.run_id for r in rejected}) == 2
     assert drive(model) == Finish(True, "")

@@ -54,7 +54,7 @@ def cost(count: int, limits: Limits, *, sizes: int, builds: int, jumbled: bool) 
         for key in decision.builds:
             conductor.apply(BuildStarted(time=1, key=key))
             conductor.apply(BuildEnded(time=1, key=key, code=0))
-        assert not decision.rejects
+        assert not decision.by_build
         launches = list(decision.launches)
         if jumbled:
             launches.sort(key=lambda launch: launch.case % 7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.conduct.commands import Decision, Finish, Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 
@@ -18,7 +18,7 @@ class Recorder:
     def start_build(self, key: str) -> None:
         self.asked.append(("build", key))
 
-    def reject(self, command: Reject) -> None:
+    def judge_by_build(self, command: BuildVerdict) -> None:
         self.asked.append(command)
 
     def note(self, event: Event) -> None:
@@ -38,7 +38,7 @@ class Recorder:
 
 
 LAUNCHES = [Launch(0, "r1"), Launch(1, "r2", target="scratch/a")]
-REJECT = Reject(3, "r3", 31, "no compiler")
+REJECT = BuildVerdict(3, "r3", 31, "no compiler")
 STOPS: list[TestStopped | NodeExcluded] = [
     TestStopped(test="stream", reason="wrong"),
     NodeExcluded(nodes="n1", reason="bad"),
@@ -48,7 +48,7 @@ ALERT = AlertRaised(kind="idle", subject="stream", text="nothing starts")
 
 def test_what_is_recorded_comes_before_launches_cancellations_and_recalls() -> None:
     decision = Decision(
-        rejects=[REJECT],
+        by_build=[REJECT],
         stops=STOPS,
         builds=["k"],
         alerts=[ALERT],
@@ -69,7 +69,7 @@ def test_what_is_recorded_comes_before_launches_cancellations_and_recalls() -> N
         ("recall", "r4"),
     ]
     assert list(decision.acts()) == [
-        ("rejects", REJECT),
+        ("by_build", REJECT),
         *[("stops", each) for each in STOPS],
         ("builds", "k"),
         ("alerts", ALERT),

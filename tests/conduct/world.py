@@ -217,7 +217,7 @@ class World:
             if run is not None and not run.cancelled:
                 run.cancelled = True
                 self.at(1, self._ends, run_id, codes.CANCELLED.number)
-        for command in decision.rejects:
+        for command in decision.by_build:
             assert command.run_id not in self.ids and not self.held
             self.ids.add(command.run_id)
             self.verdicts.append((command.case, command.code))

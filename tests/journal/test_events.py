@@ -31,6 +31,8 @@ from seatrial.journal.events import (
     BuildStarted,
     CheckStarted,
     Event,
+    FigureGiven,
+    FiguresImported,
     GaugeRead,
     JobEnded,
     JobQueued,
@@ -120,6 +122,20 @@ EXPECTED: list[Event] = [
     TrialEnded(failed=1, reason="the build of a, b failed"),
     TrialAbandoned(reason="given up", request=REQUEST),
     OutputRemoved(**RUN, files=2, size=4096, keep="failed", names=["out/big.dat", "stdout"]),
+    FiguresImported(figures=12, file="/home/me/vt.csv", sha256="9f2c", by="Example Corp."),
+    FigureGiven(
+        **RUN,
+        metric="triad",
+        figure=101.25,
+        unit="GB/s",
+        better="higher",
+        n=5,
+        sd=0.5,
+        least=100.5,
+        greatest=102.0,
+        stage="alone",
+        line=2,
+    ),
 ]
 
 

@@ -23,6 +23,7 @@ from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     Event,
+    FiguresImported,
     JobEnded,
     JobQueued,
     JobStarted,
@@ -71,16 +72,18 @@ JobEnded        ended      ended      ended      ended      ended      -        
 RunJudged       judged     judged     judged     judged     judged     judged     -
 RunJudgedAgain  -          -          -          -          -          -          -
 RunReviewed     -          -          -          -          -          -          -
+FigureGiven     judged     -          -          -          -          -          -
 """
 TRIAL_TABLE = """
-                new        running    paused     cancelled  ended      abandoned
-TrialStarted    running    -          running    running    running    -
-TrialResumed    running    -          running    running    running    -
-TrialPaused     paused     paused     -          -          -          -
-TrialCancelled  cancelled  cancelled  cancelled  -          -          -
-TrialEnded      ended      ended      ended      -          -          -
-TrialExtended   -          -          -          -          paused     -
-TrialAbandoned  abandoned  abandoned  abandoned  abandoned  abandoned  -
+                 new        running    paused     cancelled  ended      abandoned  given
+TrialStarted     running    -          running    running    running    -          -
+TrialResumed     running    -          running    running    running    -          -
+TrialPaused      paused     paused     -          -          -          -          -
+TrialCancelled   cancelled  cancelled  cancelled  -          -          -          -
+TrialEnded       ended      ended      ended      -          -          -          -
+TrialExtended    -          -          -          -          paused     -          -
+TrialAbandoned   abandoned  abandoned  abandoned  abandoned  abandoned  -          -
+FiguresImported  given      -          -          -          -          -          -
 """
 
 REQUIRED: dict[str, dict[str, Any]] = {
@@ -93,6 +96,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "BuildEnded": {"code": 0},
     "TrialEnded": {"failed": 0},
     "TrialExtended": {"seconds": 60},
+    "FiguresImported": {"figures": 1},
 }
 KINDS: list[type[Event]] = [*EVENT_KINDS.values(), UnknownEvent]
 
@@ -424,6 +428,7 @@ def trial_in(state: TrialState, duration: float = 100.0) -> TrialLife:
         TrialState.CANCELLED: [TrialStarted, TrialCancelled],
         TrialState.ENDED: [TrialStarted, TrialEnded],
         TrialState.ABANDONED: [TrialStarted, TrialAbandoned],
+        TrialState.GIVEN: [FiguresImported],
     }
     life = TrialLife(duration)
     for kind in ways[state]:

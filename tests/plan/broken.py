@@ -340,7 +340,8 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
             "accepted_runs, availability, correct_answers, figure_of_merit, items_passed, "
-            "jobs_in_flight, mix, mtbf, pass_rate, slowdown, utilisation, variability",
+            "jobs_in_flight, mix, mtbf, pass_rate, slowdown, utilisation, variability, "
+            "within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
     ),
@@ -520,9 +521,9 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "16: components[0].criteria[5].criterion: "
             "slowdown is of kind isolated_then_full alone; this is once",
             "17: components[0].criteria[6].metric: "
-            "no test here has the metric 'speed'; there are rate",
+            "no test here has the metric 'speed'; there are elapsed, rate",
             "18: components[0].criteria[7].metric: "
-            "no test here has the metric 'rate'; there are none",
+            "no test here has the metric 'rate'; there are elapsed",
             "19: components[0].criteria[8].metric: variability is about no metric; remove it",
             "20: components[0].criteria[9].at_least: 99% is more than at_most, 98%",
             "20: components[0].criteria[9].tests[0]: "
@@ -530,6 +531,47 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "21: components[0].criteria[10]: is about the same as criteria[2]; make one of them",
             "22: components[0].criteria[11].metric: figure_of_merit needs it; name the metric",
             "25: components[0].criteria[14].at_least: 9 is more than at_most, 8",
+        ],
+    ),
+    "stages and expectations": (
+        "- component: c\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: figure_of_merit, metric: rate, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1, within: 5%, of: median, two_sided: false}\n"
+        "    - {criterion: within_expected, at_least: 99%}\n"
+        "    - {criterion: within_expected, at_least: 101%, within: much}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, at_least: 95%}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, tests: [small], at_most: soon}\n"
+        "    - {criterion: within_expected, within: 5%, stage: half, at_least: 1}\n",
+        [
+            "11: components[0].criteria[0].stage: runs of kind once have none; "
+            "isolated_then_full has; remove it",
+            "12: components[0].criteria[1].of: is of within_expected alone; remove it",
+            "12: components[0].criteria[1].two_sided: is of within_expected alone; remove it",
+            "12: components[0].criteria[1].within: is of within_expected alone; remove it",
+            "13: components[0].criteria[2].within: "
+            "within_expected needs it; say how far off a run may be: 5%",
+            "14: components[0].criteria[3].at_least: '101%' is more than 100 %; "
+            "write e.g. 0.95 or 95%",
+            "14: components[0].criteria[3].within: 'much' is not a share; write e.g. 0.05 or 5%",
+            "15: components[0].criteria[4].at_least: elapsed of small is better where it is lower: "
+            "at_least alone lets slow runs pass; write at_most, e.g. 105%",
+            "16: components[0].criteria[5].at_most: 'soon' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "17: components[0].criteria[6].stage: 'half' is not one of alone, full or empty",
+        ],
+    ),
+    "what compares both stages, or is about the whole machine": (
+        "- component: c\n  kind: isolated_then_full\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: slowdown, at_most: 5%, stage: alone}\n"
+        "    - {criterion: mtbf, at_least: 1h, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1, stage: full}\n"
+        "    - {criterion: pass_rate, at_least: 1}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed}\n"
+        "    - {criterion: figure_of_merit, metric: elapsed, stage: alone}\n",
+        [
+            "12: components[0].criteria[0].stage: slowdown compares both stages; remove it",
+            "13: components[0].criteria[1].stage: mtbf is about the whole machine; remove it",
+            "17: components[0].criteria[5]: is about the same as criteria[4]; make one of them",
         ],
     ),
     "evidence and waivers": (

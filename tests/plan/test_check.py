@@ -145,7 +145,7 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     [
         (
             {"from": "stream"},
-            "no test here has the metric 'speed'; there are add, copy, scale, triad",
+            "no test here has the metric 'speed'; there are add, copy, elapsed, scale, triad",
         ),
         ({"python": "figures.py:read"}, ""),
     ],

@@ -1,41 +1,119 @@
 """C5's ten days: as they were reported, and as the policies make them on the same machine.
 
-What was reported: 47 % of the node-hours in accepted runs, and these counts of them.
+The paper prints the counts, means and standard deviations of the runs that passed, and that 4,017
+jobs ran. What follows from that and is not printed: 47.0 % of the node-hours were in these runs,
+and 260 jobs were excluded or failed.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from seatrial.journal import journal
+from seatrial.journal.events import JobEnded, JobStarted
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.summary import Rehearsed
+from tests.programs import COMMAND
 
 PLANS = Path(__file__).parents[2] / "plans"
+REPORTED_PLAN = PLANS / "c5-stability-as-reported.yaml"
+HOUR = 3600 * 10**9
+
+
+class TableFour(NamedTuple):
+    nodes: int
+    mean: float
+    sd: float
+    passed: int
+
+
 REPORTED = {
-    "cm4": 1050,
-    "esm4-small": 416,
-    "esm4-large": 660,
-    "spear": 647,
-    "shield": 861,
-    "ufs": 123,
+    "cm4": TableFour(48, 4148.1, 11.3, 1050),
+    "esm4-small": TableFour(18, 6016.8, 8.0, 416),
+    "esm4-large": TableFour(26, 4565.7, 8.8, 660),
+    "spear": TableFour(22, 5808.1, 13.2, 647),
+    "shield": TableFour(96, 4201.2, 7.2, 861),
+    "ufs": TableFour(24, 6049.5, 4.0, 123),
 }
+EXECUTED = 4017
+
+
+def test_what_is_derived_follows_from_what_is_printed() -> None:
+    in_runs = sum(row.nodes * row.mean * row.passed / 3600 for row in REPORTED.values())
+    assert in_runs / (1920 * 240) == pytest.approx(0.470, abs=0.0005)
+    assert EXECUTED - sum(row.passed for row in REPORTED.values()) == 260
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_as_reported_it_gives_the_papers_table(tmp_path: Path, seed: int) -> None:
+    """`--exclude 10` leaves out what took nearly twice as long, as the paper's table does."""
+    trials = ["--trials", str(tmp_path)]
+    words = ["rehearse", str(REPORTED_PLAN), "--seed", str(seed), "--name", "c5", "--json"]
+    (trial,) = json.loads(seatrial(*trials, *words, code=1))["trials"]  # at most 14 in the gap
+    rows = {
+        row["test"]: row
+        for row in json.loads(seatrial(*trials, "variability", "c5", "--exclude", "10", "--json"))[
+            "table"
+        ]
+    }
+    assert {test: row["mean"] for test, row in rows.items()} == {
+        test: pytest.approx(row.mean, rel=0.003) for test, row in REPORTED.items()
+    }
+    assert {test: row["deviation"] for test, row in rows.items()} == {
+        test: pytest.approx(row.sd, rel=0.3) for test, row in REPORTED.items()
+    }
+    assert {test: row["n"] for test, row in rows.items()} == {
+        test: pytest.approx(row.passed, rel=0.05) for test, row in REPORTED.items()
+    }
+    executed = sum(test["accepted"] + test["others"] for test in trial["tests"])
+    assert executed == pytest.approx(EXECUTED, rel=0.05)
+    assert trial["utilisation"] == pytest.approx(0.470, abs=0.015)
+
+
+def seatrial(*words: str, code: int = 0) -> str:
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def test_what_was_reported_happens_when_it_was_reported(tmp_path: Path) -> None:
+    trial = rehearsed(tmp_path, REPORTED_PLAN.name, seed=1)
+    events = list(journal.read(tmp_path / trial.tag / "journal.jsonl"))
+    starts: dict[str, list[float]] = {}  # hours after the trial's
+    started: dict[str, float] = {}
+    doubled, at_walltime = [], []
+    for event in events:
+        hour = (event.time - trial.start) / HOUR
+        if isinstance(event, JobStarted):
+            started[event.run_id] = hour
+            starts.setdefault(event.test, []).append(hour)
+        elif isinstance(event, JobEnded) and event.test == "ufs" and event.state == "TIMEOUT":
+            at_walltime.append(started[event.run_id])
+        elif isinstance(event, JobEnded) and event.test == "cm4" and event.state == "COMPLETED":
+            doubled += [started[event.run_id]] * (hour - started[event.run_id] > 2)
+    assert {hour // 20 * 20 for hour in doubled} == {100, 120, 160}
+    early = [hour for hour in at_walltime if hour <= 24]
+    assert len(early) >= 6
+    assert len(at_walltime) - len(early) <= 6, "these hang"
+    for test in ("esm4-small", "esm4-large"):
+        assert not [hour for hour in starts[test] if 100.1 < hour < 168]
+        assert [hour for hour in starts[test] if 168 <= hour < 168.1]
+    # It lay on all four targets, round robin, and none was far beyond what it bears.
+    assert len(trial.loads) == 4
+    assert max(load.highest for load in trial.loads) < 1.2 * min(
+        load.highest for load in trial.loads
+    )
 
 
 def rehearsed(folder: Path, plan: str, seed: int) -> Rehearsed:
     report = rehearse_plan(PLANS / plan, trials=folder, store=folder / "store.sqlite", seed=seed)
     (trial,) = report.first
     return trial
-
-
-def test_as_reported_it_lands_near_what_was_measured(tmp_path: Path) -> None:
-    trial = rehearsed(tmp_path, "c5-stability-as-reported.yaml", seed=2)
-    accepted = {test.test: test.accepted for test in trial.tests}
-    assert accepted == pytest.approx(REPORTED, rel=0.10)
-    assert trial.utilisation == pytest.approx(0.47, abs=0.02)
-    over = {load.target: load.highest > load.safe for load in trial.loads}
-    assert over == {"mdt0": True, "mdt1": False, "mdt2": False, "mdt3": False}
 
 
 def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
@@ -45,5 +123,5 @@ def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
     for load in trial.loads:
         assert load.highest <= load.safe, load
     accepted = {test.test: test.accepted for test in trial.tests}
-    assert all(accepted[test] > runs for test, runs in REPORTED.items())
+    assert all(accepted[test] > row.passed for test, row in REPORTED.items())
     assert not trial.missed

@@ -77,6 +77,7 @@ def _speed(stage: Stage) -> None:
         criteria=[
             {"criterion": "slowdown", "at_most": "5%"},
             {"criterion": "figure_of_merit", "metric": "rate", "at_least": 45},
+            {"criterion": "within_expected", "within": "5%", "at_least": "90%", "tests": ["wide"]},
         ],
     )
 

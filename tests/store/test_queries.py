@@ -300,8 +300,8 @@ def test_the_summary_of_a_trial(tmp_path: Path, location: Location) -> None:
     first, second = (case.name for case in trial.cases)
     fixed = ("triad", "MB/s", "higher")
     assert found == [
-        SummaryRow(trial.cases[0].id, first, *fixed, 3, 1, 90.0, 100.0, 120.0, 0.3),
-        SummaryRow(trial.cases[1].id, second, *fixed, 0, 1, None, None, None, None),
+        SummaryRow(trial.cases[0].id, first, "", *fixed, 3, 1, 90.0, 100.0, 120.0, 0.3),
+        SummaryRow(trial.cases[1].id, second, "", *fixed, 0, 1, None, None, None, None),
     ]
 
 

@@ -259,3 +259,21 @@ def test_an_error_of_sqlite_that_is_no_text_is_damage(
         with pytest.raises(StoreError, match=r"is damaged; run `seatrial store rebuild`"):
             open_store(path)
         assert sqlite._is_damaged(path, 0)
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_values_that_nobody_writes_are_damage_where_the_file_is_damaged(
+    tmp_path: Path, damaged: bool
+) -> None:
+    """Pages of zeros in the middle give rows that fit nothing. A fault of our own stays one."""
+    path = tmp_path / "store.sqlite"
+    a_trial(tmp_path)
+    synced(path, tmp_path).close()
+    store = open_store(path)
+    if damaged:
+        whole = bytearray(path.read_bytes())
+        whole[8192 : len(whole) // 2] = bytes(len(whole) // 2 - 8192)
+        path.write_bytes(whole)
+    expected, text = (StoreError, "is damaged; run") if damaged else (KeyError, "45x")
+    with pytest.raises(expected, match=text), store:
+        raise KeyError("45x")

@@ -140,7 +140,7 @@ def test_bounds_of_numbers(number: Any) -> None:
         ({"inherits": "parent", "run": {"nodes": 2}, "metrics": {"m": {"unit": "s"}}}, True),
         ({"inherits": "parent", "run": {"nodes": [2]}}, False),
         ({"inherits": "parent", "runn": {}}, False),
-        ({"app": "a"}, False),
+        ({"run": {"script": "x"}}, False),
         ({"app": "a", "run": {"script": "x"}}, True),
     ],
 )

@@ -105,7 +105,7 @@ def build(folder: Path, *steps: Step, case: Case | None = None) -> tuple[BuildRe
     backend = FakeBackend(steps)
     backend.directory = trial.builds / case.build
     backend.builds = JobBuilds(trial, MACHINE, backend, "t 1", str)  # type: ignore[arg-type]
-    return asyncio.run(backend.builds.build(TEST, case)), backend
+    return asyncio.run(backend.builds.build(backend.directory, TEST, case)), backend
 
 
 def test_a_good_build_and_its_job(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_job_of_a_build_avoids_the_nodes_that_are_excluded_when_it_is_submitte
     backend = FakeBackend([ends(NODE_FAILURE), good])
     backend.directory = trial.builds / a_case().build
     backend.builds = JobBuilds(trial, MACHINE, backend, "t", lambda: excluded.pop(0))  # type: ignore[arg-type]
-    assert asyncio.run(backend.builds.build(TEST, a_case())).code == 0
+    assert asyncio.run(backend.builds.build(backend.directory, TEST, a_case())).code == 0
     assert [job.avoid for job in backend.jobs] == ["n1", "n[1-2]"]
 
 
@@ -225,7 +225,9 @@ def test_cancelling_waits_for_no_job_that_the_backend_does_not_have(
         backend = SlowBackend(moment)
         in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t", str)  # type: ignore[arg-type]
         backend.builds = in_jobs
-        work = asyncio.create_task(in_jobs.build(TEST, a_case()))
+        work = asyncio.create_task(
+            in_jobs.build(tmp_path / "builds" / a_case().build, TEST, a_case())
+        )
         await backend.reached.wait()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

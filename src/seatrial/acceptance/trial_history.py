@@ -40,6 +40,7 @@ from seatrial.plan.checklist import Ticks
 from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
+from seatrial.verify.figures import ELAPSED
 
 NO_ENTRY = -1
 _LATE = frozenset(
@@ -89,6 +90,14 @@ class RunHistory(RunLife, kw_only=True):
     def right(self) -> bool:
         """Whether its answer was right: it passed, or was merely slow."""
         return self.code in RIGHT
+
+    def figure(self, metric: str) -> RecordedMetric | None:
+        """Return a figure of merit; ``elapsed`` is the time of its script where the test gives none
+        of that name."""
+        found = (self.figures or {}).get(metric)
+        if found is not None or metric != ELAPSED or self.elapsed is None:
+            return found
+        return RecordedMetric(self.elapsed, "s", "lower")
 
     def held_nodes(self, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it

@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "compare": "Compare trials, toolchains or times: better or worse?",
         "history": "Show a metric over time, and where it changed.",
         "variability": "Show how much a trial's tests vary, and its outliers.",
+        "matrix": "Show tests by toolchains: passed, failed, figures.",
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
         "network": "Judge an all-pairs matrix and the impact of congestion.",
         "suspects": "Find nodes that explain failed or slow runs.",
@@ -56,8 +57,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "machine": "Show a machine's description, or detect this machine.",
     },
     "Keep and exchange data": {
+        "figures": "Bring in figures that others give, such as a vendor's.",
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
+        "builds": "List the builds that trials share, remove unused ones.",
         "store": "Create, update, rebuild or inspect the store of results.",
         "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
         "parse": "Print the figures of a known output format as JSON.",
@@ -65,6 +68,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
+DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
@@ -208,7 +212,7 @@ def main() -> None:
 
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
-        code = 3
+        code = DEFECT
     sys.exit(code if isinstance(code, int) else 0)
 
 

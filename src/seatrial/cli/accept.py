@@ -22,12 +22,13 @@ from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli import plan_acceptance, plan_control, plan_records, ticking
+    from seatrial.cli import plan_acceptance, plan_control, plan_records, supervise, ticking
     from seatrial.plan.checklist import ItemState
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
     plan_control = LazyModule("seatrial.cli.plan_control")
     plan_records = LazyModule("seatrial.cli.plan_records")
+    supervise = LazyModule("seatrial.cli.supervise")
     ticking = LazyModule("seatrial.cli.ticking")
 
 
@@ -93,15 +94,26 @@ _former_flags = together(
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
 @_format_option
 @_quiet_option
+@click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
-def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: Any) -> int:
+def run(
+    folders: Folders,
+    /,
+    dry_run: bool,
+    form: str,
+    quiet: bool,
+    supervised: bool,
+    **chosen: Any,
+) -> int:
     """Run a plan, component by component and phase by phase.
 
     Complete trials are left alone, paused and interrupted ones continue, the others start. The
-    word `run` may be left out.
+    word `run` may be left out. With `--supervise` a driver that was killed, or crashed, is started
+    again, and the restart is an alert.
 
     \b
     seatrial accept plan.yaml
+    seatrial accept plan.yaml --supervise
     seatrial accept plan.yaml --dry-run
     seatrial accept plan.yaml --component stability --phase two
 
@@ -114,6 +126,7 @@ def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: An
     former = {name: chosen.pop(name) for name in _FORMER}
     given = [name for name, value in former.items() if value is not None]
     flags = [f"--{name}" for name in given] + ["--dry-run"] * dry_run
+    flags += ["--supervise"] * supervised
     if len(flags) > 1:
         raise click.UsageError(f"{' and '.join(flags)}: one at a time")
     for name in given:
@@ -123,6 +136,8 @@ def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: An
             chosen["form"] = form
         code: int = click.get_current_context().invoke(command.commands[name], **chosen)
         return code
+    if supervised:
+        return supervise.supervise(folders, chosen["path"], chosen["name"])
     acceptance = plan_acceptance.Acceptance(folders, **chosen)
     return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
 
@@ -168,6 +183,31 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
     except InvalidFiles as error:
         return plan_control.Steering(folders, **chosen).print_status(form, error)
     return acceptance.print_status(form)
+
+
+@command.command("check")
+@_plan_options
+@click.option(
+    "--limit", default="10m", show_default=True, metavar="TIME", help="Longest silence of a driver."
+)
+def check(folders: Folders, /, limit: str, **chosen: Any) -> int:
+    """Raise an alarm if a driver of a plan is silent.
+
+    This is a dead man's alarm for cron. A driver touches its trial's heartbeat every 15 s. Where
+    that is older than the limit, and the trial should run (it was neither paused nor cancelled,
+    and has not ended), the command of the plan's alerts is run, once for each silence. Nothing is
+    printed where all is well.
+
+    \b
+    seatrial accept check plan.yaml
+    seatrial accept check plan.yaml --limit 5m
+
+    \b
+    Exit codes:  0  the driver of each trial that should run is alive
+                 1  the driver of a trial is silent
+                 2  no trial of the plan, or usage
+    """
+    return plan_control.Steering(folders, **chosen).check(limit)
 
 
 @command.command("pause")

@@ -63,7 +63,7 @@ def command(
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
     with opened(folders) as store:
-        found = [gather(store, parse_side(side), tests) for side in sides]
+        found = [gather(store, parse_side(side), tests, given=True) for side in sides]
         tell_damage(store, trials_of(found))
     compared = [
         compare_sides(

@@ -114,7 +114,7 @@ def _cases(cases: Sequence[str]) -> str:
 def _summary(one: Comparison, letter: str) -> str:
     tally = {
         verdict: one.count(verdict)
-        for verdict in ("worse", "better", "same", "unclear", "not compared", "missing")
+        for verdict in ("worse", "better", "given", "same", "unclear", "not compared", "missing")
     }
     said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
     lines = [f"{said}; at least {100 * one.least:g} % matters"]

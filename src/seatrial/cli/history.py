@@ -224,12 +224,12 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
 def _print_csv(found: list[History]) -> None:
     """Print a line for each figure; ``change`` is set on the first one of a new level."""
     titles = ("machine", "case", "case_name", "metric", "unit", "time", "value", "run", "trial")
-    rows: list[Sequence[object]] = [[*titles, "change"]]
+    rows: list[Sequence[object]] = [[*titles, "change", "stage"]]
     for history in found:
         series = history.series
         tiers = {told.change.index: told.change.tier for told in history.told}
         for index, point in enumerate(series.points):
             of = (series.machine, series.case, series.case_name, series.metric, series.unit)
             figure = (iso(point.time), point.value, point.run_id, point.trial)
-            rows.append([*of, *figure, tiers.get(index, "")])
+            rows.append([*of, *figure, tiers.get(index, ""), series.stage])
     print_csv(rows)

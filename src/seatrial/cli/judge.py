@@ -111,6 +111,8 @@ def _judge_again(
 
     folder = find(folders.trials, trial)
     record = folder.record()
+    if record.given is not None:
+        raise UsageError(f"{folder.tag}: its figures were given, and there is no output")
     if record.rehearsed:
         raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
     record_it = again and not dry_run

@@ -37,7 +37,9 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         lines.append(f"{case.id}  {sizes}  {case.name}")
         if asked := described(case.job):
             lines.append(f"{'':18}asks for {asked}")
-        if commands:
+        if case.only_builds:
+            lines.append(f"{'':18}(only builds)")
+        elif commands:
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})

@@ -15,6 +15,7 @@ import click
 from seatrial.cli import Folders, run_driver, status_table
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.plan_trials import PlanTrial, made, plan_name
 from seatrial.trial.requests import Request
 from seatrial.units import seconds, show_seconds
@@ -72,6 +73,20 @@ class Steering(OfPlan):
             status_table.print_status(found)
             status_table.print_next(found, self.command())
         return status_table.exit_code(found, trials) or 3
+
+    def check(self, limit: str) -> int:
+        """Raise the alarm for trials whose drivers are silent; return the exit code."""
+        try:
+            longest = alarm_limit(limit)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--limit") from error
+        silent = False
+        for alarm in alarms([trial.folder for trial in self.trials], longest):
+            silent |= alarm.silent
+            click.echo(alarm.text if alarm.new else f"{alarm.text}; people were told")
+            if alarm.failure:
+                click.echo(f"seatrial: the command of alerts fails: {alarm.failure}", err=True)
+        return 1 if silent else 0
 
     def pause(self) -> int:
         resume = self.command(act="resume")

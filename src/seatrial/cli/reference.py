@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -17,10 +18,11 @@ from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.learned import learn_from
-from seatrial.suite.model import show
+from seatrial.suite.model import Stage, show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, show_change, show_figure
 from seatrial.verify import reference_file
+from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import Reference, load
 
@@ -36,7 +38,15 @@ def command() -> None:
 
 @command.command("accept", short_help="Write references from measured medians.")
 @click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=complete.trials)
-@click.option("--metric", default="", help="Only this metric.")
+@click.option(
+    "--metric", default="", help="Only this metric; `elapsed`, the time of the script, is one."
+)
+@click.option(
+    "--stage",
+    type=click.Choice(get_args(Stage)),
+    default="alone",
+    help="Of runs at full machine (full), or of all others.  [default: alone]",
+)
 @click.option(
     "--since",
     type=MOMENT,
@@ -55,6 +65,7 @@ def accept(
     folders: Folders,
     trials: tuple[str, ...],
     metric: str,
+    stage: Stage,
     since: int,
     machine: str,
     two_sided: bool,
@@ -74,8 +85,8 @@ def accept(
         rows = _trials_of(store, trials, since, machine, rehearsed)
         tell_damage(store, rows)
         _require_whole(rows, damaged)
-        learning = learn_from(store, rows, metric, since, two_sided, force)
-        no_figure = "" if learning.references else _no_figure(store, rows, metric)
+        learning = learn_from(store, rows, metric, since, two_sided, force, stage)
+        no_figure = "" if learning.references else _no_figure(store, rows, metric, stage)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
@@ -104,14 +115,15 @@ def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
         )
 
 
-def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
+def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: Stage) -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
     known = {sample.metric for row in rows for sample in queries.summary(store, row)}
-    if metric and metric not in known:
-        there = ", ".join(sorted(known)) or "none"
+    if metric and metric not in (ELAPSED, *known):
+        there = ", ".join(sorted({*known, ELAPSED}))
         return f"{tags}: no metric {metric!r}; there are {there}"
-    return f"{tags}: no figure to accept; see `seatrial runs --trial {rows[0].tag}`"
+    of = " of runs at full machine" if stage == "full" else ""
+    return f"{tags}: no figure{of} to accept; see `seatrial runs --trial {rows[0].tag}`"
 
 
 def _trials_of(
@@ -125,7 +137,12 @@ def _trials_of(
         rows = [row for row in queries.trials(store) if row.row in wanted]
     else:
         rows = [row for row in queries.trials(store) if (row.last or row.created) >= since]
-        rows = [row for row in rows if rehearsed or not row.rehearsed]
+        rows = [row for row in rows if (rehearsed or not row.rehearsed) and not row.given]
+    if given := [row for row in rows if row.given]:
+        raise UsageError(
+            f"{given[0].tag}: its figures were given and never measured; write them into "
+            "references.yaml, or name a trial that ran"
+        )
     if made_up := [row for row in rows if row.rehearsed and not rehearsed]:
         raise UsageError(
             f"{made_up[0].tag}: is a rehearsal, its figures were never measured; name a real "
@@ -158,7 +175,7 @@ def list_references(machine: str | None) -> int:
 
 
 def _table(references: Sequence[Reference]) -> TextTable:
-    found = TextTable("test~ | where~ | toolchain~ | metric | expected> | allowed>")
+    found = TextTable("test~ | where~ | toolchain~ | metric | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
         if one.value is None:
@@ -169,5 +186,13 @@ def _table(references: Sequence[Reference]) -> TextTable:
             expected = show_figure(one.value, one.unit)
             bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
         allowed = " ".join(filter(None, bounds)) or "5 % worse"
-        found.add(one.test, where, one.toolchain, one.metric, expected, allowed)
+        found.add(
+            one.test,
+            where,
+            one.toolchain,
+            one.metric,
+            expected,
+            allowed,
+            "full" if one.stage == "full" else "",
+        )
     return found

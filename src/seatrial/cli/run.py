@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
 )
+@click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
 @quiet_option
@@ -35,6 +36,7 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    rebuild: bool,
     dry_run: bool,
     alert: str,
     quiet: bool,
@@ -58,7 +60,7 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(**selection, failed_from=failed_from)
+    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild)
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if failed_from:

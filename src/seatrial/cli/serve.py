@@ -21,17 +21,35 @@ PORT = 8420
 )
 @click.option("--open", "browse", is_flag=True, help="Open the pages in the browser.")
 @click.option("--log", is_flag=True, help="Print every request.")
+@click.option(
+    "--alarm",
+    metavar="TIME",
+    default=None,
+    help="Run the alert command of a trial of yours whose driver is silent for so long.",
+)
 @click.pass_obj
 def command(
-    folders: Folders, /, port: int, host: str, token_file: Path | None, browse: bool, log: bool
+    folders: Folders,
+    /,
+    port: int,
+    host: str,
+    token_file: Path | None,
+    browse: bool,
+    log: bool,
+    alarm: str | None,
 ) -> int:
     """Show trials, runs and results as live web pages. Read only.
 
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
+    from seatrial.trial.alarm import alarm_limit
     from seatrial.web.serve import serve
 
+    try:
+        limit = None if alarm is None else alarm_limit(alarm)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--alarm") from error
     return serve(
-        folders.trials, folders.store, host, port, token_file, browse, log, folders.log_level
+        folders.trials, folders.store, host, port, token_file, browse, log, folders.log_level, limit
     )

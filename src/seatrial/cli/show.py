@@ -22,13 +22,23 @@ from seatrial.studies.one_run import (
     expected,
     former_verdict,
     launched,
+    only_builds,
     references_for,
     removed_by_keep,
     told,
+    with_elapsed,
 )
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, count, show_bytes, show_change, show_figure, show_seconds
+from seatrial.units import (
+    SECOND_NS,
+    better_by,
+    count,
+    show_bytes,
+    show_change,
+    show_figure,
+    show_seconds,
+)
 from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
@@ -74,7 +84,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     parts = [
         _head(trial, found, case, former),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _figures(metrics, trial, case),
+        _figures(metrics, trial, case, found),
     ]
     if lines:
         parts += [_tail(found, name, lines) for name in OUTPUTS]
@@ -90,12 +100,6 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
 def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None) -> str:
     brief = bool(run.why) and "\n" not in run.why
-    sizes = ((case.nodes, "node"), (case.tasks, "task"))
-    resources = [count(number, word) for number, word in sizes if number is not None]
-    if case.threads is not None:
-        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
-    if case.walltime is not None:
-        resources.append(f"at most {show_seconds(case.walltime)}")
     return _fields(
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
         ("case", run.case_name),
@@ -103,7 +107,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
         ("it was", _former(former) if former else ""),
         ("machine", trial.machine),
-        ("asked", ", ".join(resources)),
+        ("asked", _asked(case)),
         ("pinned to", case.node),
         ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
         ("toolchain", run.toolchain),
@@ -113,9 +117,21 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("nodes", run.nodes),
         ("target", run.target),
         ("stage", run.stage),
-        ("ran", _when(run)),
+        ("ran", "" if only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _asked(case: CaseRow) -> str:
+    if only_builds(case):
+        return "no job: it passes when it builds"
+    sizes = ((case.nodes, "node"), (case.tasks, "task"))
+    resources = [count(number, word) for number, word in sizes if number is not None]
+    if case.threads is not None:
+        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
+    if case.walltime is not None:
+        resources.append(f"at most {show_seconds(case.walltime)}")
+    return ", ".join(resources)
 
 
 def _launcher(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
@@ -171,20 +187,21 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     return str(rows) or "No events."
 
 
-def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
+def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow, run: RunRow) -> str:
     references = references_for(trial)
-    rows = TextTable("figure~ | value> | better | reference> | off>")
-    for m in metrics:
-        wanted = expected(m, case, references)
-        off = "" if wanted is None or wanted.off is None else show_change(wanted.off)
+    rows = TextTable("figure~ | value> | better | reference> | better by>")
+    for m in with_elapsed(metrics, run, references):
+        wanted = expected(m, case, references, run.stage)
+        off = None if wanted is None else wanted.off
+        shown = "" if off is None else show_change(better_by(off, m.better))
         value = show_figure(m.value, m.unit)
-        rows.add(m.name, value, m.better, wanted.text if wanted else "", off)
+        rows.add(m.name, value, m.better, wanted.text if wanted else "", shown)
     return str(rows)
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
-    """Return the files of a run. A run whose build failed has only the log of the build."""
-    if run.verdict == BUILD_FAILED.name and case.build:
+    """Return the files of a run. One without a job has only the log of the build."""
+    if case.build and (run.verdict == BUILD_FAILED.name or only_builds(case)):
         return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
     if not run.path:
         return []
@@ -216,7 +233,8 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
     if test is not None:
         if test.build is not None and test.build.script:
             texts.append((f"build script of {run.test}", test.build.script))
-        texts.append((f"run script of {run.test}", test.run.script))
+        if not test.only_builds:
+            texts.append((f"run script of {run.test}", test.run.script))
     job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     if job is not None:
         note = " (its beginning)" if job.cut(MAX_SCRIPT_BYTES) else ""

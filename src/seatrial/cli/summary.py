@@ -101,7 +101,7 @@ def _missed(
     missed: Counter[tuple[str, str]] = Counter()
     for run in failed:
         for figure in figures.get(run.row, ()):
-            wanted = expected(figure, cases[run.case], references)
+            wanted = expected(figure, cases[run.case], references, run.stage)
             if wanted is not None and wanted.meets is False:
                 missed[run.case, figure.name] += 1
     return missed
@@ -134,7 +134,7 @@ def _row(
     reference = verdict = ""
     if row.median is not None:
         figure = MetricRow(row.metric, row.median, row.unit, row.better)
-        if (wanted := expected(figure, case, references)) is not None:
+        if (wanted := expected(figure, case, references, row.stage)) is not None:
             code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
             reference, verdict = wanted.text, code.name
     if number := missed[case.id, row.metric]:  # of single runs: they take precedence

@@ -27,13 +27,15 @@ from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 class Shape(NamedTuple):
     """The size of a run of a case: its entry, its number of nodes, the room that it takes on a
     shared node (0 where there is none), its width: the part of the machine that it takes, which
-    is that room or its nodes, and the GPUs that it takes of a shared node."""
+    is that room or its nodes, the GPUs that it takes of a shared node, and the number of its set
+    of ``unfit`` nodes in the policy (0: none)."""
 
     entry: int
     nodes: int
     size: int
     width: int
     gpus: int = 0
+    unfit: int = 0
 
 
 def shapes_of(cases: Sequence[Case], policy: Policy, room: int, gpus: int = 0) -> list[Shape]:
@@ -41,11 +43,13 @@ def shapes_of(cases: Sequence[Case], policy: Policy, room: int, gpus: int = 0) -
     those of a shared node, 0 where there is none."""
     alike: dict[Shape, Shape] = {}
     found = []
-    for case, entry in zip(cases, policy.entry_of, strict=True):
+    sets = policy.unfit_of or [0] * len(cases)
+    for case, entry, unfit in zip(cases, policy.entry_of, sets, strict=True):
         size = 0
         if room:
             size = room if case.exclusive else min(case.tasks_per_node * case.threads, room)
-        shape = Shape(entry, case.nodes, size, size or case.nodes, gpus and min(case.gpus, gpus))
+        taken = gpus and min(case.gpus, gpus)
+        shape = Shape(entry, case.nodes, size, size or case.nodes, taken, unfit)
         found.append(alike.setdefault(shape, shape))
     return found
 

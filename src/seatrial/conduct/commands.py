@@ -21,8 +21,9 @@ class Launch(Struct, frozen=True):
     stage: str = ""
 
 
-class Reject(Struct, frozen=True):
-    """Record a run that cannot start, with its verdict code and the reason."""
+class BuildVerdict(Struct, frozen=True):
+    """Record a run without a job, as its build failed or the build is all of its test: the code of
+    its verdict and the reason."""
 
     case: int
     run_id: str
@@ -38,13 +39,14 @@ class Finish(Struct, frozen=True):
 
 
 class Decision(Struct):
-    """What is to be done now, in this order: runs to ``reject``; tests and nodes to take out
-    (``stops``, recorded without a time); keys of builds to start; alerts to record; runs to launch;
-    ids of runs to cancel, and of runs to recall if their jobs have not started. An alert of the
-    same kind and subject is raised again only after a while, which the event of the first makes
-    known. ``wake`` is the time (ns) at which to decide again even if no event comes before."""
+    """What is to be done now, in this order: runs that get their verdict ``by_build``; tests and
+    nodes to take out (``stops``, recorded without a time); keys of builds to start; alerts to
+    record; runs to launch; ids of runs to cancel, and of runs to recall if their jobs have not
+    started. An alert of the same kind and subject is raised again only after a while, which the
+    event of the first makes known. ``wake`` is the time (ns) at which to decide again even if no
+    event comes before."""
 
-    rejects: list[Reject] = []
+    by_build: list[BuildVerdict] = []
     stops: list[TestStopped | NodeExcluded] = []
     builds: list[str] = []
     alerts: list[AlertRaised] = []
@@ -56,7 +58,7 @@ class Decision(Struct):
 
     def acts(self) -> Iterator[tuple[str, object]]:
         """Yield what is to be carried out, in order, each with the name of its member."""
-        for name in ("rejects", "stops", "builds", "alerts", "launches", "cancels", "recalls"):
+        for name in ("by_build", "stops", "builds", "alerts", "launches", "cancels", "recalls"):
             for each in getattr(self, name):
                 yield name, each
 

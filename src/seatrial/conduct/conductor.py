@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 from seatrial.conduct.admission import Gates
-from seatrial.conduct.commands import Decision, Finish, Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
 from seatrial.conduct.watchdogs import PendingAlert
-from seatrial.journal.codes import BUILD_FAILED
+from seatrial.journal.codes import BUILD_FAILED, PASS
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.suite.model import Case
 
@@ -60,11 +59,12 @@ class Conductor:
             runs = state.in_flight if state.cancelling else state.hung
             decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
 
-        # 3. Reject runs whose build failed; too many failures hold everything else back.
+        # 3. Judge runs by their build; too many failures hold everything else back.
         may_start = not state.held
-        if may_start and state.rejects:
-            decision.rejects += self._rejections()
-            may_start = not state.too_many(state.failures + len(decision.rejects))
+        if may_start and state.by_build:
+            decision.by_build += self._verdicts_by_build()
+            failed = sum(each.code != PASS.number for each in decision.by_build)
+            may_start = not state.too_many(state.failures + failed)
 
         # 4. Stop tests and exclude nodes that failed too often.
         if may_start and (state.retry_policy.to_stop or state.nodes.suspects):
@@ -109,13 +109,17 @@ class Conductor:
             or admission.shut_since(now, flight.entry, flight.submitted or 0)
         ]
 
-    def _rejections(self) -> Iterator[Reject]:
+    def _verdicts_by_build(self) -> Iterator[BuildVerdict]:
         state = self.state
-        most = state.limits.max_failures
-        rejects = ((number, n) for number, runs in state.rejects.items() for n in range(runs))
-        for number, ahead in islice(rejects, most - state.failures if most else None):
+        most, failures = state.limits.max_failures, state.failures
+        runs = ((number, n) for number, runs in state.by_build.items() for n in range(runs))
+        for number, ahead in runs:
             why = state.builds.why_failed[state.cases[number].build]
-            yield Reject(number, state.run_id(number, ahead), BUILD_FAILED.number, why)
+            code = BUILD_FAILED if why else PASS
+            failures += code is BUILD_FAILED
+            if most and failures > most:
+                return
+            yield BuildVerdict(number, state.run_id(number, ahead), code.number, why)
 
     def _stops(self, now: int) -> Iterator[TestStopped | NodeExcluded]:
         state = self.state
@@ -137,17 +141,23 @@ class Conductor:
         if admission.shut:
             entries = range(len(state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
-        fewer = {n: len(each - state.nodes.excluded.keys()) for n, each in shut.items()}
+        fewer: dict[tuple[int, int], int] = {}
+        if shut or state.policy.unfit:
+            fewer = {
+                (entry, unfit): state.nodes.lost_for(unfit, shut.get(entry, NONE))
+                for entry, unfit in state.kinds
+            }
         gpus = state.gpus if state.limits.gpus else None
-        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus)
+        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            away = shut.get(state.shapes[case].entry, NONE) if shut else NONE
-            avoid = state.nodes.avoid(case, state.cases[case].nodes, not nth, away)
+            shape = state.shapes[case]
+            away = shut.get(shape.entry, NONE) if shut else NONE
+            avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
             launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
         return launches
@@ -216,7 +226,7 @@ class Conductor:
         builds = state.builds
         if state.policy.kind != "sustained" or not builds.why_failed:
             return False
-        return not (len(state.demand) or builds.to_start or builds.running or state.rejects)
+        return not (len(state.demand) or builds.to_start or builds.running or state.by_build)
 
     def _why_idle(self) -> str | None:
         """Why a sustained trial launches nothing more unless a person acts, and how; None where
@@ -259,9 +269,9 @@ class Conductor:
             name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
-            elif state.nodes.allowed is not None and shape.nodes > state.nodes.allowed:
-                left = f"{state.nodes.allowed} are not excluded"
-                why[f"{name} needs {shape.nodes} nodes, and {left}"] = None
+            elif (left := state.nodes.allowed_for(shape.unfit)) is not None and shape.nodes > left:
+                such = " of those that it can use" if shape.unfit else ""
+                why[f"{name} needs {shape.nodes} nodes, and {left}{such} are not excluded"] = None
             else:
                 return None
         return "; ".join(why) or "nothing is left that can start"

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from seatrial.conduct.admission import Admission, Gates, Shape
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.nodes import NodePool
 
 
 class Candidate(Struct, frozen=True):
@@ -27,15 +28,17 @@ class Candidate(Struct, frozen=True):
 class Supply(NamedTuple):
     """The resources to give away: ``room`` on a shared node, ``places`` at the backend. ``nodes``
     is the number that can be used now (0: unknown), ``allowed`` the maximum that a run may ask for
-    (None: unknown); runs of some entries may ask for so many ``fewer``. ``gpus`` are free on the
-    shared node (None: they are not counted)."""
+    (None: unknown); runs of some (entry, set of unfit nodes) may ask for so many ``fewer``.
+    ``gpus`` are free on the shared node (None: they are not counted). ``pools`` has the nodes for
+    runs with each set of unfit nodes."""
 
     room: int
     places: int
     nodes: int
     allowed: int | None
-    fewer: Mapping[int, int]
+    fewer: Mapping[tuple[int, int], int]
     gpus: int | None = None
+    pools: Sequence[NodePool] = ()
 
 
 class Offer:
@@ -55,7 +58,9 @@ class Offer:
         supply: Supply,
     ) -> None:
         self.counts = counts
-        self.room, self.places, self.nodes, self._allowed, self._fewer, self._gpus = supply
+        self.room, self.places, self.nodes, self._allowed, self._fewer, self._gpus = supply[:6]
+        self._pools = supply.pools
+        self._keeps_busy = admission.policy.kind == "sustained"
         # Whether it refuses nothing.
         self.lets_all = self._allowed is None and self._gpus is None and admission.lets_all
         self.now = now
@@ -75,10 +80,12 @@ class Offer:
 
     def may(self, case: int) -> bool:
         """Return whether a run may start now, room and targets aside."""
-        entry, nodes, _, _, gpus = self._shapes[case]
+        entry, nodes, _, width, gpus, unfit = self._shapes[case]
         if entry in self.shut or (gpus and gpus > (self._gpus or 0)):
             return False
-        if self._allowed is not None and nodes > self._allowed - self._fewer.get(entry, 0):
+        if self._allowed is not None and nodes > self._allowed - self._fewer.get((entry, unfit), 0):
+            return False
+        if unfit and self._keeps_busy and self._crowded(unfit, width):
             return False
         about, most = self._entries[entry], self._caps.machine
         if about.most and self.counts.in_flight[entry] >= about.most:
@@ -89,7 +96,7 @@ class Offer:
 
     def take(self, case: int, stage: str = "") -> Candidate | None:
         """Take a run of a case. Returns None where it may not start now."""
-        entry, _, size, width, gpus = self._shapes[case]
+        entry, _, size, width, gpus, unfit = self._shapes[case]
         if self.places < 1 or size > self.room or not self.may(case):
             return None
         about = self._entries[entry]
@@ -108,12 +115,20 @@ class Offer:
             self._tokens -= 1
             if self._tokens < 1:
                 self.shut |= self._admission.heavy
-        self.counts.launch(entry, width, target)
+        self.counts.launch(entry, width, target, unfit)
         self.room -= size
         self.places -= 1
         if gpus:
             self._gpus = (self._gpus or 0) - gpus
         return Candidate(case, target, stage)
+
+    def _crowded(self, unfit: int, width: int) -> bool:
+        """Return whether a further run would wait for nodes that fit it behind another that does:
+        the nodes that do not fit are no reason to launch it."""
+        pool, counts = self._pools[unfit], self.counts
+        held = sum(counts.confined.get(each, 0) for each in pool.confined)
+        waits = any(counts.confined_queued.get(each) for each in pool.confined)
+        return held + width > pool.usable and waits
 
     def _full(self, file_system: str, more: int) -> bool:
         if not file_system:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from seatrial.conduct.commands import Decision, Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Decision, Launch
 from seatrial.journal.events import Event
 
 T = TypeVar("T", covariant=True)
@@ -21,7 +21,7 @@ class Executor(Protocol[T]):
 
     def start_build(self, key: str) -> None: ...
 
-    def reject(self, command: Reject) -> None: ...
+    def judge_by_build(self, command: BuildVerdict) -> None: ...
 
     def note(self, event: Event) -> None:
         """Record an event, which lacks its time and its trial."""
@@ -36,8 +36,8 @@ class Executor(Protocol[T]):
 def carry_out(decision: Decision, executor: Executor[T]) -> Iterator[T]:
     """Carry out a decision: first what is done by recording it, then launches, cancellations and
     recalls. Yields what these three return. ``wake`` and ``finish`` are the caller's."""
-    for command in decision.rejects:
-        executor.reject(command)
+    for command in decision.by_build:
+        executor.judge_by_build(command)
     for stop in decision.stops:
         executor.note(stop)
     for key in decision.builds:

@@ -15,9 +15,10 @@ class RunInFlight(RunLife, kw_only=True):
     """A run that was submitted and has no verdict yet. ``case`` and ``entry`` are positions;
     ``size`` is the room that it takes on a shared node, ``node_count`` its nodes, ``width`` what it
     takes of the machine: its nodes, or on a shared node its cores; ``gpus`` are those that it takes
-    of a shared node. ``cancelled``: the trial was
-    cancelled; ``ended_for``: the verdict code for which this run alone is being cancelled, or None.
-    ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it alone
+    of a shared node; ``unfit`` is the number of its set of nodes that it cannot run on.
+    ``cancelled``: the trial was cancelled; ``ended_for``: the verdict code for which this run alone
+    is being cancelled, or None. ``exclusions`` is how many there had been when it was launched,
+    ``away`` the nodes that it alone
     was to avoid."""
 
     case: int
@@ -26,6 +27,7 @@ class RunInFlight(RunLife, kw_only=True):
     node_count: int
     width: int
     gpus: int = 0
+    unfit: int = 0
     cancelled: bool = False
     ended_for: int | None = None
     exclusions: int = 0
@@ -52,7 +54,9 @@ class RunInFlight(RunLife, kw_only=True):
 
 class InFlightCounts:
     """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
-    ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers."""
+    ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers. By
+    their set of nodes that they cannot run on (0 aside), ``confined`` has the widths, and
+    ``confined_queued`` the numbers of those that have not started."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
@@ -66,6 +70,8 @@ class InFlightCounts:
         self.opens: dict[str, float] = {}
         self.on_file_system: dict[str, int] = {}
         self.bytes: dict[str, int] = {}
+        self.confined: dict[int, int] = {}
+        self.confined_queued: dict[int, int] = {}
 
     def copy(self) -> Self:
         """One to try things out on."""
@@ -76,28 +82,37 @@ class InFlightCounts:
         other.in_flight, other.width = self.in_flight.copy(), self.width.copy()
         other.on_target, other.opens = self.on_target.copy(), self.opens.copy()
         other.on_file_system, other.bytes = self.on_file_system.copy(), self.bytes.copy()
+        other.confined = self.confined.copy()
+        other.confined_queued = self.confined_queued.copy()
         return other
 
-    def launch(self, entry: int, width: int, target: str) -> None:
+    def launch(self, entry: int, width: int, target: str, unfit: int = 0) -> None:
         self.queued += 1
+        if unfit:
+            self.confined[unfit] = self.confined.get(unfit, 0) + width
+            self.confined_queued[unfit] = self.confined_queued.get(unfit, 0) + 1
         self.queued_widths[width] = self.queued_widths.get(width, 0) + 1
         self._add(entry, width, target, 1)
 
-    def start(self, width: int) -> None:
+    def start(self, width: int, unfit: int = 0) -> None:
         """A queued run has started."""
-        self._unqueue(width)
+        self._unqueue(width, unfit)
         self.running += width
 
-    def end(self, entry: int, width: int, target: str, started: bool) -> None:
+    def end(self, entry: int, width: int, target: str, started: bool, unfit: int = 0) -> None:
         """A run's job is over."""
         if started:
             self.running -= width
         else:
-            self._unqueue(width)
+            self._unqueue(width, unfit)
+        if unfit:
+            self.confined[unfit] -= width
         self._add(entry, width, target, -1)
 
-    def _unqueue(self, width: int) -> None:
+    def _unqueue(self, width: int, unfit: int) -> None:
         self.queued -= 1
+        if unfit:
+            self.confined_queued[unfit] -= 1
         left = self.queued_widths[width] - 1
         if left:
             self.queued_widths[width] = left

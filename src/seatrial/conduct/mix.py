@@ -17,7 +17,7 @@ claimed by others.
 
 The fairest test is, as in weighted fair queueing, the one with the least node-seconds, delivered
 and in flight, over its share. So no test starves, and a test that fell behind catches up. While one
-is behind by several runs, each second turn goes to a test that now holds less than half its share
+is behind by several runs, each second turn goes to a test that with it holds at most half its share
 of the nodes, so that the others do not starve.
 
 Where the shares add up to less than the machine, and no test fills it, the rest stays idle
@@ -221,14 +221,14 @@ class Mix(Demand):
 
     def _fairest(self, entries: Sequence[int], counts: InFlightCounts, odd: bool) -> int:
         """Return the entry that has had the least for its share; of equal ones the widest. While
-        one catches up, return at ``odd`` turns an entry that holds less than half its share."""
+        one catches up, return at ``odd`` turns an entry that then holds at most half its share."""
         share, width, widest = self._share, counts.width, self._widest
         had = self._had(entries, counts)
         if odd and max(had) - min(had) > CATCH_UP * max(
             self._of_run(n) / share[n] for n in entries
         ):
-            least = min((width[n] / share[n], -widest[n], n) for n in entries)
-            if least[0] < sum(width) / 2:
+            least = min(((width[n] + widest[n]) / share[n], -widest[n], n) for n in entries)
+            if least[0] <= sum(width) / 2:
                 return least[2]
         return min((part, -widest[n], n) for part, n in zip(had, entries, strict=True))[2]
 

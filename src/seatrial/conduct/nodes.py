@@ -22,12 +22,21 @@ class NodeIncident(NamedTuple):
     named: bool
 
 
+class NodePool(NamedTuple):
+    """The nodes beside a set of unfit ones: how many can be used now, and the numbers of the sets
+    of unfit nodes whose runs can use no others."""
+
+    usable: int
+    confined: tuple[int, ...]
+
+
 class NodeRecord:
     """A fold over the scheduler's reports about nodes, and over the ends of runs on them.
     ``usable`` is the number of nodes that can be used now (0: unknown), ``allowed`` the number that
-    is not excluded (None: unknown)."""
+    is not excluded (None: unknown). ``unfit`` are the sets of nodes that some runs cannot use, from
+    number 1 on."""
 
-    def __init__(self, exclusion: Exclusion, nodes: int) -> None:
+    def __init__(self, exclusion: Exclusion, nodes: int, unfit: Sequence[str] = ()) -> None:
         self._exclusion = exclusion
         self._all = nodes
         self.usable = nodes
@@ -41,6 +50,10 @@ class NodeRecord:
         self._went_down: dict[str, int] = {}
         self.exclusions = 0  # number of exclusions so far
         self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with excluded nodes
+        none: frozenset[str] = frozenset()
+        self.unfit = [none, *(frozenset(unfold_or_empty(names)) for names in unfit)]
+        self._lost: dict[tuple[int, frozenset[str]], int] = {}
+        self.pools = self._pools()
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -75,6 +88,20 @@ class NodeRecord:
         if self._all:
             self.allowed = max(0, self._all - len(self.excluded))
         self.usable = max(0, self._all - len(self.down | self.excluded.keys()))
+        self._lost.clear()
+        self.pools = self._pools()
+
+    def _pools(self) -> list[NodePool]:
+        if len(self.unfit) == 1:
+            return []
+        return [
+            NodePool(self.usable_beside(unfit), tuple(self._confined_to(unfit)))
+            for unfit in self.unfit
+        ]
+
+    def _confined_to(self, unfit: frozenset[str]) -> Iterator[int]:
+        """Yield the numbers of the sets of unfit nodes that hold all of this one."""
+        return (number for number, each in enumerate(self.unfit) if number and each >= unfit)
 
     def launched(self, case: int) -> set[str] | None:
         """Return the nodes that this run of a case alone avoids; the next run does not avoid
@@ -124,19 +151,40 @@ class NodeRecord:
     # ---- what follows ---------------------------------------------------------------------
 
     def avoid(
-        self, case: int, nodes: int, first: bool = True, shut: frozenset[str] = frozenset()
+        self,
+        case: int,
+        nodes: int,
+        first: bool = True,
+        shut: frozenset[str] = frozenset(),
+        unfit: int = 0,
     ) -> str:
         """Return the nodes that a run of a case must not get, folded: excluded ones, ``shut`` ones
         and, for the ``first`` run after a failure, those of the failed run, if enough other nodes
-        are left."""
+        are left that it can use."""
         once = self._avoid.get(case) if first else None
         if once:
             away = once.union(self.excluded, shut)
-            if self._all - len(away | self.down) >= nodes:
+            if self._all - len(away.union(self.down, self.unfit[unfit])) >= nodes:
                 return fold(away)
         if shut not in self._folded:
             self._folded[shut] = fold(shut.union(self.excluded))
         return self._folded[shut]
+
+    def allowed_for(self, unfit: int) -> int | None:
+        """Return the number of nodes that are not excluded and that runs with this set of unfit
+        nodes can use (None: unknown)."""
+        if self.allowed is None or not unfit:
+            return self.allowed
+        return max(0, self._all - len(self.unfit[unfit].union(self.excluded)))
+
+    def lost_for(self, unfit: int, shut: frozenset[str]) -> int:
+        """Return how many of the nodes that are not excluded are ``shut``, or in a set of unfit
+        nodes."""
+        lost = self._lost.get((unfit, shut))
+        if lost is None:
+            lost = len(self.unfit[unfit].union(shut).difference(self.excluded))
+            self._lost[unfit, shut] = lost
+        return lost
 
     def usable_beside(self, shut: frozenset[str]) -> int:
         """Return the number of nodes that can be used now and are not ``shut``."""

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.machine.facts import unfold
 from seatrial.units import SECOND_NS
 
 Kind = Literal["once", "isolated_then_full", "sustained", "checklist"]
@@ -150,7 +151,9 @@ class Limits(NamedTuple):
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """The policy of a trial. ``entry_of`` has the position of the entry of each case. ``duration``
+    """The policy of a trial. ``entry_of`` has the position of the entry of each case. ``unfit`` are
+    sets of nodes that some cases cannot run on, and ``unfit_of`` has for each case the number of
+    its set, from 1 on (0: it can run on all nodes; none: no case has a set). ``duration``
     is the time of the trial in seconds, pauses not counted; ``nodes`` is the number of nodes (0:
     unknown); ``reserve`` is the number of runs that wait at the scheduler, so that it always has
     work."""
@@ -158,6 +161,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     kind: Kind = "once"
     entries: list[Entry] = []
     entry_of: list[int] = []
+    unfit: list[str] = []
+    unfit_of: list[int] = []
     duration: float = 0.0
     nodes: int = 0
     reserve: int = 0
@@ -175,6 +180,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""
         tests = ", ".join(self.entries[entry].name for entry in window.entries)
         return " on ".join(filter(None, (tests, window.nodes))) or "everything"
+
+
+def fitting(policy: Policy, unfit: int) -> int:
+    """Return the number of nodes beside those of a set of unfit nodes (0: none)."""
+    return policy.nodes - len(unfold(policy.unfit[unfit - 1])) if unfit else policy.nodes
 
 
 def whole(policy: Policy, cases: int) -> Policy:

@@ -85,6 +85,7 @@ class ConductorState:
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
         self.shapes = shapes_of(cases, self.policy, limits.room, limits.gpus)
+        self.kinds = sorted({(shape.entry, shape.unfit) for shape in self.shapes})
         self.trial = TrialLife(self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
@@ -97,7 +98,7 @@ class ConductorState:
         self.counts = InFlightCounts(self.policy.entries)
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
-        self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
+        self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
         dues = dues_of(cases, self.shapes, self.policy, limits.room)
         self.watchdogs = Watchdogs(self.policy, dues)
         self.builds = BuildTracker()
@@ -106,7 +107,7 @@ class ConductorState:
         self._attempts = [0] * len(cases)
         self.room = limits.room
         self.gpus = limits.gpus  # those that no run has
-        self.rejects: dict[int, int] = {}  # case -> runs that are wanted and cannot start
+        self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
         for number, case in enumerate(cases):
             if case.build:
                 self.builds.wait(case.build, number)
@@ -139,8 +140,8 @@ class ConductorState:
     def _on_build_ended(self, event: BuildEnded) -> None:
         reason = "" if event.code == PASS.number else (event.log or "the build failed")
         for number in self.builds.end(event.key, reason):
-            if reason:
-                self.rejects[number] = self.demand.runs_of(number)
+            if reason or self.cases[number].only_builds:
+                self.by_build[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
 
@@ -150,17 +151,23 @@ class ConductorState:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, nodes, size, width, gpus = self.shapes[number]
+        entry, nodes, size, width, gpus, unfit = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.time)
         flight = RunInFlight(
-            case=number, entry=entry, size=size, node_count=nodes, width=width, gpus=gpus
+            case=number,
+            entry=entry,
+            size=size,
+            node_count=nodes,
+            width=width,
+            gpus=gpus,
+            unfit=unfit,
         )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
         self.room -= size
         self.gpus -= gpus
-        self.counts.launch(entry, width, event.target)
+        self.counts.launch(entry, width, event.target, unfit)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
@@ -181,7 +188,7 @@ class ConductorState:
         flight = self.in_flight.get(event.run_id)
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
-            self.counts.start(flight.width)
+            self.counts.start(flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self.changed = True
 
@@ -203,7 +210,7 @@ class ConductorState:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.room += flight.size
         self.gpus += flight.gpus
-        self.counts.end(flight.entry, flight.width, flight.target, started)
+        self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
         in_flight = self.counts.in_flight[flight.entry]
         self.watchdogs.count(flight.entry, in_flight, event.time)
         self.changed = True
@@ -225,8 +232,8 @@ class ConductorState:
             del self.in_flight[event.run_id]
             self.hung.pop(event.run_id, None)
             self._follow_up(number, flight, reruns)
-        elif not self._rejected(number):
-            return  # it is known neither as a run nor as one that could not start
+        elif not self._judged_by_build(number):
+            return  # it is known neither as a run nor as one without a job
         self.changed = True
         if not reruns:
             self.finished += 1
@@ -234,11 +241,11 @@ class ConductorState:
             if self.too_many(self.failures) and not self.held:
                 self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
-    def _rejected(self, number: int) -> bool:
-        """Record the verdict of a run that could not start. Returns False if none was wanted."""
-        left = self.rejects.pop(number, 0) - 1
+    def _judged_by_build(self, number: int) -> bool:
+        """Record the verdict of a run without a job. Returns False if none was wanted."""
+        left = self.by_build.pop(number, 0) - 1
         if left > 0:
-            self.rejects[number] = left
+            self.by_build[number] = left
         self._attempts[number] += left >= 0
         return left >= 0
 

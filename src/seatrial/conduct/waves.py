@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import RunInFlight
-from seatrial.conduct.policy import Limits, Policy
+from seatrial.conduct.policy import Limits, Policy, fitting
 from seatrial.suite.model import Case
 
 ALONE, FULL = "alone", "full"
@@ -45,12 +45,18 @@ class Waves(Demand):
         self._flying: dict[int, int] = {}  # case -> number of runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
+            if cases[number].only_builds:
+                self._left[number] = []
+                continue
             copies = copies_at_full(policy, shapes[number], limits)
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
             self._most = max(self._most, *(wave.missing for wave in full + alone), 0)
-        self._wanted = [sum(wave.missing for wave in waves) for waves in self._left.values()]
+        self._wanted = [
+            1 if case.only_builds else sum(wave.missing for wave in waves)
+            for case, waves in zip(cases, self._left.values(), strict=True)
+        ]
         self.wanted = sum(self._wanted)
 
     def _missing_now(self, case: int) -> int:
@@ -119,7 +125,7 @@ def copies_at_full(policy: Policy, shape: Shape, limits: Limits) -> int:
     """Return how many copies fit on the machine, or are allowed by caps; at least one."""
     entry, caps = policy.entries[shape.entry], policy.caps
     most = [
-        limits.room // shape.size if limits.room else policy.nodes // shape.nodes,
+        limits.room // shape.size if limits.room else fitting(policy, shape.unfit) // shape.nodes,
         limits.gpus // shape.gpus if shape.gpus else 0,
         entry.most,
         caps.machine,

@@ -248,6 +248,24 @@ class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
         return ": ".join(filter(None, (", ".join(self.names), how)))
 
 
+class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
+    """A figure of merit that somebody else gave, such as a vendor; Seatrial did not measure it.
+    ``figure`` is the mean or median of ``n`` measurements, with their standard deviation, least and
+    greatest where these were given; ``line`` is that of the file of figures."""
+
+    number: ClassVar[int] = 271
+    metric: str = field(default="", name="alias")
+    figure: Number | None = field(default=None, name="value")
+    unit: str = ""
+    better: str = ""
+    n: Whole = 1
+    sd: Number | None = None
+    least: Number | None = None
+    greatest: Number | None = None
+    stage: str = ""
+    line: Whole = 0
+
+
 # ---- of a build -------------------------------------------------------------------------------
 
 
@@ -267,11 +285,15 @@ class BuildStarted(BuildEvent, frozen=True, kw_only=True, tag="build_start"):
 
 
 class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
-    """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail."""
+    """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail. ``facts``:
+    what it found, such as host, toolchain and versions of compilers; ``made_by``: the trial that
+    made the build, which this one shares."""
 
     number: ClassVar[int] = 130
     code: Whole = field(name="value")
     log: str = field(default="", name="text")
+    facts: dict[str, str] | None = None
+    made_by: str = ""
 
 
 # ---- of the trial -----------------------------------------------------------------------------
@@ -325,6 +347,17 @@ class TrialEnded(Event, frozen=True, kw_only=True, tag="trial_end"):
     number: ClassVar[int] = 340
     failed: Whole = field(name="value")
     reason: str = field(default="", name="text")
+
+
+class FiguresImported(Event, frozen=True, kw_only=True, tag="figures_import"):
+    """Figures that somebody else gave were brought in from a file, ``by`` whom. Nothing of the
+    trial is measured."""
+
+    number: ClassVar[int] = 270
+    figures: Whole = field(name="value")
+    file: str = field(default="", name="path")
+    sha256: str = ""
+    by: str = ""
 
 
 class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend"):

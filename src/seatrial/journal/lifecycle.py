@@ -26,6 +26,8 @@ from msgspec.structs import replace
 from seatrial.journal import codes
 from seatrial.journal.events import (
     Event,
+    FigureGiven,
+    FiguresImported,
     JobEnded,
     JobQueued,
     JobStarted,
@@ -83,6 +85,7 @@ class TrialState(StrEnum):
     CANCELLED = "cancelled"
     ENDED = "ended"
     ABANDONED = "abandoned"
+    GIVEN = "given"
 
 
 TRIAL_STATE_HELP: dict[TrialState, str] = {
@@ -92,6 +95,7 @@ TRIAL_STATE_HELP: dict[TrialState, str] = {
     TrialState.CANCELLED: "a person cancelled its jobs, and it can be resumed",
     TrialState.ENDED: "every case has its runs, or its time is up",
     TrialState.ABANDONED: "a person abandoned it, and it cannot be resumed",
+    TrialState.GIVEN: "its figures were given by somebody else, and nothing of it runs",
 }
 
 _BEFORE_JOB: dict[type[Event], RunState] = {
@@ -105,7 +109,11 @@ _BEFORE_JOB: dict[type[Event], RunState] = {
 }
 
 RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
-    RunState.NEW: {RunCreated: RunState.CREATED, **_BEFORE_JOB},
+    RunState.NEW: {
+        RunCreated: RunState.CREATED,
+        **_BEFORE_JOB,
+        FigureGiven: RunState.JUDGED,
+    },
     RunState.CREATED: _BEFORE_JOB,
     RunState.SUBMITTED: _BEFORE_JOB,
     # A run that never reached the scheduler, as its driver died, is submitted again.
@@ -126,7 +134,12 @@ _STOPS: dict[type[Event], TrialState] = {
 }
 
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
-    TrialState.NEW: {**_STARTS, **_STOPS, TrialPaused: TrialState.PAUSED},
+    TrialState.NEW: {
+        **_STARTS,
+        **_STOPS,
+        TrialPaused: TrialState.PAUSED,
+        FiguresImported: TrialState.GIVEN,
+    },
     TrialState.RUNNING: {**_STOPS, TrialPaused: TrialState.PAUSED},
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
@@ -137,6 +150,7 @@ TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
         TrialAbandoned: TrialState.ABANDONED,
     },
     TrialState.ABANDONED: {},
+    TrialState.GIVEN: {},
 }
 
 
@@ -267,6 +281,10 @@ class RunLife(Struct, gc=False):
         if event.will_rerun is not self.will_rerun:
             self.will_rerun = event.will_rerun
 
+    def _on_given(self, event: FigureGiven) -> None:
+        if self.state is RunState.NEW:
+            self.judged, self.code, self.stage = event.time, codes.GIVEN.number, event.stage
+
     def _on_judged_again(self, event: RunJudgedAgain) -> None:
         if self.judged is None:
             return
@@ -303,6 +321,7 @@ _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     RunJudged: RunLife._on_judged,
     RunJudgedAgain: RunLife._on_judged_again,
     RunReviewed: RunLife._on_reviewed,
+    FigureGiven: RunLife._on_given,
 }
 # For each state (by its number) and kind of event, what it changes and the state behind it.
 _RUN_STEPS = [
@@ -394,6 +413,9 @@ class TrialLife:
         span.ended_by = ended_by
         span.reason = reason
 
+    def _on_imported(self, event: FiguresImported) -> None:
+        self.complete = True
+
     def _on_extended(self, event: TrialExtended) -> bool:
         seconds = finite(event.seconds)
         if not self.duration or seconds is None or seconds <= 0:
@@ -443,4 +465,5 @@ _TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
     TrialAbandoned: TrialLife._on_paused,
     TrialEnded: TrialLife._on_ended,
     TrialExtended: TrialLife._on_extended,
+    FiguresImported: TrialLife._on_imported,
 }

@@ -31,6 +31,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
     spot.parsed(seconds, machine.slurm.visible_after, "slurm", "visible_after")
+    if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
+        spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     for name, chain in machine.toolchains.items():
         at = spot.inside("toolchains", name)
         if not _NAME.fullmatch(name):

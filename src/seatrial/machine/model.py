@@ -59,6 +59,20 @@ class Toolchain(FileModel, frozen=True):
     version: Annotated[str, doc("version that the compiler prints")] = ""
 
 
+class BuildSettings(FileModel, frozen=True):
+    """Where builds are made, how many at a time, and whether trials share them."""
+
+    at_most: Annotated[
+        int, doc("maximum builds at a time; 0: as this host has processors", ge=0)
+    ] = 0
+    where: Annotated[
+        Literal["host", "job"], doc("on this host, or in jobs, where a test does not say")
+    ] = "host"
+    partition: Annotated[str, doc("Slurm partition of builds in jobs; default: the runs'")] = ""
+    shared: Annotated[bool, doc("trials share builds")] = True
+    folder: Annotated[str, doc("folder of shared builds; default: .builds beside the trials")] = ""
+
+
 class Slurm(FileModel, frozen=True):
     """How jobs are submitted to Slurm."""
 
@@ -143,6 +157,7 @@ class Machine(FileModel, frozen=True):
     about: str = ""
     scheduler: Literal["local", "slurm"] = "local"
     slurm: Slurm = Slurm()
+    builds: BuildSettings = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
     toolchains: Annotated[dict[str, Toolchain], doc("by name; the first is the default")] = {}

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from seatrial.plan.model import CriterionName
 from seatrial.units import seconds, share_of
+from seatrial.verify.figures import ELAPSED
 
 AT_MOST_ALL = frozenset(
-    {"pass_rate", "correct_answers", "utilisation", "availability", "items_passed"}
+    {
+        "pass_rate",
+        "correct_answers",
+        "utilisation",
+        "availability",
+        "items_passed",
+        "within_expected",
+    }
 )
 COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
 
 
-def bound_of(criterion: CriterionName, written: int | float | str) -> float:
+def is_relative(written: int | float | str | None) -> bool:
+    """Return whether a bound of ``figure_of_merit`` is a share of the reference: ``95%``."""
+    return isinstance(written, str) and written.strip().endswith("%")
+
+
+def bound_of(criterion: CriterionName, written: int | float | str, metric: str = "") -> float:
     """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
     may be negative for ``slowdown``; for ``mix`` of percentage points). For ``figure_of_merit`` a
-    number is in the metric's own unit, and per cent are a share of its reference. Raises ValueError
-    with a remedy."""
+    number is in the metric's own unit, and per cent are a share of its reference; of the metric
+    ``elapsed`` it may be a duration. Raises ValueError with a remedy."""
     if criterion == "figure_of_merit":
+        if metric == ELAPSED and not is_relative(written):
+            return seconds(written)
         return share_of(written) if isinstance(written, str) else float(written)
     if criterion == "mtbf":
         return seconds(written)

@@ -101,7 +101,10 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         check_waivers(component, at)
         if component.kind == "checklist":
             check_checklist(component, at)
-    check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
+    at = spot.inside("rehearsal")
+    for i, event in enumerate(plan.rehearsal.events):
+        _span(event, machine, tests, at.inside("events", i))
+    check_rehearsal(plan.rehearsal, whole, at)
 
 
 # ---- names --------------------------------------------------------------------------------

@@ -9,20 +9,31 @@ from pathlib import Path
 
 from seatrial.documents import Spot
 from seatrial.files import open_regular
-from seatrial.plan.bounds import bound_of
+from seatrial.plan.bounds import bound_of, is_relative
 from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Metric
+from seatrial.suite.model import Metric, Test
+from seatrial.units import share_of
+from seatrial.verify.figures import ELAPSED
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
 _OF_ITEMS = "items_passed"
 
-_OF_A_METRIC = ("figure_of_merit", "slowdown")
+_ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must differ in
+
+_WITHOUT_STAGE = {
+    "slowdown": "compares both stages",
+    "utilisation": "is about the whole machine",
+    "availability": "is about the whole machine",
+    "mtbf": "is about the whole machine",
+}
+
+_OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -34,11 +45,13 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
     if component.criteria and only_evidence(component) and not runs:
         at.fault("nothing runs here that could meet them; remove them", "criteria")
         return
-    first: dict[tuple[str, frozenset[str], str], int] = {}
+    first: dict[object, int] = {}
     for i, criterion in enumerate(component.criteria):
         spot = at.inside("criteria", i)
-        if not any(unread(spot, key) for key in ("criterion", "tests", "metric")):
-            about = (criterion.criterion, frozenset(criterion.tests), criterion.metric)
+        if not any(unread(spot, key) for key in _ABOUT):
+            tests, stage = frozenset(criterion.tests), criterion.of_stage
+            expected = (criterion.of, criterion.within, criterion.two_sided)
+            about = (criterion.criterion, tests, criterion.metric, stage, *expected)
             j = first.setdefault(about, i)
             if j != i:
                 spot.fault(f"is about the same as criteria[{j}]; make one of them")
@@ -52,6 +65,9 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
         if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
             spot.fault(text, "criterion")
+        _expected(criterion, spot)
+        if criterion.stage is not None:
+            _stage(component, criterion, at, spot)
         if criterion.criterion == "figure_of_merit" and not criterion.metric:
             spot.fault("figure_of_merit needs it; name the metric", "metric")
         if criterion.metric and criterion.criterion not in _OF_A_METRIC:
@@ -72,12 +88,34 @@ def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
             spot.fault(f"{_OF_ITEMS} is about all items; remove it", key)
 
 
+def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
+    if why := _WITHOUT_STAGE.get(criterion.criterion):
+        spot.fault(f"{criterion.criterion} {why}; remove it", "stage")
+    elif component.kind != "isolated_then_full" and not unread(at, "kind"):
+        text = f"runs of kind {component.kind} have none; isolated_then_full has"
+        spot.fault(f"{text}; remove it", "stage")
+
+
+def _expected(criterion: Criterion, spot: Spot) -> None:
+    """Check what ``within_expected`` alone has."""
+    if criterion.criterion == "within_expected":
+        if criterion.within is None:
+            spot.fault("within_expected needs it; say how far off a run may be: 5%", "within")
+        else:
+            spot.parsed(share_of, criterion.within, "within")
+        return
+    for key in ("within", "of", "two_sided"):
+        if spot.given(key):
+            spot.fault("is of within_expected alone; remove it", key)
+
+
 def _bounds(criterion: Criterion, spot: Spot) -> None:
     found = {}
+    bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
     for key in ("at_least", "at_most"):
         written = getattr(criterion, key)
         if written is not None:
-            found[key] = spot.parsed(partial(bound_of, criterion.criterion), written, key)
+            found[key] = spot.parsed(bound, written, key)
     if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
         spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
@@ -91,7 +129,7 @@ def _comparable(criterion: Criterion) -> bool:
     """Return True if the two bounds of a criterion have the same unit. Those of a slowdown are a
     gain and a loss; those of a figure may be a number and a share of a reference."""
     if criterion.criterion == "figure_of_merit":
-        return isinstance(criterion.at_least, str) == isinstance(criterion.at_most, str)
+        return is_relative(criterion.at_least) == is_relative(criterion.at_most)
     return criterion.criterion != "slowdown"
 
 
@@ -104,16 +142,30 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
     if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
     known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
-    if chosen and known is not None and criterion.metric not in known:
-        listed = ", ".join(sorted(known)) or "none"
+    if chosen and known is not None and criterion.metric not in {*known, ELAPSED}:
+        listed = ", ".join(sorted({*known, ELAPSED}))
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
+    if is_relative(criterion.at_least) and criterion.at_most is None:
+        named = [name for name in chosen if fits(criterion.tests, name)]
+        lower = [name for name in named if _is_lower(suite.tests[name], criterion.metric)]
+        if criterion.criterion == "figure_of_merit" and lower:
+            text = f"{criterion.metric} of {lower[0]} is better where it is lower: at_least alone"
+            spot.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
     has_bounds = criterion.at_least is not None or criterion.at_most is not None
     for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
         metric = suite.tests[name].metrics.get(criterion.metric)
         if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
             text = f"{criterion.metric} of {name} has no direction (better: none)"
             spot.fault(f"{text}; name another metric", "metric")
+
+
+def _is_lower(test: Test, name: str) -> bool:
+    """Return whether a metric of a test is known to be better where it is lower."""
+    metric = test.metrics.get(name)
+    if metric is None:
+        return name == ELAPSED
+    return isinstance(metric, Metric) and metric.better == "lower"
 
 
 def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.documents import Spot
-from seatrial.machine.facts import node_names
+from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
@@ -30,9 +30,12 @@ from seatrial.plan.policy import (
 )
 from seatrial.suite.check import RUN_FILES, collide
 from seatrial.suite.expand import Expansion
+from seatrial.suite.fitting_nodes import unfit_groups
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
+
+MAX_UNIONS = 1000  # of kinds of nodes, which are few
 
 _TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
 
@@ -40,7 +43,7 @@ _TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
 class ComponentInPhase(NamedTuple):
     """A component in a phase: its tests that have cases, how each takes part, and the machine; the
     width of the widest case of each and the width of the machine, in nodes or in cores of a host
-    without a scheduler; and the tests with exclusive nodes."""
+    without a scheduler; the tests with exclusive nodes; and the nodes that each test can run on."""
 
     component: Component
     machine: Machine
@@ -49,6 +52,7 @@ class ComponentInPhase(NamedTuple):
     widths: dict[str, int]
     whole: int
     exclusive: frozenset[str]
+    pools: dict[str, frozenset[str]]
     where: str
     at: Spot
 
@@ -84,12 +88,14 @@ def check_mix(
         widths,
         width_of_machine(machine),
         frozenset(case.test for case in expansion.cases if case.exclusive),
+        _pools_of(machine, tests, expansion),
         f" in phase {phase}" if phase else "",
         at,
     )
     _without_case(running, tests, expansion)
     _walltimes(running, expansion)
     if component.kind == "sustained":
+        _runs(running)
         _copies(running)
         _shares(running)
         _caps(running)
@@ -99,6 +105,19 @@ def check_mix(
     for name in sorted({running.file_system(test) for test in widths}):
         if name in machine.file_systems:
             _on_file_system(running, name, machine.file_systems[name])
+
+
+def _pools_of(
+    machine: Machine, tests: Mapping[str, Test], expansion: Expansion
+) -> dict[str, frozenset[str]]:
+    """Return the nodes that some case of each test can run on."""
+    pools: dict[str, set[str]] = {}
+    for case in expansion.cases:
+        features = tests[case.test].requires.features if case.test in tests else []
+        unfit = unfit_groups(machine, features, case)
+        fitting = (kind.names for kind in machine.nodes if kind not in unfit)
+        pools.setdefault(case.test, set()).update(fitting)
+    return {test: frozenset(names) for test, names in pools.items()}
 
 
 def _without_case(
@@ -122,6 +141,14 @@ def _without_case(
         if name not in why and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
             running.spot(name).fault(text)
+
+
+def _runs(running: ComponentInPhase) -> None:
+    """Report tests that only build."""
+    for name, test in running.tests.items():
+        if test.only_builds:
+            text = f"{name} has no `run`, so nothing of it can be kept in flight"
+            running.spot(name).fault(f"{text}; put it into a component of `kind: once`")
 
 
 def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot) -> None:
@@ -183,6 +210,38 @@ def _copies(running: ComponentInPhase) -> None:
     total = sum(held.values())
     if total > running.whole and not too_many:
         running.at.fault(f"all copies together take {total} {unit}; {there}", "tests")
+    elif not too_many:
+        _copies_on_fitting_nodes(running, held)
+
+
+def _copies_on_fitting_nodes(running: ComponentInPhase, held: Mapping[str, int]) -> None:
+    """Check that the copies fit on the nodes that their tests can run on: for each set of nodes,
+    the copies of all tests that can use no others."""
+    if running.whole != len(node_names(running.machine)):  # one node, whose cores are shared
+        return
+    for pool in _unions(set(running.pools.values())):
+        there = sum(len(unfold(names)) for names in pool)
+        confined = [test for test, own in running.pools.items() if own <= pool and held[test]]
+        taken = sum(held[test] for test in confined)
+        if taken <= there:
+            continue
+        each = listed(f"{running.parts[test].copies} of {test}" for test in confined)
+        text = f"{each} take {taken} nodes, and {there} have what they require{running.where}; "
+        text += "give fewer copies, or require less"
+        if len(confined) == 1:
+            running.spot(confined[0]).fault(text, "copies")
+        else:
+            running.at.fault(text, "tests")
+        return
+
+
+def _unions(pools: Collection[frozenset[str]]) -> list[frozenset[str]]:
+    """Return the unions of some sets of kinds of nodes, the smallest first."""
+    unions: set[frozenset[str]] = set()
+    for pool in pools:
+        if len(unions) < MAX_UNIONS:
+            unions |= {pool, *(pool | other for other in unions)}
+    return sorted(unions, key=lambda pool: (len(pool), sorted(pool)))
 
 
 def _shares(running: ComponentInPhase) -> None:
@@ -194,6 +253,8 @@ def _shares(running: ComponentInPhase) -> None:
         return
     if text := too_large_sum(shares):
         running.at.fault(text, "tests")
+        return
+    if _shares_on_fitting_nodes(running, shares):
         return
     claimed = sum(
         claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
@@ -215,6 +276,24 @@ def _shares(running: ComponentInPhase) -> None:
             text = f"shares and copies take the whole machine{running.where}; nothing is left for "
             text += f"{name}: give it fill: true, or a share"
             running.spot(name).fault(text)
+
+
+def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, float]) -> bool:
+    """Check the shares as the copies. Returns whether there is a fault."""
+    for pool in _unions(set(running.pools.values())):
+        there = sum(len(unfold(names)) for names in pool) / len(node_names(running.machine))
+        confined = [test for test, own in running.pools.items() if own <= pool and shares[test]]
+        taken = sum(shares[test] for test in confined)
+        if taken > there + ROUNDING and there < 1:
+            each = listed(f"{test} {running.parts[test].share}" for test in confined)
+            text = f"{each}: {100 * there:.4g} % of the nodes have what they require"
+            text += f"{running.where}; give smaller shares, or require less"
+            if len(confined) == 1:
+                running.spot(confined[0]).fault(text, "share")
+            else:
+                running.at.fault(text, "tests")
+            return True
+    return False
 
 
 def _claims(running: ComponentInPhase) -> str:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from seatrial.documents import Spot
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, ElapsedModel, Rehearsal
+from seatrial.plan.model import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent, TimeSpan
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of
 from seatrial.verify.metrics import figure_names
+
+_SPAN = TimeSpan.__struct_fields__
+_EFFECTS = [each for each in RehearsedEvent.__struct_fields__ if each not in _SPAN]
 
 
 def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Spot) -> None:
@@ -23,6 +26,17 @@ def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Sp
             spot.fault(f"{pattern!r} is not a test of the plan; it has {', '.join(tests)}")
         _behaviour(behaviour, spot)
         _figures(behaviour, fitting, spot)
+    for i, event in enumerate(rehearsal.events):
+        _event(event, at.inside("events", i))
+
+
+def _event(event: RehearsedEvent, spot: Spot) -> None:
+    if event == RehearsedEvent(**{key: getattr(event, key) for key in _SPAN}):
+        spot.fault(f"changes nothing; give {', '.join(_EFFECTS[:-1])} or {_EFFECTS[-1]}")
+    if event.keeps is not None and event.keeps != "walltime":
+        spot.parsed(span_of, event.keeps, "keeps")
+    _shares(event, ("fails", "hangs"), "of its runs", spot)
+    _shares(event, ("refused",), "of its submissions", spot)
 
 
 def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
@@ -37,7 +51,9 @@ def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
     _shares(behaviour, ("metadata", "objects"), "of its time", spot)
 
 
-def _shares(behaviour: Behaviour, keys: Sequence[str], what: str, spot: Spot) -> None:
+def _shares(
+    behaviour: Behaviour | RehearsedEvent, keys: Sequence[str], what: str, spot: Spot
+) -> None:
     found = [spot.parsed(share_of, getattr(behaviour, key), key) for key in keys]
     total = sum(share for share in found if share is not None)
     if total > 1 + 1e-9:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord
+from seatrial.suite.model import Keep, KeepWord, Stage
 
 Cause = Literal[
     "node failure",
@@ -39,7 +39,10 @@ CriterionName = Literal[
     "accepted_runs",
     "mix",
     "items_passed",
+    "within_expected",
 ]
+# Criteria that compare figures with what is expected of a run that has the machine for itself.
+_OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
@@ -89,7 +92,25 @@ class Criterion(FileModel, frozen=True):
     tests: Annotated[
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
-    metric: Annotated[str, doc("metric of figure_of_merit or slowdown")] = ""
+    metric: Annotated[
+        str, doc("of figure_of_merit, slowdown or within_expected; default: elapsed")
+    ] = ""
+    stage: Annotated[
+        Stage | None,
+        doc("of runs alone, or at full machine; default: docs/criteria.md"),
+    ] = None
+    within: Annotated[
+        Share | None, doc("how much worse than expected a run may be; of within_expected")
+    ] = None
+    of: Annotated[
+        Literal["median", "reference"], doc("what is expected: the median of the case's own runs")
+    ] = "median"
+    two_sided: Annotated[bool, doc("a run may not be better by more than within, either")] = False
+
+    @property
+    def of_stage(self) -> Stage | None:
+        """The stage that it is about where runs have one; None: each, by itself."""
+        return "alone" if self.stage is None and self.criterion in _OF_RUNS_ALONE else self.stage
 
 
 class ChecklistItem(FileModel, frozen=True):
@@ -311,12 +332,28 @@ class Behaviour(FileModel, frozen=True):
     figures: Annotated[dict[str, ModelledMetric], doc("metrics, by name")] = {}
 
 
+class RehearsedEvent(TimeSpan, frozen=True):
+    """A span of a rehearsal in which runs turn out otherwise, such as a fault of the network. It
+    concerns the runs that are submitted (refused, held) or start (all else) in it."""
+
+    slow_by: Annotated[float, doc("factor of their elapsed times", gt=0)] = 1.0
+    fails: Annotated[Share, doc("share of runs that fail early, beside the usual")] = 0
+    hangs: Annotated[Share, doc("share of runs that hang, beside the usual")] = 0
+    keeps: Annotated[
+        Duration | Literal["walltime"] | int | None,
+        doc("time that a job keeps its nodes after its test; default: the usual"),
+    ] = None
+    refused: Annotated[Share, doc("share of submissions that the scheduler refuses")] = 0
+    held: Annotated[bool, doc("jobs wait until its end, as after scontrol hold")] = False
+
+
 class Rehearsal(FileModel, frozen=True):
     """What a rehearsal of the plan assumes, in addition to the machine's file."""
 
     tests: Annotated[
         dict[str, Behaviour], doc("names or patterns of tests; the first that fits")
     ] = {}
+    events: Annotated[list[RehearsedEvent], doc("times in which runs turn out otherwise")] = []
     assumed: Annotated[list[str], doc("assumptions, in words")] = []
 
 

@@ -22,6 +22,7 @@ from seatrial.plan.component_tests import fits, part_of
 from seatrial.plan.model import Component, ComponentTest, Deck, Plan, TimeSpan
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import kept
+from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -60,11 +61,16 @@ def policy_of(
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     stagger, exclude, watch = component.stagger, component.exclude, component.watch
     sustained = component.kind == "sustained"
+    lacks = [lacking(machine, tests[case.test].requires.features, case) for case in cases]
+    unfit = list(dict.fromkeys(each for each in lacks if each))
+    number_of = {"": 0} | {each: number for number, each in enumerate(unfit, 1)}
     reserve = len(entries) if component.reserve is None else component.reserve
     return Policy(
         kind=component.kind,
         entries=entries,
         entry_of=[positions[case.test] for case in cases],
+        unfit=unfit,
+        unfit_of=[number_of[each] for each in lacks] if unfit else [],
         duration=seconds(component.duration) if component.duration is not None else 0.0,
         nodes=len(node_names(machine)),
         reserve=reserve if sustained else 0,
@@ -129,8 +135,9 @@ def shares_cores(machine: Machine) -> bool:
 
 def shared_node(machine: Machine) -> tuple[int, int]:
     """Return the cores and the GPUs of the node that runs share, (0, 0) where they share none."""
-    node = machine.nodes[0]
-    return (node.cores, node.gpus) if shares_cores(machine) else (0, 0)
+    if not shares_cores(machine):
+        return 0, 0
+    return machine.nodes[0].cores, machine.nodes[0].gpus
 
 
 # ---- the mix ------------------------------------------------------------------------------

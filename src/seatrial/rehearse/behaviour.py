@@ -13,9 +13,12 @@ from pathlib import Path
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Behaviour, ElapsedModel, Plan
+from seatrial.rehearse.disturbances import Disturbance, disturbance_of
 from seatrial.rehearse.sampling import Quantity, RunModel
 from seatrial.suite.model import Metric, Test
 from seatrial.units import seconds, share_of, span_of
+
+ONLY_BUILT = Behaviour(elapsed="1s")  # of a test without a run, of which a plan may say nothing
 
 Measured = Callable[[str, str], tuple[float, ...]]
 """Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
@@ -26,7 +29,9 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
 
     Raises UsageError, which names all tests about which the plan says nothing.
     """
-    unsaid = [test.name for test in tests if behaviour_of(plan, test.name) is None]
+    found = {test.name: behaviour_of(plan, test.name) for test in tests}
+    found |= {test.name: found[test.name] or ONLY_BUILT for test in tests if test.only_builds}
+    unsaid = [name for name, behaviour in found.items() if behaviour is None]
     if unsaid:
         raise UsageError(
             f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
@@ -35,7 +40,7 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
     return {
         test.name: _manner(behaviour, test, measured)
         for test in tests
-        if (behaviour := behaviour_of(plan, test.name)) is not None
+        if (behaviour := found[test.name]) is not None
     }
 
 
@@ -43,6 +48,15 @@ def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
     """Return what the plan assumes about a test: the first entry that matches, or None."""
     known = plan.rehearsal.tests
     return next((each for pattern, each in known.items() if fits([pattern], test)), None)
+
+
+def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturbance]]:
+    """Return the events of the rehearsal that concern each test."""
+    events = plan.rehearsal.events
+    return {
+        test: [disturbance_of(i, each) for i, each in enumerate(events) if fits(each.tests, test)]
+        for test in tests
+    }
 
 
 def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:

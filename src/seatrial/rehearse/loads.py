@@ -1,7 +1,7 @@
 """Report the loads of metadata targets in rehearsals, in a sentence for each file system.
 
 for worst in worst_loads(trials): print(sentence(worst))
-# f5: highest 1.31 million open files on mdt2 (safe 1.4 million)
+# f2: highest 1.31 million open files on mdt2 (safe 1.4 million)
 """
 
 from __future__ import annotations

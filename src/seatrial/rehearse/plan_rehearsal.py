@@ -19,8 +19,10 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
 from seatrial.lazy import futures, multiprocessing
 from seatrial.machine.facts import node_names
+from seatrial.plan.phases import WHOLE
 from seatrial.plan.policy import shared_node
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.rehearse.behaviour import disturbances_of
 from seatrial.rehearse.sampling import RunModel
 from seatrial.rehearse.simulated_gauges import remarks_on_gauges
 from seatrial.rehearse.summary import Rehearsed, summarise
@@ -106,7 +108,8 @@ def _rehearse_part(
             journal.flush()
         history.fold(events)
 
-    driver = VirtualDriver(record, part.cases, run_models, tell)
+    luck, events = luck_of(plan, part, seed), disturbances_of(plan.plan, part.tests)
+    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events)
     if trials is None:
         ending = driver.drive()
     else:
@@ -116,6 +119,15 @@ def _rehearse_part(
     ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
     return summarise(part, seed, written, history, ending, references_of(record))
+
+
+def luck_of(plan: PreparedPlan, part: PreparedComponent, seed: int) -> str:
+    """Return the seed of the random numbers of a trial: its own for each trial of the plan,
+    whichever of them are rehearsed."""
+    phases = plan.plan.phases or [WHOLE]
+    trials = [(each.component, phase.phase) for phase in phases for each in plan.plan.components]
+    place = trials.index((part.component.component, part.phase))
+    return f"{seed}.{place}" if place else str(seed)
 
 
 # ---- many seeds ---------------------------------------------------------------------------

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import FAILED, PASS, WRONG_ANSWER, Code
 from seatrial.rehearse.sampling import RunModel, SampledOutcome
 from seatrial.suite.model import Case
-from seatrial.verify.figures import MetricValue
+from seatrial.verify.figures import ELAPSED, MetricValue
 from seatrial.verify.references import References, compare
 
 UNDRAWN = SampledOutcome(0.0)
@@ -30,6 +32,7 @@ class RehearsedRun:
     header: RunHeader
     entry: Entry
     run_model: RunModel
+    stage: str = ""
     attempt: int = 0
     sampled: SampledOutcome = UNDRAWN
     cancelled: bool = False
@@ -63,17 +66,32 @@ def job_of(
     )
 
 
+def with_course(job: SimulatedJob, run: RehearsedRun) -> SimulatedJob:
+    """Return a job with the course that its run is now drawn to take."""
+    sampled = run.sampled
+    return replace(
+        job,
+        elapsed=sampled.elapsed,
+        exit_code=sampled.exit_code,
+        hangs=sampled.hangs,
+        keeps=min(run.run_model.keeps, run.case.walltime),
+    )
+
+
 def judge(
-    run: RehearsedRun, figures: Sequence[MetricValue], references: References
+    run: RehearsedRun, elapsed: float, figures: Sequence[MetricValue], references: References
 ) -> tuple[Code, str]:
-    """Return the verdict of a run whose script came to its end with these figures, and the
-    reason."""
+    """Return the verdict of a run whose script came to its end after ``elapsed`` seconds with these
+    figures, and the reason."""
     if run.sampled.exit_code:
         return FAILED, f"exit code {run.sampled.exit_code}, not 0"
     if run.sampled.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
+    if (run.case.test, ELAPSED) in references.by_metric:
+        own = any(figure.name == ELAPSED for figure in figures)
+        figures = figures if own else [*figures, MetricValue(ELAPSED, elapsed, "s", "lower")]
     for figure in figures:
-        _, finding = compare(references, run.case, figure)
+        _, finding = compare(references, run.case, figure, run.stage)
         if finding is not None:
             return finding
     return PASS, ""

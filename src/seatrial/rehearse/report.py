@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
+from seatrial.plan.model import RehearsedEvent
 from seatrial.plan.policy import shares_cores
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.rehearse.behaviour import measured_in, run_models_of
@@ -97,7 +98,9 @@ def rehearse_plan(
     machine = plan.site.machine.machine
     took = time.perf_counter() - began
     left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
-    assumed = [*plan.plan.rehearsal.assumed, *assumptions(plan.site.machine)]
+    rehearsal = plan.plan.rehearsal
+    events = map(told, rehearsal.events)
+    assumed = [*rehearsal.assumed, *events, *assumptions(plan.site.machine)]
     awaited = [_awaited(part) for part in plan.checklists]
     return RehearsalReport(plan.plan.plan, machine, assumed, took, by_seed, left_out, awaited)
 
@@ -105,6 +108,23 @@ def rehearse_plan(
 def _awaited(part: PreparedComponent) -> str:
     title = ", phase ".join(filter(None, (part.component.component, part.phase)))
     return f"{title}: awaited, {count(len(part.component.items), 'item')} for people to check"
+
+
+def told(event: RehearsedEvent) -> str:
+    """Return an event of a rehearsal in words."""
+    who = ", ".join(event.tests) or "all tests"
+    effects = {
+        f"{event.slow_by:g} times the elapsed time": event.slow_by != 1,
+        f"{event.fails} more fail": event.fails,
+        f"{event.hangs} more hang": event.hangs,
+        f"nodes are kept {event.keeps}": event.keeps is not None,
+        f"{event.refused} of the submissions are refused": event.refused,
+        "jobs are held": event.held,
+    }
+    text = "; ".join(effect for effect, there in effects.items() if there)
+    on = f" on {event.nodes}" if event.nodes else ""
+    why = f" ({event.why})" if event.why else ""
+    return f"From {event.start} to {event.end}, {who}{on}: {text}{why}."
 
 
 def assumptions(machine: Machine) -> Iterator[str]:

@@ -10,7 +10,7 @@ that are rehearsed with one seed get the same outcomes, test by test.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from struct import unpack
 from typing import NamedTuple
@@ -67,11 +67,10 @@ class SampledOutcome(Struct, frozen=True):
     wrong: bool = False
 
 
-def draw(seed: int, test: str, attempt: int, run_model: RunModel) -> SampledOutcome:
+def draw(seed: int | str, test: str, attempt: int, run_model: RunModel) -> SampledOutcome:
     """The outcome of an attempt of a test. One that fails or hangs does so at any point of its
     time, each as likely as the others."""
-    digest = blake2b(f"{seed}\n{test}\n{attempt}".encode(), digest_size=32).digest()
-    one, two, fate, point = _units(unpack("<4Q", digest))
+    one, two, fate, point = units_of(f"{seed}\n{test}\n{attempt}", 4)
     if run_model.values:
         elapsed = run_model.values[int(one * len(run_model.values))]
     elif run_model.sd:
@@ -85,17 +84,18 @@ def draw(seed: int, test: str, attempt: int, run_model: RunModel) -> SampledOutc
     return SampledOutcome(elapsed, wrong=fate < run_model.hangs + run_model.fails + run_model.wrong)
 
 
-def figures(seed: int, test: str, attempt: int, run_model: RunModel) -> Iterator[MetricValue]:
+def figures(seed: int | str, test: str, attempt: int, run_model: RunModel) -> Iterator[MetricValue]:
     """The figures of merit of an attempt that came to its end."""
     for name, mean, sd, unit, better in run_model.figures:
-        digest = blake2b(f"{seed}\n{test}\n{attempt}\n{name}".encode(), digest_size=16).digest()
-        one, two = _units(unpack("<2Q", digest))
+        one, two = units_of(f"{seed}\n{test}\n{attempt}\n{name}", 2)
         yield MetricValue(name, mean + sd * _normal(one, two), unit, better)
 
 
-def _units(numbers: Iterable[int]) -> list[float]:
-    """Evenly between 0 and 1, both excluded, from 64 random bits each."""
-    return [((number >> 12) + 0.5) * _STEP for number in numbers]
+def units_of(about: str, count: int) -> list[float]:
+    """Return so many numbers (at most 8), evenly between 0 and 1, both excluded. They depend on the
+    text alone."""
+    digest = blake2b(about.encode(), digest_size=8 * count).digest()
+    return [((number >> 12) + 0.5) * _STEP for number in unpack(f"<{count}Q", digest)]
 
 
 def _normal(one: float, two: float) -> float:

@@ -43,7 +43,7 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
 from seatrial.trial.end_reason import cancellation, end_reason
 from seatrial.trial.folder import Record, references_of
-from seatrial.units import ns
+from seatrial.units import SECOND_NS, ns
 from seatrial.verify.figures import MetricValue
 
 At = Callable[[int, Callable[[int, Any], bool], object], None]
@@ -54,8 +54,10 @@ class SimulatedRuns:
     """The runs without a verdict, by id. ``look_by`` is when there may be something to decide
     if nothing is told before; ``all_passed`` tells of the verdicts that stand."""
 
-    def __init__(self, record: Record, conductor: Conductor, writer: EventWriter, at: At) -> None:
-        self._seed = record.seed
+    def __init__(
+        self, record: Record, luck: str, conductor: Conductor, writer: EventWriter, at: At
+    ) -> None:
+        self._luck = luck
         self._references = references_of(record)
         self._conductor = conductor
         self._writer = writer
@@ -128,7 +130,8 @@ class SimulatedRuns:
             add(ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code))
         add(CheckStarted(now, *run.header))
         if code is None:
-            self.verdict(now, run, *self._judged(now, run))
+            elapsed = (update.script_ended - update.script_started) / SECOND_NS
+            self.verdict(now, run, *self._judged(now, run, elapsed))
         else:
             state = update.state
             if run.cancelled and code == CANCELLED.number:
@@ -138,11 +141,11 @@ class SimulatedRuns:
             self.verdict(now, run, verdict, reason)
         return True
 
-    def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
+    def _judged(self, now: int, run: RehearsedRun, elapsed: float) -> tuple[Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
         found: list[MetricValue] = []
         if not run.sampled.exit_code and run.run_model.figures:
-            found += figures(self._seed, run.case.test, run.attempt, run.run_model)
+            found += figures(self._luck, run.case.test, run.attempt, run.run_model)
         for figure in found:
             recorded = MetricRecorded(
                 now,
@@ -153,7 +156,7 @@ class SimulatedRuns:
                 better=figure.better,
             )
             self._writer.add(recorded)
-        return judge(run, found, self._references)
+        return judge(run, elapsed, found, self._references)
 
     def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)

@@ -10,12 +10,16 @@ is a number that jumps to when something happens next; it starts when the trial 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.backends.simulated.cluster import SimulatedCluster
+from seatrial.backends.simulated.jobs import JobRecord, SimulatedJob
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
@@ -31,8 +35,9 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.facts import node_names
 from seatrial.plan.policy import shared_node
+from seatrial.rehearse.disturbances import Disturbance, Disturbances
 from seatrial.rehearse.event_writer import EventWriter, Tell
-from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
+from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of, with_course
 from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
@@ -59,7 +64,8 @@ class Ending(NamedTuple):
 
 
 class VirtualDriver:
-    """Drives one trial. ``run_models`` tell of each test how its runs turn out."""
+    """Drives one trial. ``run_models`` tell of each test how its runs turn out, ``events`` when
+    they turn out otherwise. ``luck`` is the seed of its random numbers; default: the record's."""
 
     def __init__(
         self,
@@ -67,6 +73,8 @@ class VirtualDriver:
         cases: Sequence[Case],
         run_models: Mapping[str, RunModel],
         tell: Tell,
+        luck: str = "",
+        events: Mapping[str, Sequence[Disturbance]] | None = None,
     ) -> None:
         self.record = record
         self.now = record.created
@@ -78,12 +86,15 @@ class VirtualDriver:
         limits = Limits(room=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
         names = node_names(machine)
+        self._luck = luck or str(record.seed)
+        self._disturbances = Disturbances(self._luck, self.now, events or {})
+        on_start = self._disturbed if self._disturbances else None
         self.cluster = SimulatedCluster(
-            machine, names, record.seed, self.now, policy.outages, cores=room
+            machine, names, self._luck, self.now, policy.outages, cores=room, on_start=on_start
         )
         self._lacking: dict[tuple[str, int, JobOptions], str] = {}
         self._writer = EventWriter(record, self.conductor.apply, tell)
-        self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
+        self._runs = SimulatedRuns(record, self._luck, self.conductor, self._writer, self._at)
         self._headers = [
             (record.tag, machine.machine, record.tests[case.test].app, case.test, case.id)
             for case in cases
@@ -158,7 +169,7 @@ class VirtualDriver:
 
     # ---- commands -------------------------------------------------------------------------
 
-    def reject(self, command: Reject) -> None:
+    def judge_by_build(self, command: BuildVerdict) -> None:
         self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.reason)
 
     def note(self, event: Event) -> None:
@@ -173,6 +184,7 @@ class VirtualDriver:
         arrays: dict[tuple[int, str], str] = {}
         jobs = []
         for run, launch in zip(runs, launches, strict=True):
+            run.stage = launch.stage
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
                 self.now,
@@ -184,11 +196,24 @@ class VirtualDriver:
             self._writer.add(announced)
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
-            run.sampled = draw(self.record.seed, test, run.attempt, run.run_model)
+            run.sampled = draw(self._luck, test, run.attempt, run.run_model)
             shape = self.conductor.state.shapes[launch.case]
             partition, lacks = self._partition(run.case), self._lacking_of(run.case)
-            jobs.append(job_of(run, launch, partition, lacks, shape.size))
+            job = job_of(run, launch, partition, lacks, shape.size)
+            if self._disturbances:
+                refused = self._disturbances.why_refused(self.now, run)
+                held_until = self._disturbances.held_until(self.now, run)
+                job = replace(job, refused=refused, held_until=held_until)
+            jobs.append(job)
         self.cluster.submit(self.now, jobs)
+
+    def _disturbed(self, now: int, record: JobRecord) -> SimulatedJob | None:
+        """Return the course of a job that gets its nodes, if an event of the rehearsal changes
+        it."""
+        run = self._runs.runs[record.job.run_id]
+        if not self._disturbances.disturb(now, run, partial(self.cluster.has_nodes, record)):
+            return None
+        return with_course(record.job, run)
 
     def _partition(self, case: Case) -> str:
         """The simulated partition of a case, "" where that is not simulated."""
@@ -218,7 +243,7 @@ class VirtualDriver:
             run.recalled = True
         self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
 
-    def _begin(self, command: Launch | Reject) -> RehearsedRun:
+    def _begin(self, command: Launch | BuildVerdict) -> RehearsedRun:
         case = self.conductor.state.cases[command.case]
         entry = self.record.policy.entry_of[command.case]
         run = RehearsedRun(

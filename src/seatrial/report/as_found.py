@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from seatrial.journal.events import Event, ScriptStarted
+from seatrial.journal.events import BuildEnded, Event, ScriptStarted
 from seatrial.machine.facts import fold
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.verify.reading import plain_line
@@ -22,6 +22,7 @@ _OF_TOOLCHAIN: Final = {
     "cxx": "C++ compiler",
     "fc": "Fortran compiler",
     "mpicc": "compiler of the MPI",
+    "mpi": "MPI",
     "launcher": "launcher",
 }
 _NAMES: Final = {
@@ -36,9 +37,9 @@ _ABOUT_RUN: Final = ("host", "toolchain")
 
 
 def told(events: Iterable[Event], facts: list[Facts]) -> Iterator[Event]:
-    """Yield the events; append what jobs told of their nodes."""
+    """Yield the events; append what jobs told of their nodes, and builds of their compilers."""
     for event in events:
-        if type(event) is ScriptStarted and event.facts:
+        if isinstance(event, ScriptStarted | BuildEnded) and event.facts:
             facts.append(event.facts)
         yield event
 
@@ -73,7 +74,7 @@ def as_found(facts: Sequence[Facts]) -> list[Table]:
             "Compilers and MPI as found",
             "toolchain | what | version | on",
             chains,
-            "What the toolchains that ran say of their versions, on the nodes",
+            "What the toolchains that ran say of their versions, in jobs and in builds",
             MAX_ROWS,
         ),
     ]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from seatrial.acceptance.criteria import Result, TrialView, judge
+from seatrial.acceptance.criteria.view import NodeCases
 from seatrial.plan.model import Criterion
 from seatrial.report.content import Cell, Table, bounded
-from seatrial.suite.model import Case
 from seatrial.units import show_unit
 from seatrial.verify import references as refs
 
@@ -39,22 +39,22 @@ def expected(view: TrialView) -> Table:
 def _rows(view: TrialView) -> Iterator[list[Cell]]:
     tests = {case.test for case in view.history.cases}
     for test, metric in view.references.by_metric:
-        if test not in tests:
-            continue
-        asked = Criterion(criterion="figure_of_merit", metric=metric, tests=[test])
-        found = {one.subject: one for one in judge(asked, view)}
-        for group in view.groups(asked):
-            one = found.get(group.name)
-            if one is not None and (row := _row(view, metric, group.case, one)) is not None:
-                yield row
+        for stage in view.stages or (None,) if test in tests else ():
+            asked = Criterion(criterion="figure_of_merit", metric=metric, tests=[test], stage=stage)
+            found = {one.subject: one for one in judge(asked, view)}
+            for group in view.groups(asked):
+                one = found.get(group.name)
+                if one is not None and (row := _row(view, metric, group, one)) is not None:
+                    yield row
 
 
-def _row(view: TrialView, metric: str, case: Case, one: Result) -> list[Cell] | None:
+def _row(view: TrialView, metric: str, group: NodeCases, one: Result) -> list[Cell] | None:
     """Return the row of a case, None if it has no reference."""
+    case = group.case
     reason = "" if one.state == "met" else one.why
     try:
         reference = refs.matching(
-            view.references, case.test, metric, case.parameters, case.toolchain
+            view.references, case.test, metric, case.parameters, case.toolchain, group.stage
         )
     except refs.AmbiguousReference:
         return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]

@@ -217,6 +217,8 @@ def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:
+    if given := [record.tag for record in records if record.given is not None]:
+        raise UsageError(f"{', '.join(given)}: its figures were given, and a report is of runs")
     rehearsed = [record.tag for record in records if record.rehearsed]
     measured = [record.tag for record in records if not record.rehearsed]
     if rehearsed and measured:
@@ -270,7 +272,7 @@ def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
 
 
 def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
-    used = [(one.record, one.toolchains) for one in trials]
+    used = [(one.record, one.toolchains, one.facts) for one in trials]
     return tables.versions(used, planned.file, planned.skipped)
 
 

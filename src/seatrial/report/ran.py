@@ -14,11 +14,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.machine.model import Toolchain
 from seatrial.report.content import Cell, Listing, Table, bounded
 from seatrial.report.tables import digest_of_struct
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.inputs import name_of, path_of
-from seatrial.suite.model import Case, Check, Metric, Test, bindings_text
+from seatrial.suite.model import Case, Check, Metric, Test, bindings_text, show
+from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
 
@@ -48,12 +50,12 @@ class NamedTest(NamedTuple):
 
 
 def ran(record: Record, cases: Sequence[Case]) -> list[Table]:
-    """Return the tables of what a trial ran that have rows: sizes and launch lines."""
+    """Return the tables of what a trial ran that have rows: sizes, launch lines, own flags."""
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [_sizes(of_tests), _launches(record, of_tests)]
+    made = [_sizes(of_tests), _launches(record, of_tests), _own_flags(record, of_tests)]
     return [table for table in made if table.rows]
 
 
@@ -82,6 +84,8 @@ def _sizes(of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
         shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
+        if test.only_builds:
+            shapes = {"only builds": None}
         chains = dict.fromkeys(case.toolchain for case in cases)
         bound = dict.fromkeys(bindings_text(case.parameters) for case in cases)
         rows.append(
@@ -104,6 +108,8 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
     """Return how the tasks of each test are started; a row for each toolchain."""
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
+        if test.only_builds:
+            continue
         first = {case.toolchain: case for case in reversed(cases)}
         lines = {name: launch_line(record.machine, test, case) for name, case in first.items()}
         for name, line in sorted(lines.items()):
@@ -111,6 +117,25 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
             rows.append([test.name, name, size, line or "none: the script starts itself"])
     columns = "test | toolchain | of the case of | started by"
     return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_ROWS)
+
+
+def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+    """Return what tests replaced of toolchains that ran, and why."""
+    rows: list[list[Cell]] = []
+    for test, cases in of_tests:
+        for name in sorted({case.toolchain for case in cases}):
+            own = own_flags(test, name)
+            if own is None:
+                continue
+            usual = record.machine.toolchains.get(name, Toolchain())
+            for key, value in changed_flags(test, name).items():
+                rows.append([test.name, name, key, getattr(usual, key), value, own.reason])
+            for key, setting in own.environment.items():
+                before = usual.environment.get(key, "")
+                rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
+    columns = "test | toolchain | what | the machine's | the test's | reason"
+    about = "What tests need other than the machine's file says of a toolchain."
+    return bounded("Toolchains' own flags", columns, rows, about, MAX_ROWS)
 
 
 def _checks(tests: Iterable[NamedTest]) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -338,14 +338,18 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
 # ---- versions and hashes ------------------------------------------------------------------
 
 
+UsedToolchains = tuple[Record, set[str], Sequence[Mapping[str, str]]]
+"""The record of a trial, the toolchains that ran, and what its jobs and builds found."""
+
+
 def versions(
-    used: Sequence[tuple[Record, set[str]]],
+    used: Sequence[UsedToolchains],
     plan_file: Path | None,
     skipped: Sequence[tuple[str, str, str]],
 ) -> list[Table]:
     """Return the tables of software, the toolchains that ran (``used``: by trial), the plan's file,
     and what could not run."""
-    made = [_software([record for record, _ in used], plan_file), _toolchains(used)]
+    made = [_software([record for record, _, _ in used], plan_file), _toolchains(used)]
     if skipped:
         columns = "component | left out | why"
         made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
@@ -375,13 +379,15 @@ def _now(path: Path) -> str:
         return "not here any more; what trials were made with is in their trial.json"
 
 
-def _toolchains(used: Sequence[tuple[Record, set[str]]]) -> Table:
+def _toolchains(used: Sequence[UsedToolchains]) -> Table:
     columns = "toolchain | version | compilers | flags | modules | variables set"
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
-    for record, ran in used:
+    for record, ran, facts in used:
         for name, one in record.machine.toolchains.items():
             if name not in ran:
                 continue
+            said = {each["cc"] for each in facts if each.get("toolchain") == name and "cc" in each}
+            one = replace(one, version="; ".join(sorted(said)) or one.version)
             found[name, digest_of_struct(one)] = (name, one)
     rows: list[list[Cell]] = []
     for name, one in found.values():

@@ -1,7 +1,8 @@
 """Builds: one for each key. Here: on this host, outside any allocation. The log is kept.
 
 The directory of a build holds its sources, the files that the script created, ``build.log``, the
-scripts and, when the build has ended, ``seatrial.result`` with the exit code and the shared
+scripts, ``seatrial.compilers`` (the compilers that it found) and, when the build has ended,
+``seatrial.result`` with the exit code and the shared
 libraries of the binaries. The shell of the build writes the result. So a driver that is resumed
 finds the result of a build that outlived the driver that was killed. The shell also holds the lock
 on ``seatrial.lock``, so that no second build starts there, and ``timeout(1)`` ends the build in
@@ -25,6 +26,7 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
+from seatrial.runs import compiler_versions
 from seatrial.runs.environment import (
     exports,
     inherited,
@@ -58,6 +60,7 @@ shift
 cd {directory} || exit 91
 {environment}
 set +aeu
+( {compilers} ) > {found} 2> /dev/null
 (
 {{ exec {{_lock}}>&-; }} 2> /dev/null
 . ./{script}
@@ -98,7 +101,7 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     lock = -1
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = await _lock(directory / LOCK)
+        lock = await lock_of(directory / LOCK)
         if (done := result_of(directory)) is not None:
             return await kept(directory, done)
         if (fault := prepared(directory, test, case, machine)) is not None:
@@ -163,7 +166,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         )
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
-    environment += exports(toolchain_variables(machine, case.toolchain))
+    environment += exports(toolchain_variables(machine, test, case.toolchain))
     environment += preamble(machine, test, case.toolchain)
     for source in map(Path, test.build.sources):
         target = directory / source.name
@@ -175,6 +178,8 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     shell = _SHELL.format(
         directory=shlex.quote(str(directory)),
         environment=environment.rstrip(),
+        compilers="true" if test.build.prebuilt else compiler_versions.SCRIPT,
+        found=compiler_versions.FILE,
         script=SCRIPT,
         result=RESULT,
     )
@@ -232,7 +237,7 @@ def log_tail(directory: Path) -> str:
         return ""
 
 
-async def _lock(path: Path) -> int:
+async def lock_of(path: Path) -> int:
     """Return the lock of a build once it is free: a build without a driver may still hold it."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     while True:

@@ -112,6 +112,13 @@ class JobEvents(NamedTuple):
     def exit_code(self) -> int | None:
         return self.end.exit_code if self.end else None
 
+    @property
+    def elapsed(self) -> float | None:
+        """Seconds from the start of its script to the end; None where one of them is missing."""
+        if self.start is None or self.end is None or self.end.time < self.start.time:
+            return None
+        return (self.end.time - self.start.time) / SECOND_NS
+
 
 def job_events(path: Path) -> JobEvents:
     """Read the events of a job; skip lines that are torn or no events of a job. A start with an

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.file_model import Scalar
-from seatrial.machine.model import Machine, Toolchain
+from seatrial.machine.model import Machine
 from seatrial.suite.model import Test, show
+from seatrial.suite.toolchain_flags import toolchain_of
 
 NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
 OWN_WORDS = "seatrial: "  # how a script begins a line of stderr that says why it ends
@@ -68,10 +69,10 @@ def quote(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else shlex.quote(text)
 
 
-def toolchain_variables(machine: Machine, name: str) -> dict[str, Scalar]:
+def toolchain_variables(machine: Machine, test: Test, name: str) -> dict[str, Scalar]:
     """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
     documents."""
-    chain = machine.toolchains.get(name, Toolchain(cc="cc", cxx="c++"))
+    chain = toolchain_of(machine, test, name)
     keys = ("cc", "cxx", "fc", "mpicc", "mpicxx", "mpifc", "cflags", "openmp", "ldflags", "ldlibs")
     own = {key.upper(): getattr(chain, key) for key in keys}
     return {**own, "TOOLCHAIN": name, "MACHINE": machine.machine}
@@ -80,7 +81,7 @@ def toolchain_variables(machine: Machine, name: str) -> dict[str, Scalar]:
 def preamble(machine: Machine, test: Test, toolchain: str) -> str:
     """Return set-up and modules in the order machine, toolchain, test; then their environments,
     which can thus replace what a module set."""
-    chain = machine.toolchains.get(toolchain, Toolchain())
+    chain = toolchain_of(machine, test, toolchain)
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
     text += _modules([*machine.modules, *chain.modules, *test.modules])
     return text + exports({**machine.environment, **chain.environment, **test.environment})

@@ -182,7 +182,7 @@ class ScriptWriter:
     def _shared(self, test: Test, toolchain: str) -> str:
         key = (test.name, toolchain)
         if key not in self._common:
-            variables = exports(toolchain_variables(self.machine, toolchain))
+            variables = exports(toolchain_variables(self.machine, test, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
 

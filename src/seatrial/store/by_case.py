@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
-from seatrial.store.queries import MEASURED, NO_OUTCOME
+from seatrial.store.queries import MEASURED, UNFINISHED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
@@ -28,11 +28,23 @@ _ATTRIBUTES = (*NUMBERS, "machine", "toolchain", "stage", "node", "trial", "test
 Kind = tuple[str, str, str]  # a metric's name, unit and direction
 
 
+class GivenFigure(Struct, frozen=True):
+    """A figure that somebody else gave: of ``n`` measurements, with their standard deviation, least
+    and greatest, if these were given."""
+
+    value: float
+    n: int
+    sd: float | None = None
+    least: float | None = None
+    greatest: float | None = None
+
+
 class CaseRuns(Struct, frozen=True):
     """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). ``values`` are the
     figures of runs whose answer was right (verdict pass or performance), with the seconds of their
     scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
-    those whose case runs again. ``runs`` are the rows of those that count."""
+    those whose case runs again. ``runs`` are the rows of those that count. ``given`` are figures
+    that somebody else gave; they are no runs, and their values stand in ``values``, too."""
 
     test: str
     parameters: dict[str, str]
@@ -49,6 +61,7 @@ class CaseRuns(Struct, frozen=True):
     values: dict[Kind, list[float]]
     excluded: dict[str, int]
     tags: str = ""  # of its test, as ``tests.tags``
+    given: dict[Kind, list[GivenFigure]] = {}
 
     def attribute(self, name: str) -> str:
         """Return a parameter's value, or the attribute of that name; "" where it has none."""
@@ -94,17 +107,19 @@ def by_case(
     where = f"runs.trial IN ({rows})"
     where += f" AND runs.created >= {since}" if since else ""
     where += f" AND runs.created < {until}" if until else ""
-    where += f" AND runs.code NOT IN ({listed(NO_OUTCOME)})"
+    where += f" AND runs.code NOT IN ({listed((*UNFINISHED, codes.RECALLED.number))})"
     groups: dict[tuple[int, str], CaseRuns] = {}
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
     for run, case, code, again, elapsed, stage in store.rows(sql):
         group = groups.get((case, stage))
         if group is None:
-            nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}}
+            nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}, "given": {}}
             group = msgspec.structs.replace(cases[case], stage=stage, **nothing)
             groups[case, stage] = group
-        if code in MEASURED:
+        if code == codes.GIVEN.number:
+            of_run[run] = group
+        elif code in MEASURED:
             of_run[run] = group
             group.runs.append(run)
             if elapsed is not None:
@@ -142,7 +157,7 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
     replaced: set[int] = set()
     sql = (
         "SELECT run, metric, value FROM runs JOIN metrics ON run = runs.id"
-        f" WHERE {where} AND runs.code IN ({listed(MEASURED)})"
+        f" WHERE {where} AND runs.code IN ({listed((*MEASURED, codes.GIVEN.number))})"
     )
     for run, metric, value in store.rows(sql):
         group = of_run[run]
@@ -150,3 +165,11 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
             replaced.add(id(group))
             group.values.pop(ELAPSED, None)
         group.values.setdefault(kinds[metric], []).append(value)
+    sql = (
+        "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest"
+        " FROM runs JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
+        " ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
+        f" WHERE {where}"
+    )
+    for run, metric, *figure in store.rows(sql):
+        of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure))

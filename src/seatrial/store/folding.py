@@ -23,6 +23,7 @@ from seatrial.journal.events import (
     BuildEvent,
     BuildStarted,
     Event,
+    FigureGiven,
     JobQueued,
     MetricRecorded,
     NodeAdmitted,
@@ -141,6 +142,8 @@ def _fold_block(
             figure = finite(event.value)
             if figure is not None:
                 figures[run.id, runs.metric(event)] = figure
+        elif event.__class__ is FigureGiven:
+            runs.keep_given(run.id, event)
         rows.append(_row(run.id, seq, members, places))
     trial.events += len(events)
     if rows:

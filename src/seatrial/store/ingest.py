@@ -379,6 +379,7 @@ def _lines(words: list[str]) -> str:
 def _forget(writer: Writer, trial: int) -> None:
     of_runs = "WHERE run IN (SELECT id FROM runs WHERE trial = ?)"
     writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
+    writer.execute(f"DELETE FROM given_figures {of_runs}", (trial,))
     writer.execute(f"DELETE FROM events {of_runs}", (trial,))
     for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps"):
         writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))

@@ -42,7 +42,8 @@ from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
-NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number)  # runs that are not over, or never started
+NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number, codes.GIVEN.number)
+"""Runs that are not over, or never started, and figures that others gave."""
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -293,17 +294,19 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
 
 
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
-    """Return a summary of each case's metrics over its runs, in the order of the cases."""
+    """Return a summary of each case's metrics over its runs of each stage, in the order of the
+    cases."""
     from statistics import median  # takes long to import, for this query alone
 
     sql = (
-        "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
+        "SELECT cases.case_id, cases.name, runs.stage, metric_names.name, unit, better,"
+        " runs.code, value"
         " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
-        " ORDER BY cases.id, metric_names.name, metric_names.id"
+        " ORDER BY cases.id, runs.stage, metric_names.name, metric_names.id"
     )
     found = []
-    for key, rows in groupby(store.rows(sql, (trial.row,)), itemgetter(0, 1, 2, 3, 4)):
+    for key, rows in groupby(store.rows(sql, (trial.row,)), itemgetter(0, 1, 2, 3, 4, 5)):
         figures = [(code in MEASURED, value) for *_, code, value in rows]
         values = sorted(value for right, value in figures if right)
         counts = (len(values), len(figures) - len(values))

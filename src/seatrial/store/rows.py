@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal import codes
+from seatrial.journal.lifecycle import TrialState
 
 RUN_TIMES = (
     "created",
@@ -20,6 +21,9 @@ RUN_TIMES = (
     "judged",
 )
 """The times of a run, in the order in which it comes to them: see ``journal.lifecycle.RunLife``."""
+
+
+GIVEN = TrialState.GIVEN.value
 
 
 class Filters(Struct, frozen=True, kw_only=True):
@@ -155,6 +159,11 @@ class TrialRow(Struct, frozen=True):
     phase: str = ""
     rehearsed: bool = False
 
+    @property
+    def given(self) -> bool:
+        """Whether its figures were given by somebody else, and none was measured."""
+        return self.state == GIVEN
+
 
 class GapRow(Struct, frozen=True):
     """A place in a journal that could not be read: ``lines`` lines from ``line`` on, bytes from
@@ -204,12 +213,13 @@ class CaseName(Struct, frozen=True):
 
 class Measured(NamedTuple):
     """A figure of a run whose answer was right. ``trial`` and ``case`` are the rows of both;
-    ``time`` is when the run's script started, in ns."""
+    ``time`` is when the run's script started, in ns; ``stage`` is that of the run."""
 
     trial: int
     case: int
     run_id: str
     time: int
+    stage: str
     value: float
     unit: str
     better: str
@@ -235,6 +245,7 @@ class RunOutcome(Struct, frozen=True):
     script_started: int | None
     elapsed: float | None
     nodes: str
+    stage: str = ""
 
     @property
     def verdict(self) -> str:
@@ -242,16 +253,20 @@ class RunOutcome(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The name of its case without the node. Runs of one kind should behave alike."""
-        return self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
+        """The name of its case without the node, with its stage. Runs of one kind should behave
+        alike."""
+        name = self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
+        return f"{name} [{self.stage}]" if self.stage else name
 
 
 class SummaryRow(Struct, frozen=True):
-    """A metric over the runs of a case whose answer was right (verdict pass or performance).
-    ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) / median."""
+    """A metric over the runs of a case in one stage whose answer was right (verdict pass or
+    performance). ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) /
+    median."""
 
     case: str
     case_name: str
+    stage: str
     metric: str
     unit: str
     better: str

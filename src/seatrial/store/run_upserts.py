@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from seatrial.journal.events import MetricRecorded, RunEvent
+from seatrial.journal.events import FigureGiven, MetricRecorded, RunEvent, finite
 from seatrial.journal.lifecycle import RunLife, RunState, TrialState
 from seatrial.store.node_places import keep_nodes
 from seatrial.store.schema import Writer, chunks, marks
@@ -98,6 +98,7 @@ class RunUpserts:
         self._metrics: dict[tuple[str, str, str], int] = {}
         self.known: dict[str, RunRecord] = {}
         self.figures: dict[tuple[int, int], float] = {}
+        self._given: dict[tuple[int, int], tuple[float | None, ...]] = {}
         self._old: set[str] = set()
         self._nodes_before: dict[int, str] = {}
         self._ids: Iterator[int] = iter(())
@@ -126,7 +127,14 @@ class RunUpserts:
         run = self.known[event.run_id] = RunRecord(next(self._ids), *of, self._trial.runs)
         return run
 
-    def metric(self, event: MetricRecorded) -> int:
+    def keep_given(self, run: int, event: FigureGiven) -> None:
+        """Keep a figure that somebody else gave."""
+        if (figure := finite(event.figure)) is not None:
+            metric = self.metric(event)
+            self.figures[run, metric] = figure
+            self._given[run, metric] = (event.n, event.sd, event.least, event.greatest)
+
+    def metric(self, event: MetricRecorded | FigureGiven) -> int:
         """Return the id of a metric's name, unit and direction."""
         written = (event.metric, event.unit, event.better)
         if written not in self._metrics:
@@ -154,6 +162,10 @@ class RunUpserts:
             self._writer.insert("runs", COLUMNS, map(_row_of_run, new))
         if old:
             self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
+        if self._given:
+            columns = ("run", "metric", "n", "sd", "least", "greatest")
+            rows = ((*key, *values) for key, values in self._given.items())
+            self._writer.upsert("given_figures", columns, "run, metric", rows)
         self._write_nodes()
         rows_of_old = {run.id for run in old}
         known: list[tuple[Any, ...]] = []

@@ -44,7 +44,8 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
         right = f"runs.code IN ({listed(MEASURED)})"
         where, values = conditions(store, filters, *more, right, tests="runs.test")
         asked = (
-            "runs.trial, runs.case_row, runs.run_id, coalesce(runs.script_started, runs.created)"
+            "runs.trial, runs.case_row, runs.run_id, coalesce(runs.script_started, runs.created),"
+            " runs.stage"
         )
         columns = store.columns(f"SELECT {asked}, {value} FROM {tables} {where}", values)
         found.extend(map(Measured._make, zip(*columns, repeat(unit), repeat(better))))
@@ -64,16 +65,16 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
     return found
 
 
-def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
-    """Return how many runs of each case (its row) are over without a right answer, by verdict.
-    Recalled runs are left out."""
+def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[str, int]]:
+    """Return how many runs of each case (its row) in each stage are over without a right answer, by
+    verdict. Recalled runs are left out."""
     neither = f"runs.code NOT IN ({listed((*MEASURED, *NO_OUTCOME))})"
     where, values = conditions(store, filters, neither)
-    columns = "runs.case_row, runs.code, count(*)"
-    sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2"
-    counts: dict[int, dict[str, int]] = {}
-    for case, code, number in store.rows(sql, values):
-        counts.setdefault(case, {})[codes.code_of(code).name] = number
+    columns = "runs.case_row, runs.stage, runs.code, count(*)"
+    sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2, 3"
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    for case, stage, code, number in store.rows(sql, values):
+        counts.setdefault((case, stage), {})[codes.code_of(code).name] = number
     return counts
 
 
@@ -84,7 +85,7 @@ def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
     columns = (
         "runs.id, runs.run_id, trials.tag, trials.machine, tests.name, cases.name,"
         " cases.parameters, cases.toolchain, cases.node, cases.walltime, runs.code, runs.why,"
-        " runs.again, runs.script_started, runs.elapsed, runs.nodes"
+        " runs.again, runs.script_started, runs.elapsed, runs.nodes, runs.stage"
     )
     sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     return [RunOutcome(*row) for row in store.rows(sql, values)]

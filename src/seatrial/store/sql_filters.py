@@ -17,7 +17,7 @@ from typing import Any
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES
-from seatrial.store.rows import Filters
+from seatrial.store.rows import GIVEN, Filters
 from seatrial.store.schema import Store, marks
 from seatrial.store.tables import FAILED, STATES
 from seatrial.suite.select import is_like
@@ -66,12 +66,13 @@ def conditions(
 
 def of_trials(store: Store, filters: Filters, column: str) -> str:
     """Return the condition that a column is the row of a matching trial; "" where all match."""
-    known = store.rows("SELECT id, machine, rehearsed FROM trials")
+    known = store.rows("SELECT id, machine, rehearsed, state FROM trials")
     if filters.trial:
         named = trial_row(store, filters.trial)
         chosen = [row for row in known if row[0] == named]
     else:
         chosen = [row for row in known if filters.rehearsed or not row[2]]
+        chosen = [row for row in chosen if row[3] != GIVEN]
     if filters.machine:
         chosen = [row for row in chosen if fnmatch.fnmatchcase(row[1], filters.machine)]
     return chosen_rows(column, [row[0] for row in chosen], [row[0] for row in known])

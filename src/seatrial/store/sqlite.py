@@ -18,6 +18,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
@@ -52,6 +54,8 @@ _REMEDIES = {
     "CANTOPEN": "cannot be opened; check its permissions, or name another with --store",
     "NOTADB": "is not a store; run `seatrial store rebuild`, or name another with --store",
 }
+
+_ODD_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, msgspec.MsgspecError)
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
 
@@ -130,6 +134,13 @@ class SqliteStore(Store):
 
     def kind(self) -> str:
         return f"SQLite, journal mode {self.rows('PRAGMA journal_mode')[0][0]}"
+
+    def __exit__(self, *raised: object) -> None:
+        """Close it. If values were read that nobody writes, and the file is damaged, say so."""
+        self.close()
+        odd = any(isinstance(error, _ODD_VALUES) for error in raised)
+        if odd and self._path is not None and _is_damaged(self._path, self._wait_s):
+            raise StoreError(f"{self.place}: {_REMEDIES['CORRUPT']}")
 
     def close(self) -> None:
         with self._turn:

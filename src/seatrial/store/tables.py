@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from seatrial.journal import codes
 
-VERSION = 12
+VERSION = 13
 
 # The states in which people count runs. A run whose case runs again has neither passed nor failed.
 STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
@@ -20,12 +20,13 @@ WAITING, RUNNING, PASSED, FAILED, AGAIN = STATES.values()
 
 
 def outcome_of(code: int, again: bool) -> int:
-    """Return the state of a run with that verdict. A recalled run counts as run again."""
+    """Return the state of a run with that verdict. A recalled run and a given figure count as run
+    again: they neither passed nor failed."""
     if code == codes.PENDING.number:
         return WAITING
     if code == codes.IN_PROGRESS.number:
         return RUNNING
-    if again or code == codes.RECALLED.number:
+    if again or code in (codes.RECALLED.number, codes.GIVEN.number):
         return AGAIN
     return PASSED if code == codes.PASS.number else FAILED
 
@@ -87,7 +88,7 @@ CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state
 CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code);
 CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row);
 CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
-    run_id);
+    run_id, stage);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
 CREATE TABLE nodes (                                        -- in the order of the description
@@ -116,6 +117,11 @@ CREATE TABLE metric_names (
 );
 CREATE TABLE metrics (
     run BIGINT NOT NULL, metric BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, metric)
+) WITHOUT ROWID;
+CREATE TABLE given_figures (                                -- by others: nothing was measured
+    run BIGINT NOT NULL, metric BIGINT NOT NULL, n BIGINT NOT NULL,
+    sd DOUBLE PRECISION, least DOUBLE PRECISION, greatest DOUBLE PRECISION,
     PRIMARY KEY (run, metric)
 ) WITHOUT ROWID;
 CREATE TABLE builds (

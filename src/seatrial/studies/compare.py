@@ -26,6 +26,7 @@ from seatrial.store.by_case import (
     ELAPSED,
     NUMBERS,
     CaseRuns,
+    GivenFigure,
     Kind,
     differing,
     excluded_of,
@@ -38,10 +39,11 @@ from seatrial.units import NO_DIRECTION, better_of, unfit_of
 MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
 
-State = Literal["better", "worse", "same", "unclear", "not compared", "missing"]
+State = Literal["better", "worse", "same", "unclear", "given", "not compared", "missing"]
 _ORDER: dict[State, int] = {
     "worse": 0,
     "better": 0,
+    "given": 0,
     "unclear": 1,
     "same": 2,
     "not compared": 3,
@@ -53,11 +55,13 @@ Figures = tuple[list[float], list[float]]
 
 class Sample(Struct, frozen=True):
     """One side of a row: the figures of ``n`` runs whose answer was right; the other runs, by their
-    verdict. ``median`` is None of none."""
+    verdict. ``median`` is None of none. ``given`` are figures that somebody else gave: then ``n``
+    counts measurements that are not ours."""
 
     n: int
     median: float | None
     excluded: dict[str, int] = {}
+    given: list[GivenFigure] = []
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -180,10 +184,20 @@ def compare_sides(
 def _kinds(pair: CasePair) -> dict[str, list[Kind]]:
     """The metrics of a case on either side, by name."""
     kinds: dict[str, dict[Kind, None]] = {}
+    given: set[Kind] = set()
     for case in (*pair.first, *pair.second):
+        given |= case.given.keys()
         for kind in case.values:
             kinds.setdefault(kind[0], {})[kind] = None
-    return {name: list(found) for name, found in kinds.items()}
+    return {name: _directed(list(found), given) for name, found in kinds.items()}
+
+
+def _directed(kinds: list[Kind], given: set[Kind]) -> list[Kind]:
+    """Put kinds that differ in their direction alone, because a given figure has none, behind the
+    one that has it."""
+    known = {(name, unit) for name, unit, better in kinds if better}
+    bare = [kind for kind in kinds if kind in given and not kind[2] and kind[:2] in known]
+    return [kind for kind in kinds if kind not in bare] + bare
 
 
 def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
@@ -214,7 +228,7 @@ def _row(
         verdict, why = "missing", _missing(sides, figures)
     elif why := unfit_of([*one, *other]):
         comparable = False
-    elif len(kinds) > 1:
+    elif len({kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}) > 1:
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
         why, unit, comparable = f"unit or direction differ: {said}", "", False
     elif better == NO_DIRECTION:
@@ -224,8 +238,7 @@ def _row(
     else:
         why = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
     samples = [
-        Sample(len(own), median(own) if own and comparable else None, excluded_of(cases))
-        for own, cases in zip(figures, sides, strict=True)
+        _sample(own, cases, kinds, comparable) for own, cases in zip(figures, sides, strict=True)
     ]
     row = ComparisonRow(
         case=pair.name,
@@ -240,7 +253,40 @@ def _row(
         why=why,
         differs=differs,
     )
-    return (row if why else _compared(row, one, other, least)), figures
+    if why:
+        return row, figures
+    if any(sample.given for sample in samples):
+        return _beside_given(row, one, other, least), ([], [])
+    return _compared(row, one, other, least), figures
+
+
+def _sample(own: list[float], cases: list[CaseRuns], kinds: list[Kind], comparable: bool) -> Sample:
+    given = [figure for case in cases for kind in kinds for figure in case.given.get(kind, ())]
+    n = len(own) - len(given) + sum(figure.n for figure in given)
+    middle = median(own) if own and comparable else None
+    return Sample(n, middle, excluded_of(cases), given)
+
+
+def _beside_given(
+    row: ComparisonRow, one: list[float], other: list[float], least: float
+) -> ComparisonRow:
+    """The row of figures that somebody else gave beside others: their ratio, and no verdict. Where
+    the others were measured more than once, the interval is theirs alone."""
+    found = two_sample.compare(one, other, better_of(row.better), least)
+    low = high = None
+    measured = [n for n in (len(one), len(other)) if n > 1]
+    if found.ratio is not None and measured and not (row.first.given and row.second.given):
+        low, high = two_sample.interval(*(2 * side if len(side) == 1 else side
+                                          for side in (one, other)))  # fmt: skip
+    return replace(
+        row,
+        verdict="given",
+        ratio=found.ratio,
+        low=low,
+        high=high,
+        gain=found.gain(better_of(row.better)),
+        why="" if found.ratio is not None else found.why,
+    )
 
 
 def _compared(
@@ -298,7 +344,7 @@ def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
     said: list[str] = []
     for name in (*NUMBERS, "build"):
         one, other = (
-            sorted({value for case in cases if (value := getattr(case, name)) not in (None, "")})
+            sorted({value for case in cases if (value := getattr(case, name)) not in (None, "", 0)})
             for cases in (pair.first, pair.second)
         )
         if not (one and other) or one == other:
@@ -372,4 +418,9 @@ def _notices(first: Side, second: Side) -> list[str]:
     rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
     if rehearsed:
         said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
+    if given := [side.text for side in (first, second) if side.given]:
+        said.append(
+            f"{' and '.join(given)}: given, not measured; such a row has no verdict, and its "
+            "interval is of the measured side alone"
+        )
     return said

@@ -3,9 +3,10 @@
     for history in histories(store, "triad", Filters(machine="frost"), notes=diary.notes):
         history.series.points, history.course.changes, history.told
 
-A series is of one case (test, parameters, numbers of nodes and tasks, toolchain) on one machine,
-over all trials. Figures are of runs whose answer was right; what is left out is counted by its
-reason. Where unit or direction of a metric changed between trials, the latest kind is judged.
+A series is of one case (test, parameters, numbers of nodes and tasks, toolchain) on one machine in
+one stage (runs alone and runs at full machine differ without a change), over all trials. Figures
+are of runs whose answer was right; what is left out is counted by its reason. Where unit or
+direction of a metric changed between trials, the latest kind is judged.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from seatrial.store.series import case_names, measured, metric_names, not_measur
 from seatrial.studies.note_file import Near, Note, nearest
 from seatrial.suite.select import is_like
 from seatrial.units import SECOND_NS, Direction, direction_of, unfit
+from seatrial.verify.figures import ELAPSED
 
-ELAPSED = "elapsed"
 MANY = 400  # series for which several processes are worth their start
 MAX_NAMED = 12
 
@@ -43,8 +44,8 @@ class Point(NamedTuple):
 
 
 class MetricSeries(Struct, frozen=True):
-    """The figures of one metric of one case on one machine, by time. ``excluded`` counts runs and
-    figures that were left out, by the reason."""
+    """The figures of one metric of one case on one machine in one stage, by time. ``excluded``
+    counts runs and figures that were left out, by the reason."""
 
     metric: str
     machine: str
@@ -52,6 +53,7 @@ class MetricSeries(Struct, frozen=True):
     case_name: str
     test: str
     toolchain: str
+    stage: str
     unit: str
     better: Direction
     points: list[Point]
@@ -124,22 +126,20 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
         remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
         raise UsageError(f"no run has a metric {metric[:100]!r}; {remedy}")
     cases = case_names(store)
-    groups: dict[tuple[str, str], list[Measured]] = {}
     chosen = {
-        number: groups.setdefault((name.machine, name.case), [])
+        number: (name.machine, name.case)
         for number, name in cases.items()
         if is_like(name.name, case) or name.case.startswith(case)
     }
+    groups: dict[tuple[tuple[str, str], str], list[Measured]] = {}
     for row in measured(store, metric, filters):
-        if row.case in chosen:
-            chosen[row.case].append(row)
-    wrong: dict[tuple[str, str], Counter[str]] = {}
-    for number, counts in not_measured(store, filters).items():
-        name = cases[number]
-        wrong.setdefault((name.machine, name.case), Counter()).update(counts)
-    found = [
-        _series(metric, group, cases, wrong.get(key)) for key, group in groups.items() if group
-    ]
+        if key := chosen.get(row.case):
+            groups.setdefault((key, row.stage), []).append(row)
+    wrong: dict[tuple[tuple[str, str], str], Counter[str]] = {}
+    for (number, stage), counts in not_measured(store, filters).items():
+        if key := chosen.get(number):
+            wrong.setdefault((key, stage), Counter()).update(counts)
+    found = [_series(metric, rows, cases, wrong.get(key)) for key, rows in groups.items()]
     if not found:
         raise UsageError(_no_series(store, metric, filters, case))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
@@ -168,9 +168,10 @@ def _series(
         metric=metric,
         machine=name.machine,
         case=name.case,
-        case_name=name.name,
+        case_name=f"{name.name} [{latest.stage}]" if latest.stage else name.name,
         test=name.test,
         toolchain=name.toolchain,
+        stage=latest.stage,
         unit=latest.unit,
         better=better,
         points=points,

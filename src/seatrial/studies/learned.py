@@ -14,8 +14,9 @@ from seatrial.statistics import changes
 from seatrial.store import queries, series
 from seatrial.store.rows import CaseRow, Filters, Measured, TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import show
+from seatrial.suite.model import Stage, show
 from seatrial.units import NO_DIRECTION, better_of, count
+from seatrial.verify.figures import ELAPSED
 from seatrial.verify.learning import learn
 from seatrial.verify.references import Learned, Reference
 
@@ -40,15 +41,17 @@ def learn_from(
     since: int = 0,
     two_sided: bool = False,
     force: bool = False,
+    stage: Stage = "alone",
 ) -> Learning:
     """One reference for each metric (or that metric alone) of cases that differ in nothing but
-    their node, from the figures of runs whose answer was right, created since a time (ns). The
+    their node, from the figures of runs whose answer was right, created since a time (ns), of one
+    stage: ``full``, or all runs that were not at full machine. ``elapsed`` must be asked for. The
     formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
     since the last confirmed change counts, or a step would pass for scatter and widen the
     tolerance; but not where cases are pinned to nodes, for nodes differ without a change. A
     reference that would allow half of its value or more is left out, unless by ``force``."""
     learning = Learning([], [], [], [])
-    for pool in _pools(store, trials, metric, since):
+    for pool in _pools(store, trials, metric, since, stage):
         if pool.figures and all(figure.better == NO_DIRECTION for figure in pool.figures):
             if metric:
                 learning.left_out.append((metric, "has no direction (better: none)"))
@@ -64,7 +67,7 @@ def learn_from(
                 learning.older.append((what, why))
         try:
             tag = next((trial.tag for trial in trials if used and trial.row == used[-1].trial), "")
-            reference = _reference(pool, used, tag, two_sided)
+            reference = _reference(pool, used, tag, two_sided, stage)
             width = max(-(reference.lower or 0.0), reference.upper or 0.0)
             if width >= WIDE:
                 scatter = f"{count(len(used), 'figure')} scatter so that it allows"
@@ -87,7 +90,9 @@ class _Pool(NamedTuple):
     figures: list[Measured]
 
 
-def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) -> Iterable[_Pool]:
+def _pools(
+    store: Store, trials: Sequence[TrialRow], metric: str, since: int, stage: Stage
+) -> Iterable[_Pool]:
     """Pools in the order of the cases; also those of which no run gave a right answer."""
     wanted = {trial.row: trial for trial in trials}
     cases = {
@@ -103,13 +108,21 @@ def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) ->
 
     for trial in trials:
         for samples in queries.summary(store, trial):
-            if metric in ("", samples.metric):
+            if metric in ("", samples.metric) and _is_of(samples.stage, stage):
                 pool_of(cases[trial.tag, samples.case], samples.metric)
-    for name in dict.fromkeys(pool.metric for pool in pools.values()):
+    asked = [metric] if metric == ELAPSED else [pool.metric for pool in pools.values()]
+    for name in dict.fromkeys(asked):
         for one in _measured(store, wanted, name, since):
+            if not _is_of(one.stage, stage):
+                continue
             pool = pool_of(cases[wanted[one.trial].tag, names[one.case].case], name)
             pool.figures.append(one)
     return pools.values()
+
+
+def _is_of(own: str, stage: Stage) -> bool:
+    """Return whether a run of its ``own`` stage is one that a reference of ``stage`` is for."""
+    return (own == "full") == (stage == "full")
 
 
 def _measured(
@@ -122,7 +135,9 @@ def _measured(
     return [one for one in found if one.trial in wanted]
 
 
-def _reference(pool: _Pool, used: list[Measured], latest: str, two_sided: bool) -> Reference:
+def _reference(
+    pool: _Pool, used: list[Measured], latest: str, two_sided: bool, stage: Stage
+) -> Reference:
     """The reference by the ``used`` figures, the last of which is of the trial ``latest``. Raises
     ValueError where none can come of them."""
     if not used:
@@ -144,6 +159,7 @@ def _reference(pool: _Pool, used: list[Measured], latest: str, two_sided: bool) 
         value=value,
         lower=lower,
         upper=upper,
+        stage=stage,
         learned=Learned(
             trial=latest,
             runs=len(used),

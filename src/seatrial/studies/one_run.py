@@ -38,7 +38,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
-from seatrial.verify.figures import MetricValue
+from seatrial.verify.figures import ELAPSED, MetricValue
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
@@ -153,12 +153,17 @@ class Launched(Struct, frozen=True):
     line: str
 
 
+def only_builds(case: CaseRow) -> bool:
+    """Return whether a case has no job: it passes when it builds."""
+    return case.nodes == 0
+
+
 def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     """Return how the tasks of a run were started: by its job script, else by the trial's record.
     Empty if neither is there."""
     known = _case_of(case)
     test = record.tests.get(case.test) if record else None
-    if record is None or test is None or known is None:
+    if record is None or test is None or known is None or known.only_builds:
         kind, line = "", ""
     else:
         kind = launcher_of(record.machine, test, known).kind
@@ -209,12 +214,26 @@ def references_for(trial: TrialRow) -> References:
         return References()
 
 
-def expected(metric: MetricRow, case: CaseRow, references: References) -> Expected | None:
-    """What a figure's reference is, a value or bounds; None where it has none."""
+def with_elapsed(
+    metrics: Sequence[MetricRow], run: RunRow, references: References
+) -> list[MetricRow]:
+    """Return the figures of a run, with the time of its script where a reference judges that."""
+    known = run.elapsed is not None and all(one.name != ELAPSED for one in metrics)
+    if run.elapsed is None or not known or (run.test, ELAPSED) not in references.by_metric:
+        return list(metrics)
+    return [MetricRow(ELAPSED, run.elapsed, "s", "lower"), *metrics]
+
+
+def expected(
+    metric: MetricRow, case: CaseRow, references: References, stage: str = ""
+) -> Expected | None:
+    """What the reference of a figure of a run in this stage is, a value or bounds; None where it
+    has none."""
     if metric.better == NO_DIRECTION:
         return None
     try:
-        found = refs.matching(references, case.test, metric.name, case.parameters, case.toolchain)
+        bound, toolchain = case.parameters, case.toolchain
+        found = refs.matching(references, case.test, metric.name, bound, toolchain, stage)
     except refs.AmbiguousReference:
         return Expected("ambiguous")
     if found is None:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.files import read_regular
 from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.runs.compiler_versions import VERSIONS, read_found
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
@@ -35,6 +36,7 @@ MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
 LONGEST = 60
 MAX_ENVIRONMENTS = 200  # of a trial that are read
+MAX_BUILDS = 500  # of a trial whose compilers are read
 MAX_ENVIRONMENT_BYTES = 4 << 20
 
 _NOT_OF_FIGURES = {
@@ -68,7 +70,10 @@ class _Origin(Struct):
 
 
 def differences(first: Side, second: Side) -> list[Difference]:
-    """What differs between two sides, the most telling first; nothing where all is the same."""
+    """What differs between two sides, the most telling first; nothing where all is the same, or
+    where a side was given, as it tells nothing of how it was measured."""
+    if first.given or second.given:
+        return []
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)
@@ -191,6 +196,19 @@ def _toolchains(sides: Pair) -> Iterator[Difference]:
         ]
         subject = "toolchain" if crossed else f"toolchain {names[0]}"
         yield from _field_differences(subject, described)
+        found = [_compilers(side, name) for side, name in zip(sides, names, strict=True)]
+        for what in VERSIONS:
+            one, other = ({each[what] for each in of_side if what in each} for of_side in found)
+            yield from _told(subject, f"{what} as builds found it", one, other)
+
+
+def _compilers(side: _Origin, toolchain: str) -> list[dict[str, str]]:
+    """Return what builds of a side found of a toolchain's compilers."""
+    found = []
+    for trial, _ in side.records:
+        folders = islice(TrialFolder(Path(trial.path)).builds.glob("[!.]*"), MAX_BUILDS)
+        found += [facts for each in folders if (facts := read_found(each))]
+    return [facts for facts in found if facts.get("toolchain") == toolchain]
 
 
 # ---- tests --------------------------------------------------------------------------------

@@ -38,9 +38,11 @@ KEYS: dict[str, str] = {
     "since": "runs created since: `2h`, `3d`, `2026-11-20`, `2026-11-20T14:03`",
     "until": "runs created before",
     "rehearsed": "`yes`: of rehearsals, and of these alone",
+    "given": "`yes`: figures that others gave, and these alone",
 }
 
 _TRIAL_KEYS = ("machine", "plan", "component", "phase")
+_YES_OR_NO = ("rehearsed", "given")
 _PARAMETER = "param."
 _PIECE = re.compile(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
 _EXAMPLE = "write e.g. nightly, nightly:toolchain=gcc*, or @machine=frost,since=2026-05-01"
@@ -61,6 +63,11 @@ class Side(Struct, frozen=True):
     trials: list[TrialRow]
     cases: list[CaseRuns]
     conditions: dict[str, str] = {}
+
+    @property
+    def given(self) -> bool:
+        """Whether figures that somebody else gave are among its own."""
+        return any(trial.given for trial in self.trials)
 
     def all_of(self, name: str) -> set[str]:
         """The values that an attribute has among the cases."""
@@ -105,11 +112,19 @@ def _conditions(text: str, rest: str) -> dict[str, str]:
 # ---- gathering ----------------------------------------------------------------------------
 
 
-def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) -> Side:
+def gather(
+    store: Store, selection: SideSelection, tests: Sequence[str] = (), *, given: bool = False
+) -> Side:
     """The cases of a side with what they measured; of ``tests`` (parts of names, or patterns) alone
-    where some are given. Raises UsageError where nothing is selected."""
+    where some are given. With ``given`` they may be figures that somebody else gave. Raises
+    UsageError where nothing is selected."""
     conditions = selection.conditions
     trials = _trials(store, selection)
+    if not given and any(trial.given for trial in trials):
+        raise UsageError(
+            f"{selection.text}: its figures were given, and never measured; `seatrial compare` "
+            "sets them beside measured ones"
+        )
     since, until = (_time(selection, key) for key in ("since", "until"))
     members = by_case(store, trials, since, until)
     if since or until:
@@ -122,7 +137,7 @@ def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) ->
     matches: list[Callable[[CaseRuns], bool]] = [
         _match(selection, name, value, known)
         for name, value in conditions.items()
-        if name not in (*_TRIAL_KEYS, "since", "until", "rehearsed")
+        if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO)
     ]
     if tests:
         matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
@@ -144,16 +159,21 @@ def _time(selection: SideSelection, key: str) -> int:
 
 def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     conditions, wanted = selection.conditions, selection.trial
-    asked = conditions.get("rehearsed", "")
-    if asked not in ("", "yes", "no"):
-        raise UsageError(f"{selection.text}: rehearsed is yes or no, not {asked!r}")
+    for key in _YES_OR_NO:
+        if (said := conditions.get(key, "")) not in ("", "yes", "no"):
+            raise UsageError(f"{selection.text}: {key} is yes or no, not {said!r}")
+    asked, given = conditions.get("rehearsed", ""), conditions.get("given", "")
     if wanted and not is_pattern(wanted):
         found = [queries.trial(store, wanted)]
+        if given and found[0].given != (given == "yes"):
+            said = "was given" if found[0].given else "was not given"
+            raise UsageError(f"{selection.text}: {found[0].tag} {said}; leave the condition out")
         if asked and found[0].rehearsed != (asked == "yes"):
             said = "is a rehearsal" if found[0].rehearsed else "is no rehearsal"
             raise UsageError(f"{selection.text}: {found[0].tag} {said}; leave the condition out")
     else:
         found = [trial for trial in queries.trials(store) if trial.rehearsed == (asked == "yes")]
+        found = [trial for trial in found if trial.given == (given == "yes")]
         found = [trial for trial in found if fnmatchcase(trial.tag, wanted or "*")]
     for key in _TRIAL_KEYS:
         if key in conditions:

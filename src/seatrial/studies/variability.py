@@ -27,8 +27,8 @@ from seatrial.store.queries import MEASURED
 from seatrial.store.rows import Filters, MetricRow, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
-from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS, Direction, count, direction_of, listed, unfit
+from seatrial.verify.figures import ELAPSED
 
 
 class VariabilityRow(NamedTuple):

@@ -1,10 +1,10 @@
 """The key of a build: the hash of everything that its result depends on.
 
 Key = SHA-256 of the names, bytes and modes of the sources, the script, the toolchain (without its
-launcher), the environment, the modules, the parameters that the build uses, the machine's name and
-architecture and, for a build in a job, what chooses its nodes. The key of a prebuilt binary is made
-of its path and checksum. A build gets only those parameters that its script names or
-``build.parameters`` lists, so cases that differ in other parameters share it.
+launcher, with the test's own flags), the environment, the modules, the parameters that the build
+uses, the machine's name and architecture and, for a build in a job, what chooses its nodes. The key
+of a prebuilt binary is made of its path and checksum. A build gets only those parameters that its
+script names or ``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Build, Case, Test, show
+from seatrial.suite.model import Build, Case, JobOptions, Test, show
+from seatrial.suite.toolchain_flags import toolchain_of
 
 # Of a larger link or input only the name counts.
 MAX_FILES = 200
@@ -75,7 +76,10 @@ class BuildKeys:
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
             "parameters": shown,
-            "toolchain": [toolchain, replace(machine.toolchains[toolchain], launcher=None)],
+            "toolchain": [
+                toolchain,
+                replace(toolchain_of(machine, test, toolchain), launcher=None),
+            ],
             "machine": machine.machine,
             "environment": [machine.environment, test.environment],
             "modules": [machine.modules, test.modules],
@@ -86,11 +90,26 @@ class BuildKeys:
 
 def _kind_of_nodes(test: Test, case: Case, machine: Machine) -> list[str]:
     """Return what chooses the nodes of a build in a job; nothing for one on this host."""
-    if test.build is None or test.build.where == "host" or not machine.jobs_run_elsewhere:
+    if not is_in_job(test, machine):
         return []
-    job = case.job
+    job = job_options_of(case, machine)
     chosen = [f"{key}={getattr(job, key)}" for key in ("partition", "constraint")]
     return [*chosen, f"gpus={case.gpus > 0}", *sorted(test.requires.features)]
+
+
+def is_in_job(test: Test, machine: Machine) -> bool:
+    """Return whether a test is built in a job of the machine's scheduler."""
+    build = test.build
+    if build is None or build.prebuilt or not machine.jobs_run_elsewhere:
+        return False
+    return (build.where or machine.builds.where) == "job"
+
+
+def job_options_of(case: Case, machine: Machine) -> JobOptions:
+    """Return what the job of a build asks of the scheduler: what its case does, in the partition
+    that the machine names for builds."""
+    partition = machine.builds.partition
+    return replace(case.job, partition=partition) if partition else case.job
 
 
 def _digest_of_source(source: str) -> str:

@@ -23,6 +23,7 @@ from seatrial.suite.job_options import (
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
 from seatrial.units import bytes_of, seconds
 
@@ -62,17 +63,34 @@ class _Checker:
         if not self.test.app.strip():
             self.fault("is empty; name the application", "app")
         for key in ("tags", "toolchains", "modules"):
-            for i, word in enumerate(getattr(self.test, key)):
+            words = getattr(self.test, key)
+            for i, word in enumerate(words if isinstance(words, list) else ()):
                 if not word.strip() or any(c.isspace() for c in word):
                     self.fault(f"{word!r} is not one word", key, i)
         for part, scripted in (("run", self.test.run), ("build", self.test.build)):
             if scripted and "\0" in scripted.script:
                 self.fault("holds a NUL character", part, "script")
+        self._own_flags()
         for name, message in faults_of_variables(self.test.environment):
             self.fault(message, "environment", name)
         for name in self.test.environment:
             if name in self.test.parameters:
                 self.fault("is a parameter too; rename one of them", "environment", name)
+
+    def _own_flags(self) -> None:
+        """Check what the test says of toolchains."""
+        said = self.test.toolchains
+        for name, own in said.items() if isinstance(said, dict) else ():
+            if not own.reason.strip():
+                self.fault("is empty; say why it is needed", "toolchains", name, "reason")
+            changes = [key for key in FLAGS if getattr(own, key) is not None]
+            if own.skip and (changes or own.environment):
+                self.fault("goes with no flags; remove one of them", "toolchains", name, "skip")
+            elif not (own.skip or changes or own.environment):
+                text = f"changes nothing; give one of {', '.join(FLAGS)}, environment, skip"
+                self.fault(text, "toolchains", name)
+            for variable, message in faults_of_variables(own.environment):
+                self.fault(message, "toolchains", name, "environment", variable)
 
     # ---- parameters -----------------------------------------------------------------------
 
@@ -163,6 +181,9 @@ class _Checker:
     def run(self) -> None:
         run = self.test.run
         known = {*FACTS, *self.test.parameters}
+        if not self.spot.given("run"):
+            self._without_run()
+            return
         if not run.script.strip():
             self.fault("is empty", "run", "script")
         if run.tasks is not None and run.tasks_per_node is not None:
@@ -183,6 +204,17 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _without_run(self) -> None:
+        """Check a test that passes when it builds."""
+        if self.test.build is None:
+            self.fault("is missing; only a test with a `build` needs no `run`", "run")
+            return
+        for key in ("inputs", "verify", "metrics"):
+            if getattr(self.test, key):
+                self.fault("goes with no test without `run`: nothing is run that writes it", key)
+        if self.test.repeat != 1:
+            self.fault("a test without `run` is built once; remove it", "repeat")
 
     def _job_options(self, known: set[str]) -> None:
         run = self.test.run
@@ -263,7 +295,7 @@ class _Checker:
             ("script", ""),
             ("sources", []),
             ("parameters", []),
-            ("where", "host"),
+            ("where", None),
         ):
             if getattr(build, key) != default:
                 self.fault("goes with no prebuilt binary; remove one of them", "build", key)

@@ -31,6 +31,7 @@ from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import quantity, whole
 from seatrial.suite.select import compile_keyword
+from seatrial.suite.toolchain_flags import own_flags, patterns_of
 from seatrial.units import count, seconds
 
 
@@ -135,7 +136,7 @@ class _Binder:
     ) -> None:
         self.test = test
         self.machine = machine
-        self.repeat = repeat
+        self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
@@ -191,7 +192,7 @@ class _Binder:
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
         default toolchain only."""
-        wanted = self.test.toolchains
+        wanted = patterns_of(self.test)
         if wanted:
             found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
             if not found:
@@ -201,17 +202,29 @@ class _Binder:
             return chains[:1] or [""]
         if not chains:
             self._skip("needs a toolchain to be built; the machine has none")
-        return chains
+        return [chain for chain in chains if not self._skips(chain)]
+
+    def _skips(self, chain: str) -> bool:
+        """Return whether the test leaves a toolchain out; its reason is recorded."""
+        own = own_flags(self.test, chain)
+        if own is None or not own.skip:
+            return False
+        self._skip(own.reason, replace(_whole_test(self.test), toolchain=chain))
+        return True
 
     def _bind(
         self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
     ) -> Iterator[Case]:
         names = {**names, **binding}
-        nodes = self.nodes(names)
-        threads = self.threads(names)
-        tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
-        walltime = self.walltime(names)
-        per_node = -(-tasks // nodes)
+        if self.test.only_builds:
+            nodes = threads = tasks = per_node = 0
+            walltime = 0.0
+        else:
+            nodes = self.nodes(names)
+            threads = self.threads(names)
+            tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
+            walltime = self.walltime(names)
+            per_node = -(-tasks // nodes)
         job = self.asked.of(names)
         gpus = job.gpus_of_node(per_node)
         available, such = facts.available, ""

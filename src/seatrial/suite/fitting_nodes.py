@@ -48,15 +48,21 @@ def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus:
 
 def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:
     """Return the nodes, folded, that a case cannot run on."""
+    return ",".join(kind.names for kind in unfit_groups(machine, features, case))
+
+
+def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[NodeGroup]:
+    """Return the groups of nodes that a case cannot run on; ``features`` are those that its test
+    requires."""
     asked = case.job.partition
     partition = machine.slurm.partition if asked is None else asked
-    return ",".join(
-        kind.names
+    return [
+        kind
         for kind in machine.nodes
         if set(features) - set(kind.features)
         or not _has(kind, case.gpus, case.job.memory)
         or (has_partitions(machine) and not in_partition(machine, kind, partition))
-    )
+    ]
 
 
 def has_partitions(machine: Machine) -> bool:

@@ -18,6 +18,7 @@ Expression = Annotated[int | str, doc("a whole number or an expression over para
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 KeepWord = Literal["all", "failed", "none"]
+Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -52,8 +53,9 @@ class Build(FileModel, frozen=True):
     ] = []
     timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
     where: Annotated[
-        Literal["host", "job"], doc("on this host, or in a job of the machine's scheduler")
-    ] = "host"
+        Literal["host", "job"] | None,
+        doc("on this host, or in a job of the machine's scheduler; default: the machine's builds"),
+    ] = None
     cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 
@@ -83,6 +85,9 @@ class RunSpec(FileModel, frozen=True):
     reservation: Annotated[str | None, doc("Slurm reservation")] = None
     account: Annotated[str | None, doc("Slurm account")] = None
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
+
+
+NO_RUN = RunSpec(script="")
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -129,13 +134,25 @@ class Keep(FileModel, frozen=True):
     tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
 
 
+class OwnFlags(FileModel, frozen=True):
+    """What a test needs other than a toolchain of the machine says, and the reason."""
+
+    reason: Annotated[str, doc("reason, which the report shows")]
+    cflags: Annotated[str | None, doc("compiler flags, in place of the toolchain's")] = None
+    openmp: Annotated[str | None, doc("OpenMP flag, likewise")] = None
+    ldflags: Annotated[str | None, doc("linker flags, likewise")] = None
+    ldlibs: Annotated[str | None, doc("libraries, likewise")] = None
+    environment: Annotated[dict[str, Scalar], doc("variables, besides the toolchain's")] = {}
+    skip: Annotated[bool, doc("the test is left out with this toolchain")] = False
+
+
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
     __test__ = False  # pytest must not collect it
 
     app: Annotated[str, doc("application")]
-    run: RunSpec
+    run: Annotated[RunSpec, doc("default: none; the test passes when it builds")] = NO_RUN
     about: Annotated[str, doc("one sentence: purpose of the test")] = ""
     tags: Annotated[list[str], doc("words for selection")] = []
     inherits: Annotated[str | None, doc("test of this suite whose keys it inherits")] = None
@@ -145,7 +162,10 @@ class TestFile(FileModel, frozen=True):
     ] = {}
     zip: Annotated[list[list[str]], doc("groups of parameters that advance together")] = []
     exclude: Annotated[list[str], doc("conditions; true leaves the case out")] = []
-    toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
+    toolchains: Annotated[
+        list[str] | dict[str, OwnFlags],
+        doc("names or patterns of toolchains, default: all; or flags for some of them"),
+    ] = []
     requires: Requires = Requires()
     environment: Annotated[dict[str, Scalar], doc("variables exported to build and run")] = {}
     modules: Annotated[list[str], doc("modules loaded for build and run")] = []
@@ -169,6 +189,11 @@ class Test(TestFile, frozen=True, kw_only=True):
 
     name: str
     folder: str
+
+    @property
+    def only_builds(self) -> bool:
+        """Whether the test has no run: it passes when it builds."""
+        return not self.run.script
 
 
 class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,7 +232,8 @@ class Case(Struct, frozen=True, kw_only=True):
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
     nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
-    they change. ``walltime`` is in seconds, ``build`` a build key or "".
+    they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
+    run has no nodes, tasks and threads.
     """
 
     id: str
@@ -224,6 +250,11 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+
+    @property
+    def only_builds(self) -> bool:
+        """Whether it has no job: its verdict is that of its build."""
+        return self.nodes == 0
 
     @property
     def gpus(self) -> int:

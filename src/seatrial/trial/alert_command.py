@@ -87,9 +87,7 @@ class AlertCommand(Observer):
         """Return the environment for the first of some alerts, with the number of the others."""
         first, more = alerts[0], len(alerts) - 1
         text = f"{first.text} (and {count(more, 'more alert')})" if more else first.text
-        about = {"ALERT": text, "ALERT_KIND": first.kind, "ALERT_SUBJECT": first.subject}
-        about |= {"TRIAL": self._record.tag, "MACHINE": self._record.machine.machine}
-        return {name: value.replace("\0", "") for name, value in about.items()}
+        return variables(self._record, first.kind, first.subject, text)
 
     async def end(self) -> None:
         """Wait for the last alerts, as far as the rate allows, before the driver leaves."""
@@ -103,3 +101,10 @@ class AlertCommand(Observer):
             if self._task.done() or loop.time() - began > longest:
                 return
             await asyncio.sleep(0.02)
+
+
+def variables(record: Record, kind: str, subject: str, text: str) -> dict[str, str]:
+    """Return the environment in which the command gets an alert."""
+    about = {"ALERT": text, "ALERT_KIND": kind, "ALERT_SUBJECT": subject}
+    about |= {"TRIAL": record.tag, "MACHINE": record.machine.machine}
+    return {name: value.replace("\0", "") for name, value in about.items()}

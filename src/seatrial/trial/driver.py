@@ -47,6 +47,7 @@ from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
+from seatrial.trial.heartbeat import beat
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
@@ -77,6 +78,7 @@ class Driver:
         """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
         self.record = record = folder.record()
+        self._require_real()
         self.backend = choose_backend(record.machine, folder.submissions)
         # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
         # need different names.
@@ -85,7 +87,7 @@ class Driver:
         limits = Limits(
             room=self.backend.room,
             jobs=jobs,
-            builds=max(2, os.cpu_count() or 2),
+            builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
             refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
             max_failures=record.asked.max_failures,
             gpus=self.backend.gpus,
@@ -131,7 +133,6 @@ class Driver:
         that drove it is down, and its processes with it. Raises JournalError, TrialError,
         BackendError and Stop."""
         self._drive = asyncio.current_task()
-        self._require_real()
         asked: list[Event] = [TrialCancelled(reason=cancel)] if cancel else []
         asked += [TrialAbandoned(reason=abandon)] if abandon else []
         try:
@@ -222,12 +223,16 @@ class Driver:
             ) from error
 
     def _require_real(self) -> None:
-        """Raise TrialError for a rehearsal, as simulated and real runs are never mixed, and for a
-        checklist, which runs nothing."""
+        """Raise TrialError for a rehearsal, for figures that others gave, and for a checklist: none
+        is mixed with real runs."""
         if self.record.policy.kind == "checklist":
             raise TrialError(
                 f"{self.folder.tag} is a checklist: nothing runs; `seatrial accept tick` gives its "
                 "items their results"
+            )
+        if self.record.given is not None:
+            raise TrialError(
+                f"{self.folder.tag} has the figures of {self.record.given.file}; nothing of it runs"
             )
         if self.record.rehearsed:
             raise TrialError(
@@ -236,6 +241,7 @@ class Driver:
 
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
+        self._tasks.spawn(beat(self.folder))
         self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
@@ -315,6 +321,7 @@ class Driver:
             runs = [
                 Launch(number, self.conductor.state.run_id(number, ahead))
                 for number, case in enumerate(self.conductor.state.cases)
+                if not case.only_builds
                 for ahead in range(case.repeat)
             ]
             self._jobs.write(runs)
@@ -409,7 +416,6 @@ class Driver:
     def answer(self, request: Request) -> None:
         """Record a request to a trial that nobody drives. Raises Owned where another process drives
         it, and TrialError where it is over."""
-        self._require_real()
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             if self.conductor.state.abandoned:

@@ -58,6 +58,17 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
+    rebuild: bool = False
+
+
+class GivenFrom(Struct, frozen=True, kw_only=True):
+    """Where the figures of a trial came from that nobody ran: a file, who brought it in, and when
+    (ns)."""
+
+    file: str
+    sha256: str
+    by: str
+    on: int
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
@@ -71,7 +82,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
     the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
     neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
-    reasons."""
+    reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs."""
 
     tag: str
     created: int
@@ -97,6 +108,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_bytes: int = -1
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
+    given: GivenFrom | None = None
 
     def keep_of(self, test: str) -> KeepWord | Keep:
         """Return which outputs of a test's runs stay: its component says, or else the test."""
@@ -139,7 +151,8 @@ class _CasesWritten(Struct):
 class TrialFolder:
     """The paths in the folder of one trial, and its files that are written once. ``environments``:
     the distinct environments of runs, by their hashes. ``cancel_request``: the file that asks the
-    driver of the trial, on any host, to cancel."""
+    driver of the trial, on any host, to cancel. ``heartbeat``: its driver touches it; ``alarm``: of
+    which silence of the driver people were told."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -151,6 +164,8 @@ class TrialFolder:
         self.facts = self.path / "facts"
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
+        self.heartbeat = self.path / "heartbeat"
+        self.alarm = self.path / "alarm"
 
     def log(self, of: str) -> Path:
         """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
@@ -168,6 +183,8 @@ class TrialFolder:
         self.facts.mkdir(exist_ok=True)
         write_script(self.facts / FACTS_SCRIPT, facts_script())
         for test in record.tests.values():
+            if test.only_builds:
+                continue
             text = test.run.script.rstrip("\n") + "\n"
             script = self.script(test.name)
             if script.is_file() and script.read_bytes() == text.encode():

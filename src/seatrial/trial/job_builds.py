@@ -33,6 +33,7 @@ from seatrial.runs import builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.directory import job_events
 from seatrial.runs.environment import write_script
+from seatrial.suite.build_key import job_options_of
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import seconds, show_seconds
@@ -86,10 +87,9 @@ class JobBuilds:
             news.put_nowait(update)
         return news is not None
 
-    async def build(self, test: Test, case: Case) -> BuildResult:
+    async def build(self, directory: Path, test: Test, case: Case) -> BuildResult:
         """Build in a job, or return the result of an earlier build. Raises TrialError as
         ``builds.build`` does."""
-        directory = self._folder.builds / case.build
         failures = 0
         for number in range(1000):
             if (done := builds.result_of(directory)) is not None:
@@ -140,7 +140,11 @@ class JobBuilds:
             node="",
             exclusive=False,
             features=tuple(test.requires.features),
-            options=replace(case.job, gpus_per_node=min(case.gpus, 1), gpus_per_task=0),
+            options=replace(
+                job_options_of(case, self._machine),
+                gpus_per_node=min(case.gpus, 1),
+                gpus_per_task=0,
+            ),
         )
         ((name, _),) = self._backend.arrange([job])
         return Submission(name, (job._replace(path=self._folder.submissions / name / "build"),))

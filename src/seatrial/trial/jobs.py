@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from seatrial.backends.protocol import (
     Started,
     Submission,
 )
-from seatrial.conduct.commands import Launch, Reject
+from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
 from seatrial.journal.events import (
@@ -86,6 +87,7 @@ class Jobs:
         self.note = self._ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
+        self._builds: dict[str, str] = {}  # directories by key
         self._cancelled: set[str] = set()
         self._recalled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
@@ -128,9 +130,10 @@ class Jobs:
         jobs, self._again = self._again, []
         await self._submit([*jobs, *(self._begin(launch) for launch in launches)])
 
-    def reject(self, command: Reject) -> None:
-        """Record a run that cannot start."""
-        self._begin(Launch(command.case, command.run_id))
+    def judge_by_build(self, command: BuildVerdict) -> None:
+        """Record a run without a job, which has no directory."""
+        self._make_job(Launch(command.case, command.run_id))
+        self._ledger.begin(command.run_id, command.case, "")
         self._verdict(command.run_id, code_of(command.code), command.reason)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
@@ -241,12 +244,18 @@ class Jobs:
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
         test = self._record.tests[case.test]
-        build = str(self._folder.builds / case.build) if case.build else ""
+        build = self._build_of(case.build) if case.build else ""
         script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
         place = RunPlace(job.run_id, str(job.path), build, script, facts)
         script = self._scripts.job_script(test, case, place)
         target = self._attempts[job.run_id].target
         return Room(case, job.path, self._staging.place(case.test, target), script)
+
+    def _build_of(self, key: str) -> str:
+        """Return the directory of a build: where it was made, as it may hold its own path."""
+        if key not in self._builds:
+            self._builds[key] = os.path.realpath(self._folder.builds / key)
+        return self._builds[key]
 
     def _make(self, room: Room) -> None:
         with _making(room.path):
@@ -282,7 +291,8 @@ class Jobs:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes
         that were excluded in the meantime."""
         attempt = self._attempts[run_id]
-        avoid = self._conductor.state.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
+        state, case = self._conductor.state, self._ledger.runs[run_id]
+        avoid = state.nodes.avoid(case, attempt.job.nodes, unfit=state.shapes[case].unfit)
         attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
         self._attempts[run_id] = attempt
         self._again.append(attempt.job)
@@ -309,7 +319,8 @@ class Jobs:
         """Collect a run and record its outcome: at once, or in the background."""
         case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
         file_system = self._staging.file_system(case.test)
-        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own))
+        stage = self._attempts[ended.run_id].stage
+        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own), stage)
         collected = self._collector.collect(run)
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)

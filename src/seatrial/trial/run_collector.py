@@ -37,7 +37,7 @@ from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.search import PAGE, SearchTookLong
-from seatrial.verify.verdict import judge
+from seatrial.verify.verdict import RunConditions, judge
 
 THREADS = 2
 SUMMED_AT_ONCE = 256 << 10  # bytes whose checksums are made in the loop itself
@@ -64,13 +64,15 @@ class CollectedRun(NamedTuple):
 
 
 class EndedRun(NamedTuple):
-    """A run whose job has ended. ``file_system`` has its directory, "" stands for the trial's own
-    folder. ``explain`` returns the end of the job, given the events that the job wrote."""
+    """A run whose job has ended, and its stage. ``file_system`` has its directory, "" stands for
+    the trial's own folder. ``explain`` returns the end of the job, given the events that the job
+    wrote."""
 
     case: Case
     path: Path
     file_system: str
     explain: Callable[[JobEvents], Ended]
+    stage: str = ""
 
 
 class LeftByJob(NamedTuple):
@@ -211,7 +213,8 @@ class RunCollector:
             return (), LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
         names = names_of(test, run.case, self.record.machine)
-        verdict = judge(test, run.case, run.path, own.exit_code, self.references, names)
+        ran = RunConditions(run.stage, own.elapsed)
+        verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         return verdict.figures, verdict.code, verdict.why
 
     def drop_captured(self) -> None:

@@ -57,7 +57,7 @@ from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
 from seatrial.verify.references import load as load_references
 from seatrial.verify.search import SearchTookLong
-from seatrial.verify.verdict import Verdict, judge
+from seatrial.verify.verdict import RunConditions, Verdict, judge
 
 OF_CHECKS = frozenset(
     code.number
@@ -261,7 +261,8 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
         for name, event in recorded.items()
         if event.value is not None
     }
-    return judge(test, run.case, path, exit_code, now.references, names, known)
+    ran = RunConditions(run.life.stage, run.life.elapsed)
+    return judge(test, run.case, path, exit_code, now.references, names, ran, known)
 
 
 def _directory(folder: TrialFolder, run: JudgedRun) -> Path:

@@ -32,6 +32,7 @@ _ORDER = [
     "metric",
     "where",
     "toolchain",
+    "stage",
     "unit",
     "value",
     "lower",

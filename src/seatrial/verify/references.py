@@ -21,7 +21,7 @@ from seatrial.documents import decode
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Unit, doc
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case, Stage, show
 from seatrial.units import NO_DIRECTION, Better, show_number, show_unit
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.yaml_positions import Faults, YamlNode, parse, read
@@ -54,6 +54,7 @@ class Reference(FileModel, frozen=True):
     upper: Annotated[float | None, doc("upper bound, as a fraction: 0.10")] = None
     min: Annotated[float | None, doc("minimum, instead of value")] = None
     max: Annotated[float | None, doc("maximum, instead of value")] = None
+    stage: Annotated[Stage, doc("of runs at full machine, or of all others")] = "alone"
     learned: Annotated[Learned | None, doc("written by seatrial reference")] = None
 
 
@@ -119,7 +120,7 @@ def _checked(node: YamlNode | None, faults: Faults) -> References:
 def identity(reference: Reference) -> tuple[object, ...]:
     """Return the key of a reference. Two references with the same key are a duplicate."""
     where = tuple(sorted((name, show(value)) for name, value in reference.where.items()))
-    return reference.test, reference.metric, where, reference.toolchain
+    return reference.test, reference.metric, where, reference.toolchain, reference.stage
 
 
 def faults_of(reference: Reference) -> list[tuple[str, str]]:
@@ -154,14 +155,16 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
 
 
 def compare(
-    references: References, case: Case, figure: MetricValue
+    references: References, case: Case, figure: MetricValue, stage: str = ""
 ) -> tuple[Reference | None, Finding | None]:
-    """Return the reference for a figure of a case, if any, and what speaks against the figure: it
-    misses its reference, or it cannot be compared. One without a direction has no reference."""
+    """Return the reference for a figure of a run of a case, if any, and what speaks against the
+    figure: it misses its reference, or it cannot be compared. One without a direction has no
+    reference."""
     if figure.better == NO_DIRECTION:
         return None, None
     try:
-        reference = matching(references, case.test, figure.name, case.parameters, case.toolchain)
+        bound, toolchain = case.parameters, case.toolchain
+        reference = matching(references, case.test, figure.name, bound, toolchain, stage)
     except AmbiguousReference as error:
         return None, Finding(CHECK_ERROR, str(error))
     return reference, None if reference is None else judge(figure, reference)
@@ -173,11 +176,12 @@ def matching(
     metric: str,
     parameters: dict[str, Scalar],
     toolchain: str,
+    stage: str = "",
 ) -> Reference | None:
     """Return the reference for a figure: among those that apply the one with most ``where`` keys,
     then one with a toolchain. Raises AmbiguousReference if two are equal in that."""
     entries = references.by_metric.get((test, metric), [])
-    found = [entry for entry in entries if applies(entry, parameters, toolchain)]
+    found = [entry for entry in entries if applies(entry, parameters, toolchain, stage)]
     if not found:
         return None
     ranks = [(len(entry.where), entry.toolchain is not None) for entry in found]
@@ -191,8 +195,13 @@ def matching(
     return winners[0]
 
 
-def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str) -> bool:
-    """Return True if the reference applies to a case with these parameters on this toolchain."""
+def applies(
+    reference: Reference, parameters: dict[str, Scalar], toolchain: str, stage: str = ""
+) -> bool:
+    """Return True if the reference applies to a run in a stage of a case with these parameters on
+    this toolchain. A run without a stage is like one alone."""
+    if (reference.stage == "full") != (stage == "full"):
+        return False
     pattern = reference.toolchain
     if pattern is not None and not fnmatchcase(toolchain, pattern):
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -18,13 +19,24 @@ from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults
-from seatrial.verify.figures import Finding, MetricValue
+from seatrial.verify.figures import ELAPSED, Finding, MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.references import References
 from seatrial.verify.search import SearchTookLong
 
 LONGEST_WHY = 1000
+
+
+class RunConditions(NamedTuple):
+    """What a verdict depends on beside a run's output: its stage, and the seconds of its script
+    (None where they are not known)."""
+
+    stage: str = ""
+    elapsed: float | None = None
+
+
+UNKNOWN = RunConditions()
 
 
 class Verdict(Struct, frozen=True):
@@ -43,10 +55,12 @@ def judge(
     exit_code: int | None,
     references: References,
     names: Names = NO_NAMES,
+    ran: RunConditions = UNKNOWN,
     recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
 ) -> Verdict:
     """Return the verdict on the run in ``folder``: its exit code first (None: the script left
-    none), then the checks, whose expressions have these ``names``, the metrics, the references.
+    none), then the checks, whose expressions have these ``names``, the metrics, the references,
+    which depend on how it ``ran``.
     Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
@@ -56,7 +70,7 @@ def judge(
         figures, missing = measure(test, folder)
         findings += missing
         figures = [_as_recorded(figure, recorded) for figure in figures]
-        figures, missed = _compared(figures, case, references, complete=not missing)
+        figures, missed = _compared(figures, case, references, ran, complete=not missing)
         findings += missed
     except (SearchTookLong, HostFailed):
         raise
@@ -77,15 +91,20 @@ def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]])
 
 
 def _compared(
-    figures: list[MetricValue], case: Case, references: References, complete: bool
+    figures: list[MetricValue],
+    case: Case,
+    references: References,
+    ran: RunConditions,
+    complete: bool,
 ) -> tuple[list[MetricValue], list[Finding]]:
     """Return the figures with their references (without them if their units differ), and the
-    findings. If the metrics are ``complete``, a reference for a missing figure is a finding too;
-    otherwise nobody would notice."""
+    findings: also that of the script's time, which the job's own times give and no figure has. If
+    the metrics are ``complete``, a reference for a missing figure is a finding too; otherwise
+    nobody would notice."""
     compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:
-        reference, finding = refs.compare(references, case, figure)
+        reference, finding = refs.compare(references, case, figure, ran.stage)
         findings += [finding] if finding else []
         better = figure.better
         if reference is not None and better != "none" and reference.unit == figure.unit:
@@ -96,10 +115,16 @@ def _compared(
             )
         compared.append(figure)
     names = {figure.name for figure in figures}
+    if complete and ELAPSED not in names and ran.elapsed is not None:
+        names.add(ELAPSED)
+        elapsed = MetricValue(ELAPSED, ran.elapsed, "s", "lower")
+        _, finding = refs.compare(references, case, elapsed, ran.stage)
+        findings += [finding] if finding else []
     for (test, metric), entries in references.by_metric.items():
         if not complete or test != case.test or metric in names:
             continue
-        if any(refs.applies(entry, case.parameters, case.toolchain) for entry in entries):
+        bound, toolchain = case.parameters, case.toolchain
+        if any(refs.applies(entry, bound, toolchain, ran.stage) for entry in entries):
             has = ", ".join(sorted(names)) or "none"
             text = f"there is a reference for {metric} and no such figure; the figures are {has}"
             findings.append(Finding(NO_FIGURE, text))

@@ -27,6 +27,7 @@ AREAS = (
     ("networks", "Networks", "/network"),
     ("compare", "Compare", "/compare"),
     ("history", "History", "/history"),
+    ("matrix", "Matrix", "/matrix"),
     ("scaling", "Scaling", "/scaling"),
 )
 

@@ -23,5 +23,6 @@ PAGES = (
     Page("/network/{trial}/{run_id}/cells", "networks", "network", function="cells"),
     Page("/compare", "compare", "compare", "compare.html", form=True),
     Page("/history", "history", "history", "history.html", form=True),
+    Page("/matrix", "matrix", "matrix", "matrix.html", form=True),
     Page("/scaling", "scaling", "scaling", "scaling.html", form=True),
 )

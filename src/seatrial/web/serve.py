@@ -20,6 +20,7 @@ from seatrial.errors import UsageError
 from seatrial.files import open_regular
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.web.access import LOCAL_NAMES
+from seatrial.web.driver_watch import watch_drivers
 
 TOKEN_BYTES = 24
 MIN_TOKEN = 16
@@ -38,10 +39,11 @@ def serve(
     browse: bool = False,
     log: bool = False,
     log_level: str = DEFAULT_LEVEL,
+    alarm: float | None = None,
 ) -> int:
     """Serve until interrupted or told to end, and return the exit code. ``log``: print every
-    request; ``log_level``: of the messages that go to ``serve.log`` in the folder of the trials.
-    Raises UsageError if the
+    request; ``log_level``: of the messages that go to ``serve.log`` in the folder of the trials;
+    ``alarm``: seconds of silence of a driver after which people are told. Raises UsageError if the
     address cannot be used, or is open to others without a token, and StoreError if the store is a
     file of something else."""
     local = _is_local(host)
@@ -103,6 +105,8 @@ def serve(
     with contextlib.suppress(KeyboardInterrupt), _logging(trials, log_level):
         _log.info("serving %s at %s", trials, address)
         _end_as_by_people()
+        if alarm is not None:
+            watch_drivers(trials, alarm)
         Server(config).run(sockets=[listener])
     with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(1, f"Seatrial no longer shows {trials}\n".encode())

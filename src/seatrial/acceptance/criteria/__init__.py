@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, items, mix, nodes, paired, speed
+from seatrial.acceptance.criteria import answers, items, mix, nodes, paired, speed, within
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import (
     STATES,
@@ -54,6 +54,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "jobs_in_flight": nodes.jobs_in_flight,
     "mix": mix.mix,
     "items_passed": items.items_passed,
+    "within_expected": within.within_expected,
 }
 
 

@@ -58,10 +58,10 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
         reach=_reach(view, criterion, passed, len(counted)),
         numbers=numbers | _tally(counted),
     )
-    return [_unless_cancelled(view, result, ended)]
+    return [unless_cancelled(view, result, ended)]
 
 
-def _unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
+def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
     """Return the result, or an undecided one where it is met, each case has a number of runs, and
     others cancelled some of them: these might have failed."""
     cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
@@ -134,7 +134,7 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
         reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
         numbers={"wrong": len(wrong), "without an answer": len(ended) - len(answered)},
     )
-    return [_unless_cancelled(view, result, ended)]
+    return [unless_cancelled(view, result, ended)]
 
 
 def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:

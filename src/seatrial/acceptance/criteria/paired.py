@@ -63,7 +63,7 @@ def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
     node alone are paired each with itself, and the median of their values counts.
     """
     bounds = bounds_of(criterion)
-    results = [_of_group(view, criterion, bounds, group) for group in view.groups(criterion)]
+    results = [_of_group(view, criterion, bounds, group) for group in view.pairs(criterion)]
     return with_worst(criterion, results, lambda one: -(one.value or 0.0))
 
 
@@ -151,14 +151,14 @@ def _values(runs: Sequence[RunHistory], metric: str) -> list[float]:
     right = [run for run in runs if run.right]
     if not metric:
         return sorted(time for run in right if (time := run.elapsed) is not None)
-    figures = ((run.figures or {}).get(metric) for run in right)
+    figures = (run.figure(metric) for run in right)
     return sorted(figure.value for figure in figures if figure is not None)
 
 
 def _better(runs: Sequence[RunHistory], metric: str) -> Direction:
     if not metric:
         return "lower"
-    figures = ((run.figures or {}).get(metric) for run in runs if run.right)
+    figures = (run.figure(metric) for run in runs if run.right)
     said = {figure.better for figure in figures if figure is not None}
     return "none" if NO_DIRECTION in said else "lower" if "lower" in said else "higher"
 

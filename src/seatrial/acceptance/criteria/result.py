@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.view import TrialView
-from seatrial.plan.bounds import bound_of
+from seatrial.plan.bounds import AT_MOST_ALL, bound_of, is_relative
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import share_of, show_number, show_seconds, show_share, show_unit
+from seatrial.units import show_number, show_seconds, show_share, show_unit
 
 State = Literal["met", "not met", "undecided", "waived"]
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
@@ -87,14 +87,7 @@ def label(criterion: Criterion) -> str:
 
 # ---- bounds -------------------------------------------------------------------------------
 
-_SHARES = (
-    "pass_rate",
-    "correct_answers",
-    "variability",
-    "utilisation",
-    "availability",
-    "items_passed",
-)
+_SHARES = (*AT_MOST_ALL, "variability")
 
 
 class Bounds(Struct, frozen=True):
@@ -133,8 +126,8 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
     is in the metric's ``unit``, and per cent (``95%``) are of its reference's value. Raises
     ValueError with a remedy."""
     name = criterion.criterion
-    least = _side(name, criterion.at_least, reference)
-    most = _side(name, criterion.at_most, reference)
+    least = _side(criterion, criterion.at_least, reference)
+    most = _side(criterion, criterion.at_most, reference)
     words = [f"at least {show_value(name, least, unit)}"] if least is not None else []
     if most is not None:
         shown = show_value(name, most, unit) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
@@ -146,15 +139,16 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
 
 
 def _side(
-    name: CriterionName, written: str | int | float | None, reference: float | None
+    criterion: Criterion, written: str | int | float | None, reference: float | None
 ) -> float | None:
+    name = criterion.criterion
     if written is None:
         return None
-    if name != "figure_of_merit" or not isinstance(written, str):
-        return bound_of(name, written) * (100 if name == "slowdown" else 1)
+    if name != "figure_of_merit" or not is_relative(written):
+        return bound_of(name, written, criterion.metric) * (100 if name == "slowdown" else 1)
     if reference is None:
         raise ValueError(f"{written!r} is of a reference in the same unit, and there is none")
-    return share_of(written) * reference
+    return bound_of(name, written) * reference
 
 
 _COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}

@@ -15,7 +15,7 @@ from seatrial.acceptance.criteria.result import (
     undecided,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import (
@@ -104,24 +104,26 @@ def _furthest(one: Result) -> float:
 def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     metric, case = criterion.metric, group.case
     right = [run for run in group.runs if run.right]
-    figures = [figure for run in right if (figure := (run.figures or {}).get(metric))]
+    figures = [figure for run in right if (figure := run.figure(metric))]
     values = [figure.value for figure in figures]
     value = median(values) if values else None
     why = f"no run with a right answer has given {metric}"
     numbers: Numbers = {}
     if value is not None:
         why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
+        why += STAGE_WORDS[group.stage]
         numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
     try:
         reference = refs.matching(
-            view.references, case.test, metric, case.parameters, case.toolchain
+            view.references, case.test, metric, case.parameters, case.toolchain, group.stage
         )
         if criterion.at_least is not None or criterion.at_most is not None:
             alike = reference is not None and all(f.unit == reference.unit for f in figures)
             known = reference.value if reference and alike else None
             bounds = bounds_of(criterion, known, figures[0].unit if figures else "")
         elif reference is None:
-            return undecided(criterion, f"there is no reference for {metric}", subject=group.name)
+            why = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
+            return undecided(criterion, why, subject=group.name)
         elif value is None:
             return undecided(criterion, why, subject=group.name)
         else:

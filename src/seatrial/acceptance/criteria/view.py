@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
@@ -12,24 +12,28 @@ from seatrial.acceptance.utilisation import Timeline, timeline_of
 from seatrial.journal.lifecycle import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case, Stage, show
 from seatrial.units import show_seconds
 from seatrial.verify.references import References
 
+STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
 _IS = {"ended": "has", "paused": "is"}
 
 
 class NodeCases(NamedTuple):
-    """Cases that differ only in their node, with their runs; ``case`` is the first of them."""
+    """Cases that differ only in their node, with their runs of one ``stage`` ("": of any);
+    ``case`` is the first of them."""
 
     case: Case
     runs: list[RunHistory]
+    stage: Stage | Literal[""] = ""
 
     @property
     def name(self) -> str:
-        return self.case.name.removesuffix(f"%{self.case.node}")
+        name = self.case.name.removesuffix(f"%{self.case.node}")
+        return f"{name} [{self.stage}]" if self.stage else name
 
 
 class TrialView:
@@ -100,18 +104,47 @@ class TrialView:
         names = dict.fromkeys(case.test for case in self.history.cases)
         return [name for name in names if fits(criterion.tests, name)]
 
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the trial's runs; empty where a component has none."""
+        return get_args(Stage) if self.history.policy.kind == "isolated_then_full" else ()
+
+    def stages_of(self, criterion: Criterion) -> tuple[Stage, ...]:
+        """Return the stages that a criterion is about; empty where a component has none."""
+        return tuple(each for each in self.stages if criterion.of_stage in (None, each))
+
     def runs(self, criterion: Criterion) -> Iterator[RunHistory]:
-        """Return the runs of those tests."""
+        """Return the runs of those tests and stages. A run that was never submitted has no stage:
+        it is one of each."""
         wanted = set(self.tests(criterion))
+        stages = {*(self.stages_of(criterion) or get_args(Stage)), ""}
         return (
             run
             for run in self.history.runs
-            if self.history.test_of(run) in wanted and not self.leaves_out(criterion, run)
+            if run.stage in stages
+            and self.history.test_of(run) in wanted
+            and not self.leaves_out(criterion, run)
         )
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
-        """Return the cases of those tests with their runs. Cases that differ only in their node are
-        one group, as nodes should be alike."""
+        """Return the cases of those tests with their runs, each stage by itself: a run that had the
+        machine for itself is not like one that shared it."""
+        stages = self.stages_of(criterion)
+        both = self.pairs(criterion)
+        return [
+            NodeCases(
+                group.case,
+                # a run that was never submitted has no stage and no figure: it counts once
+                [run for run in group.runs if (run.stage or stages[0]) == stage],
+                stage,
+            )
+            for group in both
+            for stage in stages
+        ] or both
+
+    def pairs(self, criterion: Criterion) -> list[NodeCases]:
+        """Return the cases of those tests with their runs of all stages. Cases that differ only in
+        their node are one group, as nodes should be alike."""
         found: dict[tuple[object, ...], NodeCases] = {}
         of_case: list[NodeCases | None] = []
         wanted = set(self.tests(criterion))

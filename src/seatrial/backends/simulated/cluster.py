@@ -39,19 +39,23 @@ _Event = tuple[int, int, Callable[..., object], object]
 class SimulatedCluster:
     """``nodes`` are those of the machine, in order. ``outages`` are planned; the scheduler knows
     them from the start. After ``horizon_s`` seconds there are no more random events.
-    Where jobs share the ``cores`` of a single node, these are placed as nodes are elsewhere."""
+    Where jobs share the ``cores`` of a single node, these are placed as nodes are elsewhere.
+    ``on_start`` is called when a job of Seatrial gets its nodes; it may return another course of
+    that job."""
 
     def __init__(
         self,
         machine: Machine,
         nodes: Sequence[str],
-        seed: int,
+        seed: int | str,
         start_ns: int,
         outages: Sequence[Window] = (),
         horizon_s: float = math.inf,
         cores: int = 0,
+        on_start: Callable[[int, JobRecord], SimulatedJob | None] | None = None,
     ) -> None:
         model = machine.rehearsal
+        self._on_start = on_start
         self._names = SharedNode(nodes[0], cores) if cores else NodeNames(nodes)
         self._start = start_ns
         self.now = start_ns  # the time (ns) up to which the cluster has advanced
@@ -144,30 +148,46 @@ class SimulatedCluster:
         for record in records:
             if record.over:
                 continue
-            queue, usable, pool = self._where(record)
-            if usable < record.need:
-                self._refused(record, usable)
+            if reason := self._why_refused(record):
+                record.over = True
+                if record.ours:
+                    del self._jobs[record.job.run_id]
+                    self._tell(Refused(record.job.run_id, reason))
                 continue
-            record.queue = queue
-            queue.join(record, pool)
             if record.ours:
                 self._tell(Queued(record.job.run_id, str(record.id)))
+            if record.job.held_until > self.now:
+                self._at(record.job.held_until, self._released, record)
+            else:
+                self._join(record)
 
-    def _refused(self, record: JobRecord, usable: int) -> None:
-        record.over = True
-        if record.ours:
-            job = record.job
-            del self._jobs[job.run_id]
-            unit = "cores" if job.cores else "nodes"
-            reason = f"{record.need} {unit} asked for, of {usable} that the job may use"
-            if job.partition and job.partition not in self._partitions:
-                reason = f"no partition {job.partition}; there are {', '.join(self._partitions)}"
-            self._tell(Refused(job.run_id, reason))
+    def _released(self, record: JobRecord) -> None:
+        """Let a job start that was held, unless it was cancelled."""
+        if not record.over:
+            self._changed = True
+            self._join(record)
+
+    def _join(self, record: JobRecord) -> None:
+        queue, _, pool = self._where(record)
+        record.queue = queue
+        queue.join(record, pool)
+
+    def _why_refused(self, record: JobRecord) -> str:
+        """Return why the scheduler refuses a job; "" if it does not."""
+        job, (_, usable, _) = record.job, self._where(record)
+        if job.refused or usable >= record.need:
+            return job.refused
+        if job.partition and job.partition not in self._partitions:
+            return f"no partition {job.partition}; there are {', '.join(self._partitions)}"
+        unit = "cores" if job.cores else "nodes"
+        return f"{record.need} {unit} asked for, of {usable} that the job may use"
 
     def _started(self, record: JobRecord) -> None:
         if record.ours:
             record.where = self._names.text(record.nodes)
             self._tell_at_poll(Started(record.job.run_id, record.where))
+            if self._on_start is not None and (job := self._on_start(self.now, record)) is not None:
+                record.job, record.elapsed, record.keeps = job, ns(job.elapsed), ns(job.keeps)
         job, start = record.job, self.now + self._start_delay
         if record.nodes & self._slow:
             record.elapsed = round(record.elapsed * self._slow_by)
@@ -314,6 +334,10 @@ class SimulatedCluster:
         self._late.clear()
 
     # ---- jobs and nodes -------------------------------------------------------------------
+
+    def has_nodes(self, record: JobRecord, nodes: str) -> bool:
+        """Return whether a job has one of the nodes of a node set."""
+        return bool(record.nodes & self._names.mask(nodes))
 
     def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
         self._given += 1

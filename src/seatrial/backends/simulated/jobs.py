@@ -23,7 +23,8 @@ class SimulatedJob(Struct, frozen=True):
     seconds; ``hangs``: the script does not end by itself; ``exit_code`` is that of its script. The
     share ``metadata`` of its time is spent on its metadata target, where it holds ``opens`` files
     open. The share ``objects`` is spent on the object targets of its file system, of which it asks
-    ``bandwidth`` GB/s.
+    ``bandwidth`` GB/s. The scheduler refuses it for the reason ``refused``, or does not start it
+    before ``held_until`` (ns).
     """
 
     run_id: str
@@ -43,6 +44,8 @@ class SimulatedJob(Struct, frozen=True):
     metadata: float = 0.0
     objects: float = 0.0
     bandwidth: float = 0.0
+    refused: str = ""
+    held_until: int = 0
 
 
 class Hangs(Struct, frozen=True):

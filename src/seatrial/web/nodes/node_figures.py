@@ -19,8 +19,8 @@ from seatrial.statistics import defective_nodes
 from seatrial.statistics.arrays import Floats, Ints
 from seatrial.store import node_runs
 from seatrial.store.queries import MEASURED
-from seatrial.studies.history import ELAPSED
 from seatrial.units import NO_DIRECTION, Better, better_of
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.nodes.view import View, kept
 
 MAX_PAIRS = 500_000  # runs times nodes of which medians are taken; of the latest runs else

@@ -26,7 +26,9 @@ from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-VERDICTS: tuple[State, ...] = ("worse", "better", "unclear", "same", "not compared", "missing")
+VERDICTS: tuple[State, ...] = (
+    *("worse", "better", "given", "unclear", "same", "not compared", "missing"),
+)
 SORTS = ("verdict", "change", "case", "metric")
 ROWS = 100
 MAX_ROWS = 5000
@@ -34,8 +36,8 @@ DRAWN = 40
 MAX_NAMED = 300
 TIMES = 10  # from this ratio on the ratio is shown, not per cent
 
-_INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
-_FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
+_INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn", "given": "muted"}
+_FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3, "given": 3}
 
 
 class _Question(NamedTuple):
@@ -161,7 +163,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
 
 def _latest(trials: list[TrialRow]) -> list[str]:
     """Return the two latest measured trials of the machine that ran last, the earlier first."""
-    measured = [trial for trial in trials if not trial.rehearsed and trial.passed]
+    measured = [trial for trial in trials if not (trial.rehearsed or trial.given) and trial.passed]
     alike = [trial.tag for trial in measured if trial.machine == measured[0].machine]
     return alike[1::-1] if len(alike) > 1 else []
 
@@ -169,7 +171,7 @@ def _latest(trials: list[TrialRow]) -> list[str]:
 def _judged(state: ServerState, question: _Question) -> _Answer:
     tests = [question.test] if question.test else []
     first, second = (
-        gather(state.store(), side_of(text, question.rehearsed), tests)
+        gather(state.store(), side_of(text, question.rehearsed), tests, given=True)
         for text in (question.before, question.after)
     )
     found = compare_sides(

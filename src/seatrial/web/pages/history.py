@@ -14,10 +14,11 @@ from seatrial.store import queries
 from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
+from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_change
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -320,7 +321,7 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
     if case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
-    return expected(figure, case, state.records.references(trial))
+    return expected(figure, case, state.records.references(trial), series.stage)
 
 
 def _ink(change: ChangeMark) -> str:

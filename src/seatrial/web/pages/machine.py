@@ -17,8 +17,8 @@ from seatrial.store import series
 from seatrial.store.rows import Filters
 from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
-from seatrial.studies.history import ELAPSED
 from seatrial.units import count, show_figure
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import NodeFigures, by_node, metrics_to_choose

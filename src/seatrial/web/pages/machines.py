@@ -36,6 +36,8 @@ def data(state: ServerState, query: PageQuery) -> MachinesPage:
     rehearsed = query.flag("rehearsed")
     by_name: dict[str, list[TrialRow]] = {}
     for trial in queries.trials(state.store()):
+        if trial.given:  # nothing of it ran on a machine that is known
+            continue
         by_name.setdefault(trial.machine, []).append(trial)
     rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
     return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)))

@@ -14,8 +14,8 @@ from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics.arrays import Bools
 from seatrial.store import node_runs
 from seatrial.store.rows import RunRow
-from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (

@@ -30,6 +30,7 @@ from seatrial.studies.one_run import (
     phases,
     removed_by_keep,
     told,
+    with_elapsed,
 )
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions
@@ -238,14 +239,14 @@ def _metrics(
         copied(
             RunMetric,
             one,
-            expected=expected(one, case, references),
+            expected=expected(one, case, references, run.stage),
             past=[
                 EarlierValue(before.created, before.trial, before.run_id, value)
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
         )
-        for one in metrics
+        for one in with_elapsed(metrics, run, references)
     ]
 
 

@@ -13,9 +13,9 @@ from seatrial.errors import UsageError
 from seatrial.store import queries
 from seatrial.store.by_case import CORES
 from seatrial.store.series import metric_names
-from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.studies.selection import Side, gather
+from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of

@@ -37,6 +37,7 @@ class About(Struct, frozen=True, kw_only=True):
     toolchains: list[str]
     nodes: int | None
     seed: int | None
+    given_by: str = ""
 
 
 class FailureCause(Struct, frozen=True, kw_only=True):
@@ -118,6 +119,7 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
         toolchains=list(record.machine.toolchains) if record else [],
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
+        given_by=record.given.by if record and record.given else "",
     )
 
 

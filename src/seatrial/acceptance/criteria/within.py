@@ -1,0 +1,182 @@
+"""The criterion of contracts: a share of the runs is right, and as fast as expected within x %."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria.answers import JUST_LESS, unless_cancelled
+from seatrial.acceptance.criteria.result import (
+    Numbers,
+    Result,
+    bounds_of,
+    decided,
+    listed,
+    undecided,
+    with_worst,
+)
+from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
+from seatrial.acceptance.trial_history import RunHistory
+from seatrial.journal import codes
+from seatrial.journal.codes import code_of
+from seatrial.plan.model import Criterion
+from seatrial.units import NO_DIRECTION, count, share_of, show_figure, show_share
+from seatrial.verify import references as refs
+from seatrial.verify.figures import ELAPSED
+
+MIN_RUNS = 5  # figures of a case without which their median is no expectation
+
+
+class ExpectedFigure(NamedTuple):
+    """What is expected of the runs of a case; ``few``: their own median, of few figures."""
+
+    value: float
+    unit: str
+    few: bool = False
+
+
+class CountedRuns(NamedTuple):
+    """The runs of a test that count, by what became of them: within what is expected, or why not;
+    ``few`` are cases with too few figures for a median."""
+
+    outcomes: Counter[str]
+    expected: list[ExpectedFigure]
+    few: list[str]
+
+
+def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
+    """The runs of each test that are right and not worse than expected by more than ``within``,
+    over those that ended. The test with the smallest share decides.
+
+    Expected is, case by case, the median of the figures of its right runs, or the machine's
+    reference. Runs that were cancelled or recalled, and those whose case runs again, do not count;
+    those that failed do.
+    """
+    by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
+    for group in view.groups(criterion):
+        by_test[group.case.test].append(group)
+    results = [_of_test(view, criterion, test, groups) for test, groups in by_test.items()]
+    return with_worst(criterion, results, lambda one: -(one.value or 0.0))
+
+
+def _of_test(
+    view: TrialView, criterion: Criterion, test: str, groups: Sequence[NodeCases]
+) -> Result:
+    try:
+        found = _counted(view, criterion, groups)
+        bounds = bounds_of(criterion)
+    except (refs.AmbiguousReference, ValueError) as error:
+        return undecided(criterion, str(error), subject=test)
+    n, good = found.outcomes.total(), found.outcomes["within"]
+    numbers: Numbers = {name: number for name, number in found.outcomes.items() if number}
+    if len(found.expected) == 1:
+        numbers |= {"expected": found.expected[0].value, "unit": found.expected[0].unit}
+    result = decided(
+        view,
+        criterion,
+        good / n if n else None,
+        _reason(criterion, found),
+        n=n,
+        bounds=bounds,
+        subject=test,
+        reach=(0.0, 1.0 - (JUST_LESS if _lost(criterion, found) else 0)),
+        numbers=numbers,
+    )
+    if result.state == "met" and found.few:
+        why = f"the median of {found.few[0]} is of fewer than {MIN_RUNS} right runs; {result.why}"
+        result = replace(result, state="undecided", why=why)
+    ended = [run for group in groups for run in group.runs if run.over]
+    return unless_cancelled(view, result, ended)
+
+
+def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases]) -> CountedRuns:
+    """Return the runs by what became of them. Raises ValueError if nothing can be expected of
+    them."""
+    outcomes: Counter[str] = Counter(within=0)
+    expected, few = [], []
+    for group in groups:
+        runs = [
+            run
+            for run in group.runs
+            if run.over and not run.will_rerun and run.code not in codes.WITHDRAWN
+        ]
+        found = _expected(view, criterion, group, runs) if runs else None
+        if found is not None:
+            expected.append(found)
+            few += [group.name] if found.few else []
+        outcomes.update(_outcome(run, criterion, found) for run in runs)
+    return CountedRuns(outcomes, expected, few)
+
+
+def _expected(
+    view: TrialView, criterion: Criterion, group: NodeCases, runs: Sequence[RunHistory]
+) -> ExpectedFigure | None:
+    """Return what is expected of the runs of a case; None if it has no right run with a figure."""
+    metric, case = criterion.metric or ELAPSED, group.case
+    figures = [figure for run in runs if run.right and (figure := run.figure(metric))]
+    if criterion.of == "median":
+        if not figures:
+            return None
+        middle = median(figure.value for figure in figures)
+        if not middle:
+            raise ValueError(f"the median of {metric} of {group.name} is 0: nothing is x % of that")
+        return ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS)
+    reference = refs.matching(
+        view.references, case.test, metric, case.parameters, case.toolchain, group.stage
+    )
+    of = f"{metric} of {group.name}"
+    if reference is None:
+        at = STAGE_WORDS["full" if group.stage == "full" else ""]
+        raise ValueError(f"there is no reference{at} for {of}")
+    if not reference.value:
+        raise ValueError(f"the reference for {of} has bounds and no value")
+    units = {figure.unit for figure in figures} - {reference.unit}
+    if units:
+        raise ValueError(f"{of} is in {units.pop()}, but its reference in {reference.unit}")
+    return ExpectedFigure(reference.value, reference.unit)
+
+
+def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | None) -> str:
+    """Return what became of a run: ``within``, ``worse`` or ``better`` than that, ``without the
+    figure``, or the verdict of one that is not right."""
+    if not run.right:
+        return code_of(run.code).name
+    figure = run.figure(criterion.metric or ELAPSED)
+    if figure is None or expected is None:
+        return "without the figure"
+    allowed = share_of(criterion.within or 0)
+    off = (figure.value - expected.value) / abs(expected.value)
+    if abs(off) <= allowed or math.isclose(abs(off), allowed, rel_tol=1e-9):
+        return "within"
+    if figure.better == NO_DIRECTION:
+        return "above" if off > 0 else "below"
+    if (off > 0) == (figure.better == "lower"):
+        return "worse"
+    return "better" if criterion.two_sided else "within"
+
+
+def _lost(criterion: Criterion, found: CountedRuns) -> int:
+    """Return how many runs are not within what is expected, whatever comes: a median may move."""
+    moves = {"within", "worse", "better", "above", "below"}
+    stays = {"within"} if criterion.of == "reference" else moves
+    return sum(number for name, number in found.outcomes.items() if name not in stays)
+
+
+def _reason(criterion: Criterion, found: CountedRuns) -> str:
+    n, good = found.outcomes.total(), found.outcomes["within"]
+    if not n:
+        return "no run has ended"
+    of = f"the {criterion.of}" + ("" if len(found.expected) == 1 else " of their case")
+    if len(found.expected) == 1:
+        of += f" {show_figure(found.expected[0].value, found.expected[0].unit)}"
+    worse = "off" if criterion.two_sided else "worse than"
+    allowed = show_share(share_of(criterion.within or 0))
+    why = f"{good} of {count(n, 'run')} right, with {criterion.metric or ELAPSED} at most {allowed}"
+    why += f" {worse} {of}"
+    others = {name: number for name, number in found.outcomes.items() if name != "within"}
+    return f"{why}; {listed(others)}" if any(others.values()) else why

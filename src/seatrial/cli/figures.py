@@ -1,0 +1,47 @@
+"""``seatrial figures``: figures that somebody else measured, such as a vendor."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
+
+
+@click.group("figures")
+def command() -> None:
+    """Bring in figures that others give, such as a vendor's."""
+
+
+@command.command("import")
+@click.argument("file", metavar="CSV", type=click.Path(path_type=Path))
+@click.option("--as", "tag", required=True, metavar="TAG", help="Name that they are compared by.")
+@click.option(
+    "-m", "--machine", default="", help="Machine that they were measured on; default: the TAG."
+)
+@click.option("--by", default="", metavar="WHO", help="Who gave them; default: you.")
+@click.pass_obj
+def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> int:
+    """Import a CSV file of figures as one side of comparisons.
+
+    Its first line names the columns: case (or test, parameters, toolchain), metric, unit, value and
+    n; if there are, stage, better, sd, min and max. The figures are kept like a trial and are
+    marked as given everywhere. No verdict, statistic or criterion takes them for measured ones.
+
+    \b
+    seatrial figures import vt.csv --as vt --by "Example Corp."
+    seatrial compare vt accept-pt:stage=alone
+    """
+    from seatrial.trial.folder import user_name
+    from seatrial.trial.given import import_figures
+
+    by = by.strip() or f"{user_name()}@{socket.gethostname()}"
+    folder = import_figures(folders.trials, tag, machine or tag, file, by)
+    about = f"figures of {count(len(folder.cases()), 'case')}, given by {plain_line(by)}"
+    click.echo(f"{folder.tag}: {about}")
+    click.echo(f"next   {folders.command('compare', folder.tag, 'TRIAL')}")
+    return 0

@@ -1,0 +1,312 @@
+"""Builds that trials share: ``.builds/KEY-FOUND/N/`` beside them.
+
+KEY is the key of a build, FOUND the hash of the compilers that it finds, N counts up. A build is
+made where it stays, as it may hold its own path. It is published by its record, which is written
+last: the checksum of each file. A trial has a link to the build that it uses, and a build with
+damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
+build that failed goes to its trial.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.errors import TrialError
+from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
+from seatrial.machine.model import Machine
+from seatrial.runs.builds import BuildResult, lock_of, result_of
+from seatrial.runs.checksums import checksum
+from seatrial.runs.compiler_versions import FoundCompilers, probe, read_found, versions_of
+from seatrial.runs.daemon_thread import run_in_thread
+from seatrial.runs.environment import inherited, preamble
+from seatrial.suite.model import Case, Test
+
+FOLDER = ".builds"
+RECORD = "seatrial.shared.json"
+LOCK = "lock"
+USERS = "users"
+MAX_RECORD_BYTES = 64 << 20
+OWN = "seatrial."  # how the names of Seatrial's own files in a build begin
+
+Make = Callable[[Path], Awaitable[BuildResult]]
+
+
+class SharedBuild(Struct, frozen=True, kw_only=True):
+    """The record of a published build: what it is of, when it was made (ns) and by which trial,
+    what it found, and the SHA-256 of its files and the targets of its links by their names."""
+
+    key: str
+    test: str
+    toolchain: str
+    machine: str
+    made: int
+    trial: str
+    facts: dict[str, str] = {}
+    files: dict[str, str] = {}
+    links: dict[str, str] = {}
+    bytes: int = 0
+
+
+class BuildOutcome(NamedTuple):
+    """The result of a build, what it found, and the trial that made it, "" for this one."""
+
+    result: BuildResult
+    facts: dict[str, str]
+    made_by: str = ""
+
+
+class SharedBuilds:
+    """The builds of one trial, whose folder is ``trial``, among those that are shared. ``rebuild``:
+    nothing that is there is used."""
+
+    def __init__(self, folder: Path, trial: Path, machine: Machine, rebuild: bool) -> None:
+        self._folder = folder
+        self._trial = trial
+        self._machine = machine
+        self._rebuild = rebuild
+        self._environment = inherited(machine)
+        self._probes: dict[tuple[str, str], asyncio.Task[FoundCompilers | None]] = {}
+
+    async def build(self, link: Path, test: Test, case: Case, make: Make) -> BuildOutcome:
+        """Make a build with ``make``, or use one that is there. ``link`` is its place in the trial.
+        Raises TrialError."""
+        try:
+            found = await self._found(test, case.toolchain)
+            if found is None or _is_own(link):
+                return _outcome(await make(link), link)
+            entry = self._folder / f"{case.build}-{found.digest}"
+            (entry / USERS).mkdir(parents=True, exist_ok=True)
+            lock = await lock_of(entry / LOCK)
+        except OSError as error:
+            raise _cannot(self._folder, error) from error
+        try:
+            return await self._locked(entry, link, test, case, make, found)
+        except OSError as error:
+            raise _cannot(entry, error) from error
+        finally:
+            os.close(lock)
+
+    async def _found(self, test: Test, toolchain: str) -> FoundCompilers | None:
+        """Ask once for each toolchain and environment."""
+        key = (toolchain, preamble(self._machine, test, toolchain))
+        if key not in self._probes:
+            asked = probe(self._machine, test, toolchain, self._environment)
+            self._probes[key] = asyncio.ensure_future(asked)
+        return await asyncio.shield(self._probes[key])
+
+    async def _locked(
+        self,
+        entry: Path,
+        link: Path,
+        test: Test,
+        case: Case,
+        make: Make,
+        found: FoundCompilers,
+    ) -> BuildOutcome:
+        numbers = sorted(_numbers(entry), reverse=True)
+        if not link.is_symlink() and not self._rebuild:
+            for number in numbers:
+                record = await run_in_thread(partial(intact, entry / str(number)), "sums")
+                if record is not None:
+                    _use(entry, number, link)
+                    return BuildOutcome(BuildResult(0, ""), record.facts, record.trial)
+        if not link.is_symlink():
+            number = max(numbers, default=0) + 1
+            (entry / str(number)).mkdir()
+            _use(entry, number, link)
+        place = link.resolve()
+        place.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        result = await make(place)
+        outcome = _outcome(result, place)
+        if result.code:
+            _take(place, link)
+        elif read_record(place) is None and _same(outcome.facts, found.facts):
+            record = SharedBuild(
+                key=case.build,
+                test=test.name,
+                toolchain=case.toolchain,
+                machine=self._machine.machine,
+                made=time.time_ns(),
+                trial=self._trial.name,
+                facts=outcome.facts,
+            )
+            await run_in_thread(partial(publish, place, record), "sums")
+        return outcome
+
+
+def _is_own(link: Path) -> bool:
+    """Return whether a build is in its trial's own folder: one that failed, or of version 0.1."""
+    return link.is_dir() and not link.is_symlink()
+
+
+def _same(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Return whether a build found the compilers that this host has: a job may find others."""
+    return versions_of(one) == versions_of(other)
+
+
+def _outcome(result: BuildResult, directory: Path) -> BuildOutcome:
+    return BuildOutcome(result, read_found(directory))
+
+
+def _cannot(path: Path, error: OSError) -> Exception:
+    reason = f"{error.filename or path}: {error.strerror or error}"
+    remedy = (
+        "see to the space and the health of the file system"
+        if is_of_host(error)
+        else ("see to its rights, or name another folder with `builds: {folder: ...}`")
+    )
+    return TrialError(f"{reason}; builds cannot be shared; {remedy}, then resume the trial")
+
+
+def _numbers(entry: Path) -> list[int]:
+    return [int(path.name) for path in entry.iterdir() if path.name.isdecimal()]
+
+
+def _use(entry: Path, number: int, link: Path) -> None:
+    """Record that a trial uses a build, and link to it: in this order, so that what is used is
+    never removed as unused."""
+    where = str(link.parent.absolute() / link.name)
+    mark = hashlib.sha256(where.encode(errors="surrogateescape")).hexdigest()[:12]
+    write_durably(entry / USERS / f"{number}.{mark}", os.fsencode(where))
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to((entry / str(number)).resolve())
+    sync_folder(link.parent)
+
+
+def _take(place: Path, link: Path) -> None:
+    """Move a build that failed to its trial: it is not shared."""
+    link.unlink()
+    try:
+        place.rename(link)
+    except OSError:  # another file system
+        shutil.copytree(place, link, symlinks=True)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+# ---- what is published ----------------------------------------------------------------------
+
+
+def publish(place: Path, record: SharedBuild) -> None:
+    """Write the record of a build, with the checksums of its files. Raises OSError."""
+    files, links = _contents(place)
+    size = sum(os.stat(f"{place}/{name}").st_size for name in files)  # noqa: PTH116
+    record = msgspec.structs.replace(record, files=files, links=links, bytes=size)
+    part = place / f"{RECORD}.part"
+    write_durably(part, msgspec.json.encode(record))
+    part.rename(place / RECORD)
+    sync_folder(place)
+
+
+def read_record(place: Path) -> SharedBuild | None:
+    """Return the record of a build; None for one that is not published."""
+    try:
+        data = read_regular(place / RECORD, MAX_RECORD_BYTES)
+        return msgspec.json.decode(data, type=SharedBuild)
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return None
+
+
+def intact(place: Path) -> SharedBuild | None:
+    """Return the record of a build whose files are as they were published; else None. Files that
+    came later do not matter."""
+    record = read_record(place)
+    done = result_of(place)
+    if record is None or done is None or done.code:
+        return None
+    try:
+        for name, target in record.links.items():
+            if os.readlink(place / name) != target:  # noqa: PTH115
+                return None
+        for name, wanted in record.files.items():
+            if _sum(place, name) != wanted:
+                return None
+    except (OSError, ValueError):
+        return None
+    return record
+
+
+def _contents(place: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the checksums of the files in a build, and the targets of its links."""
+    files: dict[str, str] = {}
+    links: dict[str, str] = {}
+    for above, folders, names in os.walk(place):
+        for name in sorted([*folders, *names]):
+            path = os.path.relpath(f"{above}/{name}", place)
+            whole = Path(above, name)
+            if whole.is_symlink():
+                links[path] = os.readlink(whole)  # noqa: PTH115
+            elif whole.is_file() and not path.startswith(OWN):
+                files[path] = _sum(place, path)
+    return files, links
+
+
+def _sum(place: Path, name: str) -> str:
+    executable = "x" if os.access(place / name, os.X_OK) else "-"
+    return checksum(f"{place}/{name}") + executable
+
+
+# ---- looking after them ---------------------------------------------------------------------
+
+
+class StoredBuild(NamedTuple):
+    """A directory among the shared builds: its record (None: it is not published), the trials that
+    use it, when it was made or last used (s since the epoch)."""
+
+    place: Path
+    record: SharedBuild | None
+    users: list[str]
+    used: float
+
+
+def stored(folder: Path) -> Iterator[StoredBuild]:
+    """Yield the shared builds of a folder."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in sorted(path for path in folder.iterdir() if path.is_dir()):
+            for number in sorted(_numbers(entry)):
+                yield _stored(entry, number)
+
+
+def _stored(entry: Path, number: int) -> StoredBuild:
+    place = entry / str(number)
+    users, times = [], [place.stat().st_mtime]
+    for mark in (entry / USERS).glob(f"{number}.*"):
+        with contextlib.suppress(OSError):
+            times.append(mark.stat().st_mtime)
+            link = Path(os.fsdecode(mark.read_bytes()))
+            if link.is_symlink() and link.resolve() == place.resolve():
+                users.append(link.parent.parent.name)
+    return StoredBuild(place, read_record(place), sorted(users), max(times))
+
+
+def remove(build: StoredBuild) -> bool:
+    """Remove a build that no trial uses. Returns False where one does by now, or one is being made
+    or looked for. Raises OSError."""
+    entry = build.place.parent
+    lock = os.open(entry / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        number = int(build.place.name)
+        if _stored(entry, number).users:
+            return False
+        (build.place / RECORD).unlink(missing_ok=True)  # it is not used while it goes
+        shutil.rmtree(build.place)
+        for mark in (entry / USERS).glob(f"{number}.*"):
+            mark.unlink(missing_ok=True)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)

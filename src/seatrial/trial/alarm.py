@@ -1,0 +1,151 @@
+"""Alerts that no driver can raise, as it is dead: the dead man's alarm, and that of a supervisor.
+
+    for told in alarms([folder], limit=600): print(told.text)
+
+The alarm of a trial is raised once for each silence of its driver, whichever process looks: the
+file ``alarm`` in the folder has the time of the heartbeat of which people were told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.errors import SeatrialError
+from seatrial.files import read_regular
+from seatrial.journal.events import AlertRaised
+from seatrial.journal.journal import Journal
+from seatrial.runs.shell import Shell
+from seatrial.trial.alert_command import variables
+from seatrial.trial.event_headers import header_of
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.heartbeat import last_beat, silence
+from seatrial.units import seconds, show_seconds
+
+SILENT = "silent driver"  # kind of the dead man's alarm
+RESTART = "restart"  # kind of the alerts of a supervisor
+LEAST_LIMIT_SECONDS = 60.0  # several heartbeats
+MAX_MARK_BYTES = 100
+
+
+class Alarm(NamedTuple):
+    """What is said of a trial: its driver is ``silent``, or alive again. ``new``: people were told
+    just now. ``failure``: why the command of alerts failed, or ""."""
+
+    text: str
+    silent: bool
+    new: bool
+    failure: str = ""
+
+
+def alarm_limit(text: str) -> float:
+    """Return the longest silence of a driver that a person gives, in seconds. Raises ValueError."""
+    limit = seconds(text)
+    if limit < LEAST_LIMIT_SECONDS:
+        raise ValueError(f"{text!r} is less than {show_seconds(LEAST_LIMIT_SECONDS)}")
+    return limit
+
+
+def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
+    """Yield the trials whose drivers have been silent for more than ``limit`` seconds, and those
+    whose drivers are alive again after an alarm; run the command of their plan's alerts."""
+    for folder in folders:
+        try:
+            if found := _look(folder, folder.record(), limit):
+                yield found
+        except SeatrialError as error:
+            text = f"{folder.tag}: it cannot be told whether its driver is alive: {error}"
+            yield Alarm(text, True, False)
+
+
+def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
+    with _alone(folder):
+        silent, at = silence(folder, record, limit), str(last_beat(folder) or "")
+        told = told_of(folder)
+        if silent is None:
+            if told in ("", at):  # it was never told, or people have ended the trial since
+                return None
+            text = f"{folder.tag}: its driver is alive again"
+            failure = run_command(record, AlertRaised(kind=SILENT, text=text, active=0))
+            _forget_told(folder)
+            return Alarm(text, False, True, failure)
+        text = (
+            f"{folder.tag}: its driver has been silent for {show_seconds(silent)}, and the trial "
+            "should run"
+        )
+        if told == at:
+            return Alarm(text, True, False)
+        failure = run_command(record, AlertRaised(kind=SILENT, text=text))
+        if not failure:
+            _write_told(folder, at)
+        return Alarm(text, True, True, failure)
+
+
+def note(folder: TrialFolder, record: Record, alert: AlertRaised) -> None:
+    """Write an alert into the journal of a trial that nobody drives, if that can be done."""
+    with contextlib.suppress(SeatrialError), Journal.own(folder.journal) as journal:
+        journal.append(replace(alert, time=journal.now(), **header_of(record, alert)))
+
+
+def run_command(record: Record, alert: AlertRaised) -> str:
+    """Run the command of a trial's alerts, if there is one, for an alert; return its failure."""
+    tell = record.alerts
+    if tell is None:
+        return ""
+    about = variables(record, alert.kind, alert.subject, alert.text)
+    return asyncio.run(Shell(tell.command, seconds(tell.timeout)).run(about)).failure
+
+
+@contextlib.contextmanager
+def _alone(folder: TrialFolder) -> Iterator[None]:
+    """Wait until no other process of this host looks at the trial. Some file systems cannot lock a
+    folder; then two that look at one moment may both tell."""
+    try:
+        lock = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def told_of(folder: TrialFolder) -> str:
+    """Return the time of the heartbeat of which people were told last, or ""."""
+    for path in _places(folder):
+        with contextlib.suppress(OSError):
+            return read_regular(path, MAX_MARK_BYTES).decode(errors="replace")
+    return ""
+
+
+def _write_told(folder: TrialFolder, at: str) -> None:
+    """Write that time, else in a folder of our own: that of the trial may be full, or another's."""
+    for path in _places(folder):
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.write_text(at)
+            return
+
+
+def _forget_told(folder: TrialFolder) -> None:
+    for path in _places(folder):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _places(folder: TrialFolder) -> tuple[Path, Path]:
+    name = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:32]
+    own = Path(tempfile.gettempdir()) / f"seatrial-{os.getuid()}" / f"alarm-{name}"
+    return folder.alarm, own

@@ -1,0 +1,58 @@
+"""The heartbeat of a driver: a file in the trial's folder that it touches every few seconds.
+
+    tasks.spawn(beat(folder))                  # in the driver
+    silence(folder, record, limit=600)         # in another process: seconds, or None
+
+A driver that was killed, or whose host is gone, writes nothing into the journal. So whoever watches
+it looks at the age of this file. The age needs no lock, so it is right on every host that sees the
+folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from seatrial.log import logger
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.plan_trials import life_of
+
+_log = logger(__name__)
+
+BEAT_SECONDS = 15.0
+
+
+async def beat(folder: TrialFolder) -> None:
+    """Touch the file now and then, until the task is cancelled. The event loop of a driver that
+    hangs does not come to it. Where the file cannot be touched, the journal cannot be written
+    either, which ends the drive."""
+    while True:
+        try:
+            try:
+                folder.heartbeat.touch()
+            except PermissionError:  # it is of another member, who drove the trial before
+                folder.heartbeat.unlink()
+                folder.heartbeat.touch()
+        except OSError as error:
+            _log.warning("%s: %s", folder.heartbeat, error.strerror)
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+def last_beat(folder: TrialFolder) -> float | None:
+    """Return when the driver was last alive (seconds since the epoch); None where no driver of a
+    version that has a heartbeat has driven the trial."""
+    try:
+        return folder.heartbeat.stat().st_mtime
+    except OSError:
+        return None
+
+
+def silence(folder: TrialFolder, record: Record, limit: float) -> float | None:
+    """Return for how many seconds the driver of a trial has been silent, if that is longer than
+    ``limit`` and the trial should run: it was started, and neither ended nor paused, cancelled or
+    abandoned. Else None. Raises JournalError."""
+    at = last_beat(folder)
+    age = 0.0 if at is None else time.time() - at
+    if age <= limit or record.rehearsed:
+        return None
+    return age if life_of(folder, record.policy.duration).clock_runs else None

@@ -1,0 +1,59 @@
+"""A server's dead man's alarm: tells people of trials whose drivers are silent.
+
+watch_drivers(trials, limit=600)     # in a thread of its own, until the process ends
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+from seatrial.log import logger
+from seatrial.trial.alarm import alarms, told_of
+from seatrial.trial.folder import TrialFolder, tags
+
+_log = logger(__name__)
+
+LOOK_SECONDS = 30.0
+_State = tuple[float, float]  # times of the heartbeat and of the journal
+
+
+def watch_drivers(trials: Path, limit: float) -> None:
+    """Look at the trials of this user every half minute. Others' trials are left out: the command
+    of their alerts would run under this user's name."""
+    Thread(target=_watch, args=(trials, limit), name="drivers", daemon=True).start()
+
+
+def _watch(trials: Path, limit: float) -> None:
+    looked_at: dict[str, _State] = {}  # of silent trials
+    while True:
+        try:
+            for folder, state, silent in _worth_a_look(trials, limit):
+                if looked_at.get(folder.tag) == state:
+                    continue
+                found = list(alarms([folder], limit))
+                for alarm in found:
+                    _log.error("%s%s", alarm.text, alarm.failure and f": {alarm.failure}")
+                if silent and not any(alarm.failure for alarm in found):
+                    looked_at[folder.tag] = state
+        except OSError as error:
+            _log.warning("the trials cannot be looked at: %s", error)
+        time.sleep(LOOK_SECONDS)
+
+
+def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _State, bool]]:
+    """Yield the trials of this user that are silent, complete ones among them, and those of whose
+    silence people were told."""
+    for tag in tags(trials):
+        folder = TrialFolder(trials / tag)
+        try:
+            beat = folder.heartbeat.stat()
+            state = (beat.st_mtime, folder.journal.stat().st_mtime)
+        except OSError:
+            continue
+        silent = time.time() - beat.st_mtime > limit
+        if beat.st_uid == os.getuid() and (silent or told_of(folder)):
+            yield folder, state, silent

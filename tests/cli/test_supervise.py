@@ -1,0 +1,240 @@
+"""`seatrial accept run --supervise`, `seatrial accept check` and `seatrial serve --alarm`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.journal.events import (
+    RunSubmitted,
+    TrialCancelled,
+    TrialPaused,
+    TrialResumed,
+)
+from seatrial.trial.outcome import INTERRUPTED
+from seatrial.units import show_seconds
+from tests.programs import Driving, Workplace
+from tests.trial.plans import TAG, accept, alerts, audit, control, passed, short, start, write_plan
+from tests.waiting import until
+
+CONSTANTS: dict[str, Any] = {
+    "trial.requests.LOOK_SECONDS": 0.05,
+    "trial.heartbeat.BEAT_SECONDS": 0.1,
+    "trial.alarm.LEAST_LIMIT_SECONDS": 0.1,
+    "web.driver_watch.LOOK_SECONDS": 0.1,
+    "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
+}
+
+
+@pytest.fixture
+def place(place: Workplace) -> Workplace:
+    place.constants = dict(CONSTANTS)
+    short(place, "a")
+    return place
+
+
+def told(place: Workplace) -> list[str]:
+    """What the command of alerts was given: kind and text."""
+    path = place.folder / "told"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def plan(place: Workplace, duration: str = "1s", **keys: Any) -> Path:
+    command = f'echo "$ALERT_KIND|$TRIAL|$ALERT" >> {place.folder}/told'
+    return write_plan(place, duration, alerts={"command": command}, **keys)
+
+
+def driver(supervisor: Driving) -> int:
+    """The driver's process; 0 while there is none."""
+    children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split()
+    return int(children[0]) if children else 0
+
+
+def kill_driver(place: Workplace, supervisor: Driving, number: int = signal.SIGKILL) -> None:
+    """Kill the driver once it drives: the next one is another process."""
+    before = len(place.ran())
+    supervisor.until(place.ran_more(before), "a run of this driver")
+    os.kill(driver(supervisor), number)
+
+
+def supervised(place: Workplace) -> Driving:
+    return place.start("accept", "run", "plan.yaml", "-q", "--supervise")
+
+
+def test_a_driver_that_is_killed_is_started_again(place: Workplace) -> None:
+    plan(place, "4s", criteria=[{"criterion": "pass_rate", "at_least": "99%"}])
+    with supervised(place) as supervisor:
+        for times in (1, 2):
+            kill_driver(place, supervisor)
+            supervisor.until(lambda n=times: place.count(TrialResumed, tag=TAG) == n, "a restart")  # type: ignore[misc]
+        done = supervisor.end()
+    assert done.code == 0, done.said
+    assert passed(place) > 5
+    audit(place)
+    found = alerts(place, "restart")
+    assert [re.findall(r"SIG[A-Z]+|\bin .*", each.text) for each in found] == [
+        ["SIGKILL", f"in {show_seconds(pause)}"] for pause in (0.2, 0.4)
+    ]
+    assert [each.machine for each in found] == ["here", "here"]
+    assert told(place) == [f"restart|{TAG}|{each.text}" for each in found]
+
+
+def test_a_defect_ends_a_driver_that_is_started_again(place: Workplace) -> None:
+    plan(place, "1h")
+    place.constants["trial.heartbeat.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
+    with supervised(place) as supervisor:
+        supervisor.until(lambda: len(told(place)) == 2, "two restarts")
+        supervisor.send(signal.SIGTERM)
+        assert supervisor.end().code in (3, 143)
+    assert all("defect" in line for line in told(place))
+
+
+def test_what_ends_a_plan_ends_its_supervisor(place: Workplace) -> None:
+    plan(place, "1h")
+    with supervised(place) as supervisor:
+        supervisor.until(place.ran_more(0), "a run")
+        assert control(place, "pause").code == 0
+        assert supervisor.end().code == 3
+    assert place.count(RunSubmitted, tag=TAG) and not told(place)
+    with supervised(place) as supervisor:
+        supervisor.until(lambda: place.count(TrialResumed, tag=TAG) == 1, "its resumption")
+        assert place.seatrial("cancel", TAG).code == 0
+        assert supervisor.end().code == 3
+    assert not told(place)
+    (place.folder / "plan.yaml").write_text("plan: p\n")
+    done = place.seatrial("accept", "run", "plan.yaml", "--supervise")
+    assert done.code == 2 and "components" in done.err
+
+
+def test_a_driver_that_could_not_go_on_is_told_and_not_started_again(place: Workplace) -> None:
+    plan(place, "1h")
+    with supervised(place) as supervisor:
+        kill_driver(place, supervisor, signal.SIGTERM)
+        assert supervisor.end().code == 3
+    (text,) = told(place)
+    assert "exit code 3" in text and "not started again" in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_driver_leaves_with_its_supervisor(place: Workplace, number: signal.Signals) -> None:
+    plan(place, "1h")
+    with supervised(place) as supervisor:
+        supervisor.until(place.ran_more(0), "a run")
+        process = Path(f"/proc/{driver(supervisor)}")
+        supervisor.send(number)
+        supervisor.end()
+        until(lambda: not process.exists(), "the end of the driver")
+    assert not told(place)
+
+
+def test_ctrl_c_reaches_the_driver_once(place: Workplace) -> None:
+    plan(place, "1h")
+    with supervised(place) as supervisor:
+        supervisor.until(place.ran_more(0), "a run")
+        supervisor.send(signal.SIGINT)
+        assert supervisor.end().code == 3
+    assert [each.reason for each in place.events(TAG, TrialPaused)] == [INTERRUPTED]
+    assert not place.count(TrialCancelled, tag=TAG)
+
+
+def check(place: Workplace, limit: str = "1s") -> tuple[int, str]:
+    done = control(place, "check", "--limit", limit)
+    assert not done.err
+    return done.code, done.out
+
+
+def silent(place: Workplace) -> None:
+    """Wait until the driver, which is dead, has been silent for longer than the limit."""
+    until(lambda: control(place, "check", "--limit", "1s").code == 1, "the alarm")
+
+
+def test_the_alarm_is_raised_once_for_each_silence(place: Workplace) -> None:
+    plan(place, "1h")
+    assert check(place) == (0, ""), "nothing has begun"
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(1), "runs")
+        assert check(place) == (0, ""), "it is alive"
+        driving.kill()
+    silent(place)
+    (text,) = told(place)
+    assert text.startswith(f"silent driver|{TAG}|{TAG}: its driver has been silent for ")
+    code, out = check(place)
+    assert (code, len(told(place))) == (1, 1) and out.endswith("people were told\n")
+    with start(place, "-q") as driving:
+        driving.until(lambda: place.count(TrialResumed, tag=TAG) == 1, "its resumption")
+        until(lambda: "alive again" in check(place)[1], "the end of the alarm")
+        assert check(place) == (0, "")
+        assert len(told(place)) == 2 and told(place)[1].endswith("alive again")
+        driving.kill()
+    silent(place)
+    assert len(told(place)) == 3
+    with start(place, "-q") as driving:
+        driving.until(lambda: place.count(TrialResumed, tag=TAG) == 2, "its resumption")
+        assert control(place, "pause").code == 0
+        driving.end()
+    assert "alive again" in check(place, "1h")[1]
+    (place.trial(TAG).heartbeat).touch()
+    assert check(place, "100ms")[0] == 0, "a paused trial should not run"
+    assert len(told(place)) == 4
+
+
+def test_a_driver_that_hangs_is_silent(place: Workplace) -> None:
+    plan(place, "1h")
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.send(signal.SIGSTOP)
+        silent(place)
+        driving.send(signal.SIGCONT)
+    assert len(told(place)) == 1
+
+
+def test_the_server_raises_the_alarm_and_no_second_one(place: Workplace) -> None:
+    plan(place, "1h")
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.kill()
+    with place.start("serve", "--port", "0", "--alarm", "1s") as server:
+        server.until(lambda: len(told(place)) == 1, "the alarm")
+        assert check(place)[0] == 1
+        with start(place, "-q") as driving:
+            server.until(lambda: len(told(place)) == 2, "the end of the alarm")
+            driving.kill()
+        server.until(lambda: len(told(place)) == 3, "the second alarm")
+        server.send(signal.SIGTERM)
+        assert server.end().code == 0
+    assert len(told(place)) == 3
+
+
+def test_an_alarm_that_fails_is_raised_again(place: Workplace) -> None:
+    (path := place.folder / "no-mail").touch()
+    command = f"[ ! -e {path} ] && echo said >> {place.folder}/told"
+    write_plan(place, "1h", alerts={"command": command})
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.kill()
+    silent(place)
+    assert "the command of alerts fails" in control(place, "check", "--limit", "1s").err
+    path.unlink()
+    assert check(place)[0] == 1 and check(place)[1].endswith("people were told\n")
+    assert told(place) == ["said"]
+
+
+@pytest.mark.parametrize("words", [["accept", "check", "plan.yaml", "--limit"],
+                                   ["serve", "--port", "0", "--alarm"]])  # fmt: skip
+@pytest.mark.parametrize("limit", ["59s", "soon"])
+def test_limits_that_are_refused(place: Workplace, words: list[str], limit: str) -> None:
+    place.constants = {}
+    plan(place)
+    done = place.seatrial(*words, limit)
+    assert (done.code, limit in done.err) == (2, True), done.said
+
+
+def test_options_that_contradict(place: Workplace) -> None:
+    plan(place)
+    assert accept(place, "--supervise", "--dry-run").code == 2
+    assert not place.trials.exists()

@@ -1,0 +1,283 @@
+"""Builds that trials share, through the command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.journal.events import BuildEnded, BuildStarted
+from seatrial.runs import compiler_versions
+from seatrial.runs.shared_builds import RECORD, intact
+from tests.programs import Workplace, until
+from tests.slurm.cluster import SlurmCluster
+
+from .helpers import a_machine, a_test
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    place = Workplace(tmp_path)
+    place.local()
+    return place
+
+
+def compiled(place: Workplace) -> int:
+    """How often the build script ran to its end."""
+    try:
+        return len((place.folder / "compiled").read_text().split())
+    except FileNotFoundError:
+        return 0
+
+
+def put(place: Workplace, script: str = "true", **build: Any) -> None:
+    """A test with a program that knows where it was built."""
+    text = f"echo 'echo built in '$PWD > tool; chmod +x tool\n{script}\n"
+    text += f"echo x >> {place.folder}/compiled"
+    place.test("t", "$BUILD/tool", build={"script": text, **build}, verify=[{"contains": "built"}])
+
+
+def entry(place: Workplace) -> Path:
+    (found,) = (path for path in (place.trials / ".builds").iterdir() if path.is_dir())
+    return found
+
+
+def ended(place: Workplace, tag: str) -> BuildEnded:
+    return place.events(tag, BuildEnded)[-1]
+
+
+def test_a_second_trial_compiles_nothing(place: Workplace) -> None:
+    put(place)
+    for tag in "ab":
+        assert place.run("--name", tag).code == 0
+        place.audit(tag)
+    assert compiled(place) == 1
+    assert (ended(place, "a").made_by, ended(place, "b").made_by) == ("", "a")
+    for tag in "ab":
+        facts = ended(place, tag).facts or {}
+        assert facts["toolchain"] == "plain"
+        assert "cc " in facts["cc"]
+        # the directory that a program may have in it is the one that it is run from
+        said = (place.run_folder("t", tag) / "stdout").read_text()
+        assert said == f"built in {entry(place) / '1'}\n"
+    shutil.rmtree(place.trials / "a")
+    assert place.run("--name", "c").code == 0
+    assert compiled(place) == 1
+
+
+def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> None:
+    compiler = place.folder / "mycc"
+
+    def version(text: str) -> None:
+        compiler.write_text(f"#!/bin/sh\necho 'mycc {text}'\necho more\n")
+        compiler.chmod(0o755)
+
+    place.local(toolchains={"mine": {"cc": str(compiler), "version": ""}})
+    put(place)
+    version("1.0")
+    assert place.run("--name", "a").code == 0
+    version("1.1")
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 2
+    found = [(ended(place, tag).facts or {})["cc"] for tag in "ab"]
+    assert found == ["mycc 1.0", "mycc 1.1"]
+    version("1.0")
+    assert place.run("--name", "c").code == 0
+    assert compiled(place) == 2
+    told = place.seatrial("compare", "a", "b").said
+    assert "mycc 1.0" in told
+    assert "mycc 1.1" in told
+    assert place.seatrial("report", "a", "-o", "r.md").code == 0
+    report = (place.folder / "r.md").read_text()
+    assert "mycc 1.0" in report.partition("Toolchains that ran")[2].partition("\n\n\n")[0]
+
+
+@pytest.mark.parametrize("setup", ["sleep 60", "exit 3", "module() { false; }"])
+def test_what_cannot_be_asked_is_not_shared(setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler_versions, "PROBE_SECONDS", 0.3)
+    machine = a_machine(setup=setup, modules=["none"])
+    asked = compiler_versions.probe(machine, a_test(), "gcc", dict(os.environ))
+    assert asyncio.run(asked) is None
+
+
+def test_what_the_shell_finds_is_part_of_it(place: Workplace) -> None:
+    put(place)
+    for tag, path in (("a", "/one"), ("b", "/two"), ("c", "/one")):
+        place.env["LIBRARY_PATH"] = path
+        assert place.run("--name", tag).code == 0
+    assert compiled(place) == 2
+    assert ended(place, "c").made_by == "a"
+
+
+def test_a_failed_build_is_not_shared(place: Workplace) -> None:
+    put(place, f"test -e {place.folder}/fixed || exit 3")
+    assert place.run("--name", "a").code == 1
+    assert (place.trials / "a" / "builds").is_dir()
+    (folder,) = (place.trials / "a" / "builds").iterdir()
+    assert not folder.is_symlink()
+    assert (folder / "build.log").is_file()
+    (place.folder / "fixed").touch()
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 1
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "mode", "record", "link"])
+def test_a_damaged_build_is_made_again(place: Workplace, damage: str) -> None:
+    put(place, "ln -s tool other")
+    assert place.run("--name", "a").code == 0
+    first = entry(place) / "1"
+    if damage == "changed":
+        (first / "tool").write_text("echo wrong\n")
+    elif damage == "missing":
+        (first / "tool").unlink()
+    elif damage == "mode":
+        (first / "tool").chmod(0o644)
+    elif damage == "record":
+        (first / RECORD).write_text("{")
+    else:
+        (first / "other").unlink()
+    assert intact(first) is None
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 2
+    assert (place.trials / "b" / "builds" / place.trial("b").cases()[0].build).resolve() == (
+        entry(place) / "2"
+    )
+    assert place.run("--name", "c").code == 0  # takes the good one
+    assert compiled(place) == 2
+
+
+def test_a_file_that_a_run_adds_is_no_damage(place: Workplace) -> None:
+    put(place)
+    assert place.run("--name", "a").code == 0
+    (entry(place) / "1" / "cache").write_text("later")
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 1
+
+
+def test_two_trials_at_once_build_once(place: Workplace) -> None:
+    gate = place.folder / "gate"
+    put(place, f"until [ -e {gate} ]; do sleep 0.05; done")
+    with place.start_run("--name", "a") as one, place.start_run("--name", "b") as other:
+        both = [("a", one), ("b", other)]
+        for tag, driving in both:
+            driving.until(place.more(0, BuildStarted, tag=tag), "its build")
+        gate.touch()
+        for _, driving in both:
+            assert driving.end().code == 0
+    assert compiled(place) == 1
+    assert sorted(ended(place, tag).made_by != "" for tag in "ab") == [False, True]
+
+
+def test_killed_in_the_middle_of_a_build(place: Workplace) -> None:
+    """Another trial never takes half a build; the trial itself takes what its shell finished."""
+    gate = place.folder / "gate"
+    put(place, f"touch half; until [ -e {gate} ]; do sleep 0.05; done")
+    with place.start_run("--name", "a") as driving:
+        driving.until(lambda: any(place.trials.glob(".builds/*/1/half")), "half a build")
+        driving.send(signal.SIGKILL)
+        driving.process.wait()
+    with place.start_run("--name", "b") as driving:
+        driving.until(lambda: any(place.trials.glob(".builds/*/2/half")), "a build of its own")
+        gate.touch()
+        assert driving.end().code == 0
+    until(lambda: compiled(place) == 2, "the build without a driver")
+    assert place.resume("a").code == 0
+    assert compiled(place) == 2
+    place.audit("a")
+    assert intact(entry(place) / "1") is not None
+
+
+def test_the_build_itself_is_killed(place: Workplace) -> None:
+    put(place, f"[ -e {place.folder}/again ] || {{ touch {place.folder}/again; kill -9 $$; }}")
+    assert place.run("--name", "a").code == 1
+    assert place.run("--name", "b").code == 0
+    assert ended(place, "b").made_by == ""
+
+
+def test_rebuild(place: Workplace) -> None:
+    put(place)
+    assert place.run("--name", "a").code == 0
+    assert place.run("--name", "b", "--rebuild").code == 0
+    assert compiled(place) == 2
+    assert place.run("--name", "c").code == 0
+    assert ended(place, "c").made_by == "b"
+
+
+def test_what_the_machine_says(place: Workplace) -> None:
+    shared = place.folder / "elsewhere"
+    place.local(builds={"folder": str(shared)})
+    put(place)
+    assert place.run("--name", "a").code == 0
+    assert not (place.trials / ".builds").exists()
+    assert len(list(shared.iterdir())) == 1
+    place.local(builds={"shared": False})
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 2
+    (folder,) = (place.trials / "b" / "builds").iterdir()
+    assert not folder.is_symlink()
+    place.local(builds={"folder": "relative"})
+    done = place.run("--name", "c")
+    assert done.code == 2
+    assert "builds.folder" in done.err
+
+
+def test_at_most(place: Workplace) -> None:
+    place.local(builds={"at_most": 1})
+    busy = place.folder / "busy"
+    for name in "abc":
+        script = f"mkdir {busy} || exit 1; sleep 0.1; rmdir {busy}; : {name}"
+        place.test(name, build={"script": script})
+    assert place.run("--name", "t").code == 0
+
+
+def test_listed_and_removed_when_nobody_uses_them(place: Workplace) -> None:
+    put(place)
+    assert place.run("--name", "a").code == 0
+    assert place.run("--name", "b", "--rebuild").code == 0
+    listed = place.seatrial("builds")
+    assert listed.code == 0
+    assert "2 builds in trials/.builds" in listed.out
+    (one, other) = json.loads(place.seatrial("builds", "--format", "json").out)
+    assert (one["trial"], one["used_by"], other["used_by"]) == ("a", ["a"], ["b"])
+    assert one["facts"]["toolchain"] == "plain"
+    assert "0 builds removed" in place.seatrial("builds", "--remove").out
+    shutil.rmtree(place.trials / "a")
+    assert "0 builds removed" in place.seatrial("builds", "--remove", "--older-than", "1d").out
+    assert "1 build removed" in place.seatrial("builds", "--remove").out
+    assert not (entry(place) / "1").exists()
+    assert place.seatrial("resume", "b").code == 0
+    assert place.run("--name", "c").code == 0
+    assert compiled(place) == 2
+    assert place.seatrial("builds", "--older-than", "1d").code == 2
+
+
+def test_a_folder_that_cannot_be_written(place: Workplace) -> None:
+    put(place)
+    place.trials.mkdir()
+    (place.trials / ".builds").write_text("a file")
+    done = place.run("--name", "a")
+    assert done.code == 3
+    assert "cannot be shared" in done.err
+    os.unlink(place.trials / ".builds")  # noqa: PTH108
+    assert place.resume("a").code == 0
+
+
+@pytest.mark.slurm
+def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> None:
+    place = Workplace(tmp_path)
+    place.slurm(cluster, builds={"where": "job"})
+    put(place, 'test -n "$SLURM_JOB_ID"')
+    for tag in "ab":
+        assert place.run("--name", tag).code == 0
+        place.audit(tag)
+    assert compiled(place) == 1
+    assert ended(place, "b").made_by == "a"
+    folders = [place.trials / tag / "submissions" for tag in "ab"]
+    jobs = [sum("seatrial-b" in path.name for path in folder.iterdir()) for folder in folders]
+    assert jobs == [1, 0]
