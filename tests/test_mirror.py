@@ -103,6 +103,7 @@ ACROSS_MODULES = {
         "fifos": "a FIFO where a file was",
         "frame": "what every page has around it",
         "live": "open pages while a trial runs",
+        "people": "what people recorded, on the pages",
         "plots": "large plots in a browser",
         "questions": "parameters that are misspelt",
         "recalled": "recalled runs on the pages",

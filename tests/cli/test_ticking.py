@@ -144,3 +144,45 @@ def test_a_checklist_is_not_run_and_the_rehearsal_says_that_it_is_awaited(place:
     assert place.seatrial("accept", "plan.yaml", "--dry-run").out.startswith("p-ft: awaited")
     done = place.seatrial("rehearse", "plan.yaml")
     assert "ft: awaited, 3 items" in done.out
+
+
+def test_the_report_has_the_items_and_its_head_what_is_awaited_and_failed(place: Workplace) -> None:
+    write(place)
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 3
+    untouched = report(place)
+    assert untouched["notices"] == ["ft: awaited: 3 items (1, cooling, ups)."]
+    paper = place.folder / "log.txt"
+    paper.write_text("no")
+    assert tick(place, "1", "--fail", "--document", str(paper)).code == 0
+    assert tick(place, "1", "--pass", "--again", "mended", by="Bob").code == 0
+    assert tick(place, "ups", "--fail").code == 0
+    made = report(place)
+    assert made["notices"] == ["ft: awaited: 1 item (cooling).", "ft: 1 item failed: ups."]
+    assert (made["verdict"], made["complete"]) == ("not met", False)
+    (ft,) = (part for part in made["components"] if part["tag"] == FT)
+    (table,) = (table for table in ft["tables"] if table["title"] == "Items")
+    found = [(row[0], row[3], row[4]) for row in table["rows"]]
+    assert found == [
+        ("1", "pass", ""),
+        ("1", "fail", "replaced"),
+        ("cooling", "awaited", ""),
+        ("ups", "fail", ""),
+    ]
+    assert tick(place, "cooling", "--value", "30", "--document", str(paper)).code == 0
+    assert any(each["name"] == "document log.txt" for each in report(place)["files"])
+    made = place.seatrial("report", "plan.yaml", "-o", str(place.folder / "r.html"))
+    assert made.code == 0, made.said
+    again = tick(place, "cooling", "--value", "20", "--again", "cooler")
+    assert again.code == 0, again.said
+    verified = place.seatrial("report", "verify", "r.html")
+    assert "went on since" in verified.out, "a correction after the end is no forgery"
+    assert verified.code == 3, verified.said
+    paper.write_text("changed")
+    assert place.seatrial("report", "verify", "r.html").code == 1
+
+
+def report(place: Workplace) -> Any:
+    file = place.folder / "report.json"
+    made = place.seatrial("report", "plan.yaml", "-o", str(file))
+    assert made.code == 0, made.said
+    return json.loads(file.read_text())

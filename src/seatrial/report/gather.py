@@ -402,6 +402,8 @@ def _scaled(
 
     The metric is the test's first, or the elapsed time.
     """
+    if not cases:  # of a checklist
+        return []
     side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):
