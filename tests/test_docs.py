@@ -322,7 +322,8 @@ def test_every_criterion_is_told_with_a_bound() -> None:
     assert told == list(get_args(plan.CriterionName))
     for name, (_, _, example) in zip(get_args(plan.CriterionName), table, strict=True):
         written = yaml.safe_load(words(example)[0])
-        assert [bound_of(name, value) for value in written.values()], example
+        if name != "every_test":  # which has no bound
+            assert [bound_of(name, value) for value in written.values()], example
 
 
 def test_every_answer_to_a_failure_is_told() -> None:

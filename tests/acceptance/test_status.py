@@ -112,7 +112,7 @@ def test_where_a_component_stands(story: Story) -> None:
     (alert,) = found.alerts
     assert (alert.kind, alert.subject, alert.times, alert.time) == ("short", "b", 2, at(3))
     assert (found.down, found.excluded) == ("n[3-4]", [("n[1-2]", "3 failures")])
-    assert [results[0].state for results in found.criteria] == ["not met", "undecided"]
+    assert [results[0].state for results in found.criteria] == ["not met", "undecided", "undecided"]
     assert found.verdict == "not met"
 
 

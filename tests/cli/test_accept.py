@@ -579,7 +579,7 @@ def test_a_plan_named_like_a_command_can_be_run(place: Workplace, words: list[st
 def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
     place.env |= {"_SEATRIAL_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
     place.env["COMP_WORDS"] = "seatrial accept "
-    names = ["run", "resume", "status", "pause", "extend", "abandon", "admit"]
+    names = ["run", "resume", "status", "check", "pause", "extend", "abandon", "admit"]
     names += ["tick", "evidence", "record"]
     assert place.seatrial().out.splitlines() == ["file,", *(f"plain,{name}" for name in names)]
     place.env["COMP_WORDS"] = "seatrial accept pl"
@@ -588,3 +588,57 @@ def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
     offered = place.seatrial().out
     assert "--dry-run" in offered
     assert "--status" not in offered
+
+
+# ---- a test without a right answer --------------------------------------------------------
+
+
+def two_that_never_work(place: Workplace, **keys: object) -> None:
+    short(place, "good", verify=[{"contains": "ok"}])
+    short(place, "wrong", "true", verify=[{"contains": "never printed"}])
+    short(place, "unbuilt", build={"script": "echo 'cc: internal compiler error' >&2; exit 1"})
+    criteria = [{"criterion": "pass_rate", "at_least": "1%"}]
+    tests = ["good", "wrong", "unbuilt"]
+    write_plan(place, duration="2s", tests=tests, criteria=criteria, **keys)
+
+
+def test_a_test_that_was_stopped_or_never_built_makes_its_component_not_met(
+    place: Workplace,
+) -> None:
+    two_that_never_work(place)
+    done = accept(place)
+    assert done.code == 1, done.said
+    shown = control(place, "status", "--format", "json")
+    assert shown.code == 1
+    (one,) = json.loads(shown.out)
+    rate, (every, *bad) = one["criteria"]
+    assert one["verdict"] == "not met"
+    assert rate[0]["state"] == "met"
+    assert (every["state"], every["value"], every["numbers"]["tests"]) == ("not met", 1, 3)
+    assert {each["subject"]: each["why"].split(":")[0] for each in bad} == {
+        "wrong": "was stopped",
+        "unbuilt": "was never built",
+    }
+    assert place.seatrial("report", "plan.yaml", "-o", "r.md").code == 0
+    head = (place.folder / "r.md").read_text().split("## Summary")[0]
+    assert "1 not met" in head
+    assert "unbuilt was never built: cc: internal compiler error" in head
+    assert "wrong was stopped: 3 wrong answers in a row" in head
+
+
+def test_a_waiver_by_name_covers_the_tests_that_it_names_alone(place: Workplace) -> None:
+    def waiver(*tests: str) -> dict[str, object]:
+        return {"tests": list(tests), "reason": "bug 7", "by": "both", "on": "2026-05-01"}
+
+    two_that_never_work(place, waivers=[waiver("wrong")])
+    assert accept(place).code == 1
+    (place.trials / TAG).rename(place.folder / "before")
+    two_that_never_work(place, waivers=[waiver("wrong"), waiver("un*")])
+    done = accept(place)
+    assert done.code == 0, done.said
+    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    assert one["verdict"] == "met with waivers"
+    assert "every test" in one["verdict_words"]
+    every, *bad = one["criteria"][1]
+    assert (every["state"], every["without_waiver"]) == ("waived", "not met")
+    assert [each["state"] for each in bad] == ["waived", "waived"]

@@ -65,7 +65,14 @@ def test_compare_as_json(trials: Path) -> None:
     assert after["differences"][0]["what"] == "version"
     first = after["rows"][0]
     assert first["verdict"] == "worse" and first["low"] < first["ratio"] < first["high"] < 1
+    assert first["better_from"] < first["better_by"] < first["better_to"] < 0, "worse"
     assert first["first"]["n"] == first["second"]["n"] == 6
+    times = [row for row in after["rows"] if row["better"] == "lower" and row["ratio"]]
+    assert times
+    for row in times:
+        assert row["better_by"] == pytest.approx(100 * (1 - row["ratio"]))
+        if row["low"] is not None:
+            assert row["better_from"] <= row["better_by"] <= row["better_to"]
     assert {row["verdict"] for row in after["rows"]} >= {"worse", "same", "unclear", "missing"}
     assert all(row["verdict"] in ("same", "unclear") for row in itself["rows"])
     assert any("on both sides" in notice for notice in itself["notices"])

@@ -29,6 +29,7 @@ ASKED: dict[str, list[str]] = {
     "scaling": [f"{TAG} --x p"],
     "score": [f"score.yaml {TAG}"],
     "network": [TAG],
+    "matrix": [TAG],
     "report": [f"{TAG} -o r.md", "plan.yaml -o r.json"],
     "reference": [f"accept {TAG}", f"accept {TAG} --damaged --dry-run"],
     "accept": ["status plan.yaml", "status plan.yaml --format json", "plan.yaml -q"],
@@ -40,6 +41,8 @@ ASKED: dict[str, list[str]] = {
 REMEDIES = [("resume", TAG), ("accept", "plan.yaml -q")]  # they judge what lost its verdict
 SILENT = {
     "run": "begins a trial",
+    "builds": "lists shared builds",
+    "figures": "reads what others give",
     "list": "reads a suite",
     "machine": "reads a machine's file",
     "note": "reads the diary",

@@ -492,7 +492,7 @@ def test_a_reference_that_allows_half_is_refused_unless_forced(tmp_path: Path) -
         (["--since", "2027-02-01"], "no such trial in that time"),
         (["--since", "2026-11-01", "-m", "nope"], "there are trials of frontier"),
         (["nope"], "no trial 'nope'"),
-        (["t030", "--metric", "triadd"], "t030: no metric 'triadd'; there are triad"),
+        (["t030", "--metric", "triadd"], "t030: no metric 'triadd'; there are elapsed, triad"),
     ],
 )
 def test_references_of_nothing(stepped: Path, words: list[str], said: str) -> None:

@@ -316,7 +316,7 @@ def test_show_puts_references_beside_figures(tmp_path: Path) -> None:
     trial.write()
     lines = [" ".join(line.split()) for line in ask(tmp_path, "show", "r1").out.splitlines()]
     for expected in (
-        "figure value better reference off",
+        "figure value better reference better by",
         "triad 5700 MB/s higher 6000 MB/s -5.0 %",
         "copy 4500 MB/s higher >= 4000 MB/s, <= 5000 MB/s",
         "scale 5 MB/s higher 5 GB/s",

@@ -339,7 +339,8 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [correct_answers]}]\n",
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
-            "accepted_runs, availability, correct_answers, figure_of_merit, items_passed, "
+            "accepted_runs, availability, correct_answers, every_test, figure_of_merit, "
+            "items_passed, "
             "jobs_in_flight, mix, mtbf, pass_rate, slowdown, utilisation, variability, "
             "within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
@@ -593,9 +594,38 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "14: components[0].evidence[2].sha256: "
             "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
             "15: components[0].waivers[0].criteria[0]: "
-            "this component has no criterion mtbf; it has pass_rate",
+            "this component has no criterion mtbf; it has pass_rate, every_test",
             "15: components[0].waivers[0].on: '2026-02-30' is not a date; write e.g. 2026-05-01",
             "15: components[0].waivers[0].reason: is empty; a waiver says why, and who agreed",
+        ],
+    ),
+    "waivers of tests, toolchains": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria:\n    - {criterion: utilisation, at_least: 1}\n"
+        "    - {criterion: every_test, at_least: 1}\n"
+        "  waivers:\n"
+        "    - {reason: r, by: A, on: 2026-05-01, tests: [big], toolchains: ['no*']}\n"
+        "    - {reason: r, by: A, on: 2026-05-01, tests: [small], criteria: [utilisation]}\n",
+        [
+            "12: components[0].criteria[1].at_least: every_test has no bound; remove it",
+            "14: components[0].waivers[0].tests[0]: 'big' is not a test of this component; it has "
+            "small",
+            "14: components[0].waivers[0].toolchains[0]: 'no*' is not a toolchain of the machine; "
+            "it has gcc, clang",
+            "15: components[0].waivers[1].criteria[0]: utilisation is about the whole machine; "
+            "waive it without tests and toolchains",
+        ],
+    ),
+    "ids that are given twice": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria:\n    - {criterion: pass_rate, at_least: 1, id: R1}\n"
+        "    - {criterion: mtbf, at_least: 1h, id: mix}\n"
+        "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [R1, R2], id: R1}]\n",
+        [
+            "12: components[0].criteria[1].id: 'mix' is the name of a criterion; choose another",
+            "13: components[0].waivers[0].criteria[1]: this component has no criterion R2; "
+            "it has pass_rate, mtbf, every_test, R1, mix",
+            "13: components[0].waivers[0].id: 'R1' is the id of components[0].criteria[0], too",
         ],
     ),
     "criteria of documents alone": (

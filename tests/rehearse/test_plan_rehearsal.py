@@ -40,7 +40,8 @@ def test_odds_count_what_each_seed_said(stage: Stage) -> None:
     chancy(stage)
     plan = stage.prepare()
     rehearsals = [rehearse(plan, stage.run_models(plan), seed, START) for seed in range(1, 31)]
-    (odds,) = odds_of(rehearsals)
+    odds, every = odds_of(rehearsals)
+    assert (every.label, every.met) == ("every test", 30)
     met = [trials[0].criteria[0].result.state == "met" for trials in rehearsals]
     assert (odds.met, odds.of) == (sum(met), 30)
     assert 0 < odds.met < 30

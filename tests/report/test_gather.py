@@ -15,14 +15,14 @@ from tests.rehearse.stage import Stage
 WAIVER = {"reason": "known", "by": "both sides", "on": "2026-06-01"}
 
 
-def verdict(folder: Path, waits: bool, **component: Any) -> tuple[str, bool]:
-    """The verdict of the report on a trial of three runs that fail, and whether it is complete;
+def verdict(folder: Path, waits: bool, fails: str, **component: Any) -> tuple[str, bool]:
+    """The verdict of the report on a trial of twenty runs, and whether it is complete;
     with a component of which nobody began a trial if one ``waits``."""
     folder.mkdir()
     stage = Stage(folder, nodes=2)
     stage.test("bad")
-    stage.behave("bad", elapsed={"mean": "10s", "sd": "1s"}, fails="100%")
-    stage.component("first", kind="once", repeat=3, tests=["bad"], **component)
+    stage.behave("bad", elapsed={"mean": "10s", "sd": "1s"}, fails=fails)
+    stage.component("first", kind="once", repeat=20, tests=["bad"], **component)
     stage.play()
     if waits:
         stage.component("later", kind="once", tests=["bad"])
@@ -34,18 +34,26 @@ def verdict(folder: Path, waits: bool, **component: Any) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize(
-    ("least", "waivers", "begun", "waiting"),
+    ("fails", "least", "waivers", "begun", "waiting"),
     [
-        ("90%", [], "not met", "not met"),
-        ("90%", [WAIVER], "waived", "undecided"),
-        ("0%", [], "met", "undecided"),
-        (None, [], "no criteria", "no criteria"),
+        ("50%", "90%", [], "not met", "not met"),
+        ("50%", "90%", [WAIVER], "met with waivers", "undecided"),
+        ("100%", "90%", [WAIVER], "waived", "undecided"),
+        ("50%", "0%", [], "met", "undecided"),
+        ("100%", "0%", [], "not met", "not met"),
+        ("50%", None, [], "no criteria", "no criteria"),
+        ("100%", None, [], "not met", "not met"),
     ],
 )
 def test_what_is_met_or_waived_is_undecided_while_a_component_waits(
-    tmp_path: Path, least: str | None, waivers: list[dict[str, str]], begun: str, waiting: str
+    tmp_path: Path,
+    fails: str,
+    least: str | None,
+    waivers: list[dict[str, str]],
+    begun: str,
+    waiting: str,
 ) -> None:
     criteria = [{"criterion": "pass_rate", "at_least": least}] if least else []
     keys = {"criteria": criteria, "waivers": waivers}
-    assert verdict(tmp_path / "begun", False, **keys) == (begun, True)
-    assert verdict(tmp_path / "waiting", True, **keys) == (waiting, False)
+    assert verdict(tmp_path / "begun", False, fails, **keys) == (begun, True)
+    assert verdict(tmp_path / "waiting", True, fails, **keys) == (waiting, False)

@@ -105,7 +105,7 @@ def test_a_plan_that_was_accepted_and_one_component_that_waits(
     assert done.code == 0, done.said
     assert done.out.startswith("p-report.html: report ")
     text = (place.folder / "p-report.html").read_text()
-    assert "The criterion is met." in text
+    assert "All 2 criteria are met." in text
     assert "Acceptance report" in text
     shown_by_accept = json.loads(place.seatrial(
         "accept", "status", "plan.yaml", "--format", "json").out)  # fmt: skip

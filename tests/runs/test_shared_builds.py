@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,35 @@ def test_rebuild(place: Workplace) -> None:
     assert compiled(place) == 2
     assert place.run("--name", "c").code == 0
     assert ended(place, "c").made_by == "b"
+
+
+@pytest.fixture
+def small(place: Workplace) -> Iterator[Path]:
+    """Shared builds on a file system of 256 KiB."""
+    folder = place.trials / ".builds"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("when", ["build", "publish"])
+def test_a_full_disk(place: Workplace, small: Path, when: str) -> None:
+    """Nothing half is published; with more room the trial goes on."""
+    fails = " || exit 1" if when == "build" else "; true"  # the disk is full all the same
+    put(place, f"head -c 1M /dev/zero > large{fails}")
+    done = place.run("--name", "a")
+    assert done.code == 3, done.said
+    assert str(small) in done.err
+    assert not list(small.glob(f"*/*/{RECORD}"))
+    remount = ["mount", "-o", "remount,size=64m", str(small)]
+    subprocess.run(remount, check=True)
+    assert place.resume("a").code == 0
+    assert intact(entry(place) / "1") is not None
+    assert place.run("--name", "b").code == 0
+    assert ended(place, "b").made_by == "a"
 
 
 def test_what_the_machine_says(place: Workplace) -> None:

@@ -13,10 +13,15 @@ from typing import Any
 
 import pytest
 
+from seatrial.journal.codes import PASS
+from seatrial.journal.events import NodeDown, TrialStarted
+from seatrial.journal.journal import read
+from seatrial.journal.lifecycle import RunLife
+from seatrial.units import SECOND_NS
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import options
-from tests.trial.plans import start, write_plan
+from tests.trial.plans import TAG, passed, start, write_plan
 
 pytestmark = pytest.mark.slurm
 
@@ -76,3 +81,58 @@ def test_it_is_said_when_runs_share_nodes(tmp_path: Path, cluster: SlurmCluster)
     said = place.seatrial("accept", "status", "plan.yaml").out
     print(said)
     assert "runs shared nodes" in said
+
+
+def test_utilisation_is_of_nodes_where_jobs_share_them_and_one_dies(
+    tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    """The last test of this cluster: a node of it dies. Jobs of one core leave nodes empty, and two
+    jobs on one node must not stand for one that is dead."""
+    place = Workplace(tmp_path)
+    place.test("small", "sleep 2\necho ok", run={"walltime": "5s"})
+    place.slurm(cluster, {"poll": "1s"})
+    criteria = [
+        {"criterion": "utilisation", "at_least": "99%"},
+        {"criterion": "availability", "at_least": "99%"},
+    ]
+    write_plan(place, "15s", tests={"small": {"copies": 6}}, reserve=4, criteria=criteria)
+    with start(place, "-q") as driving:
+        driving.until(lambda: passed(place) > 2, "runs that passed")
+        cluster.kill_node(cluster.node_names[-1], declare_down=True)
+        done = driving.end(120)
+    assert done.code == 1, done.said
+    (trial,) = json.loads(place.seatrial("accept", "status", "plan.yaml", "--format", "json").out)
+    use = trial["criteria"][0][0]
+    node_s = {name: hours * 3600 for name, hours in use["numbers"].items() if "hours" in name}
+    assert use["value"] == pytest.approx(by_node(place, trial), abs=0.01)
+    assert node_s["down node-hours"] > 1
+    jobs = sum(run.elapsed or 0 for run in lives(place).values() if run.code == PASS.number)
+    assert node_s["accepted node-hours"] < 0.9 * jobs, "some jobs ran side by side"
+
+
+def by_node(place: Workplace, trial: dict[str, Any]) -> float:
+    """The share of the node time in which a run that passed had the node, tenth by tenth of a
+    second, and it was not down."""
+    events = list(read(place.trial(TAG).journal))
+    begin = next(event.time for event in events if isinstance(event, TrialStarted))
+    (down,) = [(event.nodes, event.time) for event in events if isinstance(event, NodeDown)]
+    runs = [run for run in lives(place).values() if run.code == PASS.number]
+    tenth, used = SECOND_NS // 10, 0
+    steps = round(trial["clock"] * 10)
+    for name in [f"n{number:03}" for number in range(1, trial["nodes"] + 1)]:
+        for step in range(steps):
+            time = begin + step * tenth + tenth // 2
+            there = any(
+                run.nodes == name and (run.script_started or 0) <= time < (run.script_ended or 0)
+                for run in runs
+            )
+            used += there and not (name == down[0] and time >= down[1])
+    return used / float(steps * trial["nodes"])
+
+
+def lives(place: Workplace) -> dict[str, RunLife]:
+    found: dict[str, RunLife] = {}
+    for event in read(place.trial(TAG).journal):
+        if event.run_id:
+            found.setdefault(event.run_id, RunLife()).apply(event)
+    return found

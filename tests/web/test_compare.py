@@ -155,7 +155,7 @@ def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     rows = [row for row in rows if row.metric == "time"]
     page = ComparePage(state="judged", least=MIN_RELATIVE_CHANGE, tags=[], latest=[], rows=rows)
     drawn = str(page.forest(wide=True))
-    assert "-5.7 % better" in drawn and "+6.1 %" not in drawn
+    assert "+5.7 % better" in drawn and "-5.7 %" not in drawn
 
 
 def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class EvidenceStatus(Struct, frozen=True, kw_only=True):
     signed_on: str
     about: str
     clause: str
+    id: str
     state: EvidenceState
     user: str = ""
     given: int | None = None
@@ -66,6 +67,7 @@ def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> Ev
         signed_on=written.signed_on,
         about=written.about,
         clause=written.clause,
+        id=written.id,
         state="awaited",
     )
     if not written.comes_later:
@@ -92,3 +94,9 @@ def state_of_evidence(found: Sequence[EvidenceStatus]) -> str:
     if states & {"changed", "not here"}:
         return "evidence changed"
     return "awaited" if "awaited" in states else "shown by evidence"
+
+
+def words_of(one: EvidenceStatus) -> str:
+    """Return the state of a document, as the plan's people read it."""
+    words = {"as it was": "shown by evidence", "changed": "changed since it was signed for"}
+    return words.get(one.state, one.state)

@@ -26,6 +26,7 @@ from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.checklist import ItemStatus, items_of
+from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
@@ -177,8 +178,8 @@ def status_of(
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
-    view = TrialView(history, now, references)
-    results = judged(component, view)
+    view = TrialView(history, now, references, absent_tests(component, history.cases))
+    results = judged(component, view) if record.component is not None else []
     together = overall(results)
     total = view.timeline.total
     return Status(

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from seatrial.acceptance.node_bits import NodeBits
 from seatrial.conduct.policy import Policy
 from seatrial.journal import codes
 from seatrial.journal.events import (
     EVENT_KINDS,
     PERSONAL,
     AlertRaised,
+    BuildEnded,
     Event,
     ItemTicked,
     MetricRecorded,
@@ -174,12 +176,15 @@ class TrialHistory(TrialLife):
         self._cores = cores
         self.names = frozenset(nodes)
         self.nodes = len(self.names)
+        self.bits = NodeBits(self.names)
         self.runs: list[RunHistory] = []
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
         self.items: Sequence[ChecklistItem] = ()  # of a checklist
         self.ticks = Ticks()
+        self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
+        self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
         self.last = 0  # the time of its latest event (ns)
         self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
@@ -283,10 +288,20 @@ class TrialHistory(TrialLife):
             self.excluded.pop(name, None)
 
     def _on_test_stopped(self, event: TestStopped) -> None:
+        if event.test not in self.stopped:
+            self.stops.setdefault(event.test, []).append((event.time, None))
         self.stopped[event.test] = event.reason
 
     def _on_test_admitted(self, event: TestAdmitted) -> None:
-        self.stopped.pop(event.test, None)
+        if self.stopped.pop(event.test, None) is not None:
+            spans = self.stops[event.test]
+            spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
+
+    def _on_build_ended(self, event: BuildEnded) -> None:
+        if event.code == codes.PASS.number:
+            self.unbuilt.pop(event.key, None)
+        else:
+            self.unbuilt[event.key] = event.log or "the build failed"
 
     def _on_ticked(self, event: ItemTicked) -> None:
         self.ticks.apply(event)
@@ -305,6 +320,7 @@ def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
 
 _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
     AlertRaised: TrialHistory._on_alert,
+    BuildEnded: TrialHistory._on_build_ended,
     NodeDown: TrialHistory._on_down,
     NodeUp: TrialHistory._on_up,
     NodeExcluded: TrialHistory._on_excluded,

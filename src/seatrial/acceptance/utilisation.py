@@ -4,23 +4,25 @@
     timeline.total.accepted / timeline.total.available      # utilisation
     timeline.bins(240)                                      # the same over time
 
-Every available node-hour belongs to exactly one use (``USES``), so that they add up. The trial's
-nodes are available while its clock runs, without planned outages. Sums are of whole nanoseconds, so
-that they depend neither on the order of events nor on where time is cut.
+Every available node-hour belongs to exactly one use (``USES``), so that they add up: a node on
+which runs overlap counts once, and one that is down is down, whatever ran there. The trial's nodes
+are available while its clock runs, without planned outages. Sums are of whole nanoseconds, so that
+they depend neither on the order of events nor on where time is cut.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import add, mul, sub
 from typing import NamedTuple
 
+from seatrial.acceptance.contested_nodes import Claim, claims_of, contested
+from seatrial.acceptance.node_bits import NodeBits
 from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.lifecycle import end_by
-from seatrial.machine.facts import unfold_or_empty
 from seatrial.units import SECOND_NS
 
 USES = {
@@ -63,8 +65,7 @@ class Use(NamedTuple):
 
 
 class UtilisationSpan(NamedTuple):
-    """A span (ns) in which nothing changed. ``use`` is in nodes. ``down`` may be more than its part
-    of ``use``, as runs can be on nodes that are said to be down."""
+    """A span (ns) in which nothing changed. ``use`` is in nodes."""
 
     start: int
     end: int
@@ -120,31 +121,46 @@ class Timeline(NamedTuple):
 # ---- nodes --------------------------------------------------------------------------------
 
 
-def timeline_of(history: TrialHistory, now: int) -> Timeline:
-    """Return the use of the nodes up to ``now``, within the trial's duration."""
+def timeline_of(history: TrialHistory, now: int, tests: Collection[str] | None = None) -> Timeline:
+    """Return the use of the nodes up to ``now``, within the trial's duration; by runs of these
+    tests, or of all."""
     spans = history.window(now)
     outages = outages_of(history)
     downs = [
-        span
+        (down.node, span)
         for down in history.downs
         for span in outside(down.node, down.start, end_by(down.end, now), outages)
     ]
-    changes = _of_runs(history, now, [outage for outage in outages if outage.names])
+    held = [
+        (run, run.held_nodes(now))
+        for run in history.runs
+        if tests is None or history.test_of(run) in tests
+    ]
+    bits = history.bits
+    claims = claims_of(held, bits)
+    of_several = contested(claims, downs, bits)
+    partial = [outage for outage in outages if outage.names]
+    changes = _of_queue(held, now)
+    changes += _of_claims(claims, of_several, bits, partial)
+    changes += _of_contested(claims, downs, of_several, bits, partial)
+    several = frozenset(bits.names_in(of_several))
     for which, intervals in (
-        (_DOWN, [(*span, 1) for span in downs]),
+        (_DOWN, [(*span, 1) for node, span in downs if node not in several]),
         (_OUT, [(outage.start, outage.end, outage.size) for outage in outages]),
         (_CLOCK, [(*span, 1) for span in spans]),
     ):
         for start, end, number in intervals:
             changes += ((start, which, number), (end, which, -number))
-    if (last := _last_start(history, now, spans)) is not None:
+    if (last := _last_start(history, now, spans, claims)) is not None:
         changes.append((last, _CLOSED, 1))
     changes.sort()
     pieces = list(_swept(changes, history.nodes))
     chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
     sums = list(accumulate(map(_added, chunks), _and, initial=Use()))
     down = sum(
-        max(0, min(end, stop) - max(start, begin)) for start, end in downs for begin, stop in spans
+        max(0, min(end, stop) - max(start, begin))
+        for _, (start, end) in downs
+        for begin, stop in spans
     )
     return Timeline(pieces, sums, down, sum(b - a for a, b in spans), spans)
 
@@ -162,8 +178,10 @@ def _added(pieces: Sequence[UtilisationSpan]) -> Use:
 
 
 Change = tuple[int, int, int]  # time, which count, by how much
-# What is counted: first the uses, of which the earlier ones count if they overlap.
+# What is counted: first the uses.
 _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN, _QUEUED, _OUT, _CLOCK, _CLOSED = range(10)
+# Of several uses of a node the first counts: a node that is down is down.
+_ORDER = (_DOWN, _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT)
 
 
 def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
@@ -183,15 +201,15 @@ def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
 
 
 def _use(counts: list[int], nodes: int) -> Use:
-    """Return the nodes by use. More nodes may be in use than there are, as jobs share a node or the
-    end of one is seen late. Then the uses that come first count."""
+    """Return the nodes by use. More nodes may be in use than there are, as it is not known on which
+    nodes some runs were. Then the uses that come first in ``_ORDER`` count."""
     parts = counts[:_QUEUED]
     available = nodes - counts[_OUT]
     left = available - sum(parts)
     if left < 0:
         left = available = max(0, available)
-        for i, count in enumerate(parts):
-            parts[i] = min(count, left)
+        for i in _ORDER:
+            parts[i] = min(parts[i], left)
             left -= parts[i]
     rest = (0, left, 0)
     if not counts[_QUEUED]:
@@ -199,26 +217,82 @@ def _use(counts: list[int], nodes: int) -> Use:
     return Use._make((available, *parts, *rest))
 
 
-def _of_runs(history: TrialHistory, now: int, partial: Sequence[PlannedOutage]) -> list[Change]:
-    """Return the changes by runs; ``partial`` are the planned outages of some of the nodes."""
+def _of_queue(held: Iterable[tuple[RunHistory, Span | None]], now: int) -> list[Change]:
+    """Return the changes by runs that waited in the queue; each with when it held nodes."""
+    changes: list[Change] = []
+    for run, span in held:
+        waited = run.waited(span, now)
+        if waited is not None and waited[1] > waited[0]:
+            changes += ((waited[0], _QUEUED, 1), (waited[1], _QUEUED, -1))
+    return changes
+
+
+def _of_claims(
+    claims: Sequence[Claim], of_several: int, bits: NodeBits, partial: Sequence[PlannedOutage]
+) -> list[Change]:
+    """Return the changes by runs, without their contested nodes; ``partial`` are the planned
+    outages of some of the nodes. Nodes that are not known count by the number that was asked
+    for."""
     changes: list[Change] = []
     add = changes.append
-    for run in history.runs:
-        held = run.held_nodes(now)
-        waited = run.waited(held, now)
-        if waited is not None and waited[1] > waited[0]:
-            add((waited[0], _QUEUED, 1))
-            add((waited[1], _QUEUED, -1))
-        if held is None:
+    outages = [(each.start, each.end, bits.of_names(each.names)) for each in partial]
+    for start, end, own, run in claims:
+        known = own.bit_count()
+        size = max(run.size, known) - ((own & of_several).bit_count() if of_several else 0)
+        if not size:
             continue
-        size = run.size
-        for use, start, end in _parts(run, held):
-            if end > start:
-                add((start, use, size))
-                add((end, use, -size))
-                if partial:
-                    changes += _out_of(use, start, end, run, partial)
+        for use, begin, stop in _parts(run, (start, end)):
+            if stop <= begin:
+                continue
+            add((begin, use, size))
+            add((stop, use, -size))
+            for since, until, there in outages:
+                first, last = max(begin, since), min(stop, until)
+                if first < last and (out := (own & there & ~of_several).bit_count()):
+                    add((first, use, -out))
+                    add((last, use, out))
     return changes
+
+
+def _of_contested(
+    claims: Sequence[Claim],
+    downs: Sequence[tuple[str, Span]],
+    of_several: int,
+    bits: NodeBits,
+    partial: Sequence[PlannedOutage],
+) -> list[Change]:
+    """Return the changes on contested nodes: at each time a node has the first use of ``_ORDER``
+    that it is put to."""
+    if not of_several:
+        return []
+    by_node: dict[str, list[Change]] = {name: [] for name in bits.names_in(of_several)}
+    for start, end, own, run in claims:
+        for name in bits.names_in(own & of_several):
+            for use, begin, stop in _parts(run, (start, end)):
+                for since, until in outside(name, begin, stop, partial):
+                    by_node[name] += ((since, use, 1), (until, use, -1))
+    for name, (start, end) in downs:
+        if name in by_node:
+            by_node[name] += ((start, _DOWN, 1), (end, _DOWN, -1))
+    return [change for each in by_node.values() for change in _of_one_node(each)]
+
+
+def _of_one_node(changes: list[Change]) -> Iterator[Change]:
+    """Yield the changes by the use of one node, which has one use at a time."""
+    changes.sort()
+    counts = [0] * _QUEUED
+    current: int | None = None
+    for number, (time, which, change) in enumerate(changes):
+        counts[which] += change
+        if number + 1 < len(changes) and changes[number + 1][0] == time:
+            continue
+        use = next((each for each in _ORDER if counts[each]), None)
+        if use != current:
+            if current is not None:
+                yield time, current, -1
+            if use is not None:
+                yield time, use, 1
+            current = use
 
 
 def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
@@ -232,24 +306,14 @@ def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
     return (_STARTING, start, began), (_ACCEPTED, began, left), (_KEPT, left, end)
 
 
-def _out_of(
-    use: int, start: int, end: int, run: RunHistory, partial: Sequence[PlannedOutage]
-) -> Iterator[Change]:
-    """Yield the changes that leave out a run's nodes while they are in a planned outage."""
-    for outage in partial:
-        begin, stop = max(start, outage.start), min(end, outage.end)
-        if begin < stop and (out := len(outage.names.intersection(unfold_or_empty(run.nodes)))):
-            yield begin, use, -out
-            yield stop, use, out
-
-
-def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
+def _last_start(
+    history: TrialHistory, now: int, spans: Sequence[Span], claims: Sequence[Claim]
+) -> int | None:
     """Return when the last job started, if no more are started; else None."""
     closed = history.over or (bool(history.duration) and history.clock(now) >= history.duration)
     if not closed or not spans:
         return None
-    held = (run.held_nodes(now) for run in history.runs)
-    starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
+    starts = [claim.start for claim in claims if claim.start < spans[-1][1]]
     return max(starts, default=None)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
-from seatrial.units import count, show_number, show_signed, show_unit
+from seatrial.units import count, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -66,26 +66,23 @@ def _origin(found: Sequence[Difference], letter: str) -> str:
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
-    columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | change> | 95 %> | n"
+    columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | better by> | 95 %> | n"
     found = TextTable(columns)
     for row in rows:
-        first, second, low, high = row.first, row.second, row.low, row.high
+        first, second, low, high = row.first, row.second, row.better_from, row.better_to
         unit = show_unit(row.unit, "{}")
-        change = "" if row.ratio is None else f"{_change(row.ratio)} %"
-        interval = "" if low is None or high is None else f"{_change(low)}..{_change(high)}"
+        by = "" if row.better_by is None else f"{_percent(row.better_by)} %"
+        interval = "" if low is None or high is None else f"{_percent(low)}..{_percent(high)}"
         excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
         n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
         medians = (first.median, second.median)
-        found.add(row.verdict, row.case, row.metric, *medians, unit, change, interval, n)
+        found.add(row.verdict, row.case, row.metric, *medians, unit, by, interval, n)
     return str(found)
 
 
-def _change(ratio: float) -> str:
-    """Return a ratio as a difference in per cent, with as many digits as a person reads."""
-    percent = 100 * (ratio - 1)
-    if abs(percent) >= 1000:
-        return f"x{show_number(ratio)}"
-    return show_signed(percent, 0 if abs(percent) >= 100 else 1)
+def _percent(value: float) -> str:
+    """Return a difference in per cent with its sign and as many digits as a person reads."""
+    return show_signed(value, 0 if abs(value) >= 100 else 1)
 
 
 def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
@@ -118,6 +115,9 @@ def _summary(one: Comparison, letter: str) -> str:
     }
     said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
     lines = [f"{said}; at least {100 * one.least:g} % matters"]
+    if any(row.better_by is not None for row in one.rows):
+        told = f"better by: per cent of A's median by which {letter}'s is better; "
+        lines.append(folded(f"{told}positive is better, also where lower is better"))
     if one.without_elapsed:
         cases = count(one.without_elapsed, "case")
         lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")

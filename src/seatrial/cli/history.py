@@ -21,7 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.units import count, direction_text, show_change, show_figure, show_unit
+from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
@@ -91,7 +91,7 @@ def _badness(history: History) -> float:
 
 def _print_overview(found: list[History]) -> None:
     several = len({history.series.machine for history in found}) > 1
-    rows = TextTable("case~ | machine | n> | left out> | median> | noise> | changes~")
+    rows = TextTable("case~ | machine | n> | left out> | median> | noise> | better by~")
     rest = [history for history in found if not any(told.confirmed for told in history.told)]
     ordered = _changed(found) + rest
     for history in ordered[:MAX_ROWS]:
@@ -112,14 +112,18 @@ def _print_overview(found: list[History]) -> None:
 def _short(history: History) -> str:
     if history.analysis.why:
         return "too few" if history.analysis.few else "none: all equal"
-    confirmed = [_percent(told) for told in history.told if told.confirmed]
+    confirmed = [_percent(history, told) for told in history.told if told.confirmed]
     suspect = sum(not told.confirmed for told in history.told)
     said = [*confirmed, *([f"{suspect} suspect"] if suspect else [])]
     return ", ".join(said) or ("hardly enough figures" if history.analysis.limit else "")
 
 
-def _percent(told: ReportedChange) -> str:
-    return "" if told.percent is None else show_change(told.percent)
+def _percent(history: History, told: ReportedChange) -> str:
+    """Return by how much a level is better than the one before; its change if the metric has no
+    direction."""
+    if told.percent is None:
+        return ""
+    return show_change(better_by(told.percent, history.series.better))
 
 
 def _print_history(history: History) -> None:
@@ -163,11 +167,12 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 
 def _changes_table(history: History) -> TextTable:
-    found = TextTable("change | since | before> | after> | by> |  | nearest note~")
+    by = "by" if history.series.better == "none" else "better by"
+    found = TextTable(f"change | since | before> | after> | {by}> |  | nearest note~")
     for told in history.told:
         levels = (told.change.before, told.change.after)
         shown = (show_figure(level, history.series.unit) for level in levels)
-        by = _percent(told) or "no ratio"
+        by = _percent(history, told) or "no ratio"
         near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
         found.add(told.change.tier, show_minute(told.first), *shown, by, told.word, near)
     return found

@@ -106,7 +106,9 @@ class Recording(OfPlan):
         """Return the evidence of that name which comes later. Raises UsageError."""
         plan = prepare_plan(self.path, with_builds=False, with_documents=False).plan
         known = [each for component in plan.components for each in component.evidence]
-        named = [each for each in known if name in (each.document, Path(each.document).name)]
+        named = [
+            each for each in known if name in (each.document, Path(each.document).name, each.id)
+        ]
         later = listed([each.document for each in known if each.comes_later], MAX_NAMED) or "none"
         if not named:
             raise UsageError(f"{name}: the plan has no such document; these come later: {later}")

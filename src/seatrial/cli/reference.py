@@ -17,6 +17,7 @@ from seatrial.machine.load import find_machine
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.file_sums import DIGITS, learn_sums
 from seatrial.studies.learned import learn_from
 from seatrial.suite.model import Stage, show
 from seatrial.trial.folder import TrialFolder
@@ -79,29 +80,32 @@ def accept(
     The tolerance of each is learned from the spread of its figures: more spread gives a wider
     tolerance. One that would allow 50 % or more is left out. Of several trials, only figures since
     the last confirmed change of level count. An existing reference for the same case is replaced;
-    others stay as they are.
+    others stay as they are. Sums of files that must be `identical` are learned, too, where all runs
+    with a right answer wrote the same.
     """
     with opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
         tell_damage(store, rows)
         _require_whole(rows, damaged)
         learning = learn_from(store, rows, metric, since, two_sided, force, stage)
-        no_figure = "" if learning.references else _no_figure(store, rows, metric, stage)
+        sums, without_sum = ([], []) if metric else learn_sums(rows)
+        found = [*learning.references, *sums]
+        no_figure = "" if found else _no_figure(store, rows, metric, stage)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
-    for what, why in learning.left_out:
+    for what, why in (*learning.left_out, *without_sum):
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
         click.echo(f"{plain_line(what)}: {why}", err=True)
     for what, why in learning.wide:
         click.echo(f"wide: {plain_line(what)}: {plain_line(why)}", err=True)
-    if not learning.references:
+    if not found:
         raise UsageError(no_figure)
     if not dry_run:
-        reference_file.accept(path, learning.references)
-    click.echo(_table(learning.references))
+        reference_file.accept(path, found)
+    click.echo(_table(found))
     done = "would be written to" if dry_run else "written to"
     where = plain_line(as_typed(path))
-    click.echo(f"{count(len(learning.references), 'reference')} {done} {where}")
+    click.echo(f"{count(len(found), 'reference')} {done} {where}")
     return 0
 
 
@@ -175,9 +179,14 @@ def list_references(machine: str | None) -> int:
 
 
 def _table(references: Sequence[Reference]) -> TextTable:
-    found = TextTable("test~ | where~ | toolchain~ | metric | expected> | allowed> | stage")
+    found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
+        if one.file:
+            found.add(
+                one.test, where, one.toolchain, one.file, one.sha256[:DIGITS], "identical", ""
+            )
+            continue
         if one.value is None:
             expected = ""
             bounds = [f">= {one.min:g}" if one.min is not None else ""]

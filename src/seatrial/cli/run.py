@@ -56,7 +56,13 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.choice import require_chosen
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases, too_few_repeats
+    from seatrial.trial.prepare import (
+        new_tag,
+        prepare_trial,
+        require_cases,
+        too_few_repeats,
+        unlearned_sums,
+    )
 
     if not dry_run:
         require_chosen(machine, "-m")
@@ -75,6 +81,8 @@ def command(
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
     if note := too_few_repeats(prepared.tests, prepared.cases):
+        click.echo(f"note: {note}", err=True)
+    if note := unlearned_sums(folder.record().tests, prepared.expected):
         click.echo(f"note: {note}", err=True)
     if dry_run:
         return write_scripts(folder, folders)

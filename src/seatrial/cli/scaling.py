@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -37,6 +38,9 @@ from seatrial.verify.reading import plain_line
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(
+    "--fixed", is_flag=True, help="The resources are the same at each x: the same speed is ideal."
+)
+@click.option(
     "--pays",
     type=SHARE,
     default="50%",
@@ -55,6 +59,7 @@ def command(
     by: tuple[str, ...],
     tests: tuple[str, ...],
     weak: bool,
+    fixed: bool,
     pays: float,
     form: str,
 ) -> int:
@@ -68,7 +73,7 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=pays)
+    query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, fixed=fixed, pays=pays)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))
@@ -92,7 +97,7 @@ def _record(table: ScalingTable) -> dict[str, Any]:
 
 
 def _page(one: ScalingTable, query: ScalingQuery) -> str:
-    kind = "weak" if one.weak else "strong"
+    kind = "constant resources" if one.fixed else "weak" if one.weak else "strong"
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
     lines = [click.style(plain_line(title), bold=True)]
@@ -100,8 +105,11 @@ def _page(one: ScalingTable, query: ScalingQuery) -> str:
         lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
     if one.why:
         return "\n".join([*lines, plain_line(one.why)])
-    lines += ["", _table(one), ""]
-    lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
+    lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
+    if one.fixed:
+        lines += [plain_line(told) for line in one.lines for told in _fixed(line, one.x)]
+    else:
+        lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
     if one.best is not None:
         lines.append(plain_line(_best(one)))
     return "\n".join(lines)
@@ -123,6 +131,42 @@ def _table(one: ScalingTable) -> str:
             shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
             found.add(name, f"{cell.x:g}", *numbers, *shares, cell.why or causes(cell.excluded))
     return str(found)
+
+
+def _fixed_table(one: ScalingTable) -> str:
+    found = TextTable(f"line~ | {one.x}> | median> | runs> | of the best> | 95 %> | excluded~")
+    for line in one.lines:
+        for cell in line.cells:
+            name = line.by if cell is line.cells[0] else ""
+            known = cell.low is not None and cell.high is not None
+            interval = f"{_share(cell.low)}..{_share(cell.high)} %" if known else ""
+            of_best = "" if cell.speedup is None else f"{_share(cell.speedup)} %"
+            why = cell.why or causes(cell.excluded)
+            found.add(name, f"{cell.x:g}", cell.median, cell.n, of_best, interval, why)
+    return str(found)
+
+
+def _share(value: float | None) -> str:
+    return f"{100 * (value or 0):.1f}"
+
+
+def _fixed(line: ScalingLine, x: str) -> Iterator[str]:
+    """Yield what is told of a line with constant resources: its plateau, its drops."""
+    name = f"{line.by}: " if line.by else ""
+    if line.why:
+        yield f"{name}{line.why}"
+        return
+    several = len(line.plateau) > 1
+    span = " to ".join(f"{each:g}" for each in (line.plateau[0], line.plateau[-1])[: several + 1])
+    yield f"{name}plateau: {x} {span}: within 5 % of the best, or as good within the noise"
+    for drop in line.drops:
+        said = f"{name}drops by {drop.per_cent:.1f} % from {x} {drop.before:g} to {drop.after:g}"
+        known = drop.low is not None and drop.high is not None
+        yield (
+            f"{said} (95 %: {drop.low:.1f} to {drop.high:.1f} %)"
+            if known
+            else (f"{said} (of single runs: repeat)")
+        )
 
 
 def _knee(line: ScalingLine, x: str, pays: float) -> str:

@@ -226,7 +226,8 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
     for results in criteria:
         first, rest = results[0], results[1:]
         for one in [first, *(each for each in rest if each.state != "met")]:
-            label = one.label if one is first else f"  {one.subject}"
+            label = " ".join(filter(None, (one.clause or one.id, one.label)))
+            label = label if one is first else f"  {one.subject}"
             value = one.shown
             rows.add(label, one.words, value, one.bound, one.n, one.reason)
     return str(rows)

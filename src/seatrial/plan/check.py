@@ -14,7 +14,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.check_checklist import check_checklist
-from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
+from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
@@ -98,9 +98,10 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
             _span(span, machine, chosen, at.inside("blackouts", j))
         check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at, documents)
-        check_waivers(component, at)
+        check_waivers(component, None if partly else suite, machine, at)
         if component.kind == "checklist":
             check_checklist(component, at)
+    check_ids(plan, spot)
     at = spot.inside("rehearsal")
     for i, event in enumerate(plan.rehearsal.events):
         _span(event, machine, tests, at.inside("events", i))

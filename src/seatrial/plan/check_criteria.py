@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from seatrial.documents import Spot
 from seatrial.files import open_regular
+from seatrial.machine.model import Machine
 from seatrial.plan.bounds import bound_of, is_relative
-from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
+from seatrial.plan.component_tests import chosen_tests, fits, is_pattern, only_evidence
 from seatrial.plan.load import unread
-from seatrial.plan.model import Component, Criterion
+from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, CriterionName, Plan
 from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Metric, Test
@@ -116,6 +119,10 @@ def _bounds(criterion: Criterion, spot: Spot) -> None:
         written = getattr(criterion, key)
         if written is not None:
             found[key] = spot.parsed(bound, written, key)
+    if criterion.criterion == "every_test":
+        for key in found:
+            spot.fault("every_test has no bound; remove it", key)
+        return
     if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
         spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
@@ -205,11 +212,16 @@ def _document(path: Path, sha256: str, spot: Spot) -> None:
         spot.fault(text, "sha256")
 
 
-def check_waivers(component: Component, at: Spot) -> None:
-    """Check that each waiver has a reason and names criteria that exist."""
-    known = [criterion.criterion for criterion in component.criteria]
-    unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(known)))
-    unsure |= not known and unread(at, "criteria")
+def check_waivers(
+    component: Component, suite: Suite | None, machine: Machine | None, at: Spot
+) -> None:
+    """Check that each waiver has a reason and names criteria, tests and toolchains that exist.
+    ``suite`` is None if not all of its tests are known."""
+    by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
+    known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
+    unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
+    unsure |= not component.criteria and unread(at, "criteria")
+    chosen = chosen_tests(component, suite.tests) if suite is not None else []
     for i, waiver in enumerate(component.waivers):
         spot = at.inside("waivers", i)
         for key, value in (("reason", waiver.reason), ("by", waiver.by)):
@@ -218,6 +230,35 @@ def check_waivers(component: Component, at: Spot) -> None:
         spot.parsed(day_of, waiver.on, "on")
         for j, name in enumerate(waiver.criteria):
             if name not in known and not unsure:
-                listed = ", ".join(dict.fromkeys(known)) or "none"
+                listed = ", ".join(dict.fromkeys(known))
                 text = f"this component has no criterion {name}; it has {listed}"
                 spot.fault(text, "criteria", j)
+            elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
+                text = f"{name} is about the whole machine; waive it without tests and toolchains"
+                spot.fault(text, "criteria", j)
+        named = {*chosen, *(name for name in component.tests if not is_pattern(name))}
+        for j, pattern in enumerate(waiver.tests):
+            if chosen and not any(fits([pattern], name) for name in named):
+                text = f"{pattern!r} is not a test of this component; it has {', '.join(chosen)}"
+                spot.fault(text, "tests", j)
+        chains = list(machine.toolchains) if machine is not None else []
+        for j, pattern in enumerate(waiver.toolchains):
+            if chains and not any(fnmatchcase(name, pattern) for name in chains):
+                text = f"{pattern!r} is not a toolchain of the machine; it has {', '.join(chains)}"
+                spot.fault(text, "toolchains", j)
+
+
+def check_ids(plan: Plan, at: Spot) -> None:
+    """Check that each id of a criterion, a waiver or a document names one thing in the plan."""
+    names = get_args(CriterionName)
+    first: dict[str, str] = {}
+    for i, component in enumerate(plan.components):
+        for key in ("criteria", "waivers", "evidence"):
+            for j, each in enumerate(getattr(component, key)):
+                if not each.id:
+                    continue
+                spot, place = at.inside("components", i, key, j), f"components[{i}].{key}[{j}]"
+                if each.id in names:
+                    spot.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
+                elif first.setdefault(each.id, place) != place:
+                    spot.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from seatrial.plan.model import Component, ComponentTest
+from seatrial.suite.model import Case
 from seatrial.units import share_of
 
 
@@ -32,6 +33,22 @@ def part_of(component: Component, test: str) -> ComponentTest | None:
 def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
     """Return the tests that a component runs, in their order."""
     return [name for name in names if pattern_of(component, name) is not None]
+
+
+def absent_tests(component: Component, cases: Iterable[Case]) -> dict[str, str]:
+    """Return the tests that a component names and that have no case in its trial, with the
+    reason."""
+    there = {case.test for case in cases}
+    return {
+        name: "never ran: no case of it fits this machine and the component's filters"
+        for name in component.tests
+        if name not in there and not is_pattern(name)
+    }
+
+
+def is_pattern(name: str) -> bool:
+    """Return True if a name of a test has wildcards."""
+    return any(mark in name for mark in "*?[")
 
 
 def only_evidence(component: Component) -> bool:

@@ -6,7 +6,7 @@ them. ``seatrial.plan.policy`` turns a component into a policy for the conductor
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
@@ -39,10 +39,13 @@ CriterionName = Literal[
     "accepted_runs",
     "mix",
     "items_passed",
+    "every_test",
     "within_expected",
 ]
 # Criteria that compare figures with what is expected of a run that has the machine for itself.
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
+WHOLE_MACHINE: Final = ("utilisation", "availability", "mtbf", "jobs_in_flight")
+"""Criteria on the whole machine: no test's runs can be left out of them."""
 Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
@@ -65,8 +68,9 @@ class Evidence(FileModel, frozen=True):
     signed_by: Annotated[str, doc("who signed it; of an awaited one: who gives it")] = ""
     signed_on: Annotated[str, doc("when: a date, 2026-05-01")] = ""
     pending: Annotated[bool, doc("it comes later: its component is awaited")] = False
+    about: Annotated[str, doc("what it shows, in a sentence")] = ""
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""
-    about: str = ""
 
     @property
     def comes_later(self) -> bool:
@@ -75,12 +79,28 @@ class Evidence(FileModel, frozen=True):
 
 
 class Waiver(FileModel, frozen=True):
-    """Criteria that both sides agreed not to count against the machine."""
+    """Criteria, or tests and toolchains, that both sides agreed not to count against the
+    machine."""
 
     reason: str
     by: Annotated[str, doc("who agreed")]
     on: Annotated[str, doc("when: a date, 2026-05-01")]
-    criteria: Annotated[list[CriterionName], doc("the criteria; none: the whole component")] = []
+    criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
+    tests: Annotated[
+        list[str], doc("names or patterns of tests whose runs do not count; default: all")
+    ] = []
+    toolchains: Annotated[
+        list[str], doc("names or patterns of toolchains whose runs do not count; default: all")
+    ] = []
+
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("what was agreed, in a sentence")] = ""
+
+    @property
+    def in_part(self) -> bool:
+        """Whether it waives the runs of some tests or toolchains alone."""
+        return bool(self.tests or self.toolchains)
 
 
 class Criterion(FileModel, frozen=True):
@@ -106,6 +126,10 @@ class Criterion(FileModel, frozen=True):
         Literal["median", "reference"], doc("what is expected: the median of the case's own runs")
     ] = "median"
     two_sided: Annotated[bool, doc("a run may not be better by more than within, either")] = False
+
+    id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: Annotated[str, doc("the requirement, in a sentence")] = ""
 
     @property
     def of_stage(self) -> Stage | None:

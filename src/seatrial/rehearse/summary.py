@@ -12,6 +12,7 @@ from seatrial.acceptance.node_shares import NodeShares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
 from seatrial.verify.references import References
@@ -94,7 +95,8 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """Return the summary of a rehearsed trial's history."""
-    view = TrialView(history, ending.time, references)
+    absent = absent_tests(part.component, part.cases)
+    view = TrialView(history, ending.time, references, absent)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
         by_test[history.test_of(run)].append(run)

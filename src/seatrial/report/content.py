@@ -5,7 +5,7 @@ Numbers are unrounded; a column says how they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -17,7 +17,7 @@ from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
-from seatrial.plan.model import Waiver
+from seatrial.plan.model import Criterion, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
@@ -141,6 +141,7 @@ class Other(Struct, frozen=True, kw_only=True):
     about: str
     evidence: list[EvidenceStatus]
     waivers: list[Waiver]
+    criteria: list[Criterion] = []
 
 
 class ReportMachine(Struct, frozen=True):
@@ -155,7 +156,8 @@ class ReportMachine(Struct, frozen=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The whole report.
 
-    ``verdict``: of all criteria together. ``made``: in ns, ``made_by``: a person, with the
+    ``verdict``: of all criteria together. ``clauses``: the table from clauses of the contract to
+    results, if the plan has any. ``made``: in ns, ``made_by``: a person, with the
     ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
     their plans. ``notices``: what is awaited, items that failed, documents that changed;
     ``issues``: those that are open; ``records``: tables of what people recorded. ``decision``: what
@@ -178,6 +180,7 @@ class Report(Struct, frozen=True, kw_only=True):
     notices: list[str]
     issues: list[Issue]
     records: list[Table]
+    clauses: list[Table]
     phases: list[Table]
     components: list[ReportComponent]
     others: list[Other]
@@ -249,7 +252,17 @@ def sentence(report: Report) -> str:
         said = f"The criterion is {states[0]}"
     said += f": {'; '.join(waived)}" if waived else ""
     said += f"; {unneeded}." if spare else "."
-    return f"{said} {count(waiting, 'component')} not begun." if waiting else said
+    said += f" {count(waiting, 'component')} not begun." if waiting else ""
+    return " ".join([said, *_faulty_tests(report)])
+
+
+def _faulty_tests(report: Report) -> Iterator[str]:
+    """Yield a sentence for each component with a test that was stopped, or never gave a right
+    answer."""
+    for part in report.components:
+        for one in (each[0] for each in part.status.criteria):
+            if one.criterion == "every_test" and one.numbers.get("at fault"):
+                yield f"In {part.title}: {one.why}."
 
 
 def ended_by_verdict(test: TestStatus) -> dict[str, int]:

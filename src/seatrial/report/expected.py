@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seatrial.acceptance.criteria import Result, TrialView, judge
+from seatrial.acceptance.criteria.speed import BETTER_BY
 from seatrial.acceptance.criteria.view import NodeCases
 from seatrial.plan.model import Criterion
 from seatrial.report.content import Cell, Table, bounded
@@ -25,11 +26,12 @@ def expected(view: TrialView) -> Table:
     """
     columns = (
         "case | metric | unit | n: count | median: number | reference: number | allowed"
-        " | off: per cent | state | why"
+        " | better by: per cent | state | why"
     )
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
-        "trial was made with, also where runs were judged again by others."
+        "trial was made with, also where runs were judged again by others. Better by: positive is "
+        "better, also where lower is better."
     )
     return bounded(
         "Figures of merit against their references", columns, _rows(view), about, MAX_ROWS
@@ -62,5 +64,5 @@ def _row(view: TrialView, metric: str, group: NodeCases, one: Result) -> list[Ce
         return None
     unit = show_unit(reference.unit, "{}")
     shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
-    off = one.numbers.get("per cent off")
+    off = one.numbers.get(BETTER_BY)
     return [*shown, off if isinstance(off, int | float) else None, one.state, reason]

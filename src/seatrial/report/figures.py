@@ -77,7 +77,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = (
         "case | alone: number | n alone: count | at full machine: number | n full: count"
-        " | waves: count | difference: per cent | 95 % from: per cent | to: per cent | state"
+        " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
         " | why"
     )
     title = "Each application alone and at full machine"
@@ -90,7 +90,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         drawn,
         title=title,
         about=about,
-        axis=Axis("difference", "%"),
+        axis=Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
     )
@@ -204,7 +204,8 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     )
     title = "How alike runs are"
     about = (
-        "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
+        "Elapsed times of runs with a right answer, against the median of their kind: positive is "
+        "slower. A box holds "
         "the middle half of them."
     )
     axis = Axis("elapsed against the median", "%")
@@ -248,7 +249,10 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
     columns[2] = ReportColumn("median", "number", panels[0].unit)
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
+    fixed = all(panel.fixed for panel in panels)
     about = f"Speed-up of {better}, against the smallest number of {x}."
+    if fixed:
+        about = f"Speed by {better}, over that of the best {x}: the resources are the same."
     drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
     notes = [drawn] if len(curves) > MAX_CURVES else []
     drawing = scaling_plot(
@@ -256,7 +260,8 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         title=title,
         about=about,
         x=Axis(x),
-        y=Axis("speed-up"),
+        y=Axis("speed over the best" if fixed else "speed-up"),
+        ideal=0.0 if fixed else 1.0,
         height=150,
     )
     data = bounded(f"Scaling of {test}", columns, rows)

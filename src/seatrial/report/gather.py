@@ -49,6 +49,7 @@ from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
 from seatrial.report.reviewed import causes, excluded_by_agreement
+from seatrial.report.traceability import JudgedComponent, traceability
 from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS
@@ -126,6 +127,7 @@ def gather(planned: Planned, store: Store, author: Author | None = None) -> Repo
         notices=notices,
         issues=kept.open_issues,
         records=list(people.tables_of(kept)),
+        clauses=traceability([one.judged for one in gathered], planned.others),
         phases=tables.phases(parts),
         components=parts,
         others=list(planned.others),
@@ -247,6 +249,11 @@ class GatheredTrial(NamedTuple):
     facts: list[Facts]
 
     @property
+    def judged(self) -> JudgedComponent:
+        """The component as the trial was made with it, and its results."""
+        return JudgedComponent(self.record.component or Written(component=""), self.part)
+
+    @property
     def toolchains(self) -> set[str]:
         """The toolchains that ran."""
         return {case.toolchain for case in self.cases}
@@ -329,7 +336,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store, kept: PlanRecords)
             *(each for each in [excluded_by_agreement(found.reviews)] if each.rows),
             *tables.excluded(record, history, found, varied, reading.damaged),
         ],
-        ran=ran(record, cases),
+        ran=ran(record, cases, found.node_shares),
         versions=tables.tests(folder, record, cases),
     )
     return GatheredTrial(record, cases, part, files, facts)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from seatrial.acceptance.criteria.waivers import covered
 from seatrial.draw import PALETTE
 from seatrial.lazy import jinja2
 from seatrial.report.checksums import PLACE, block
@@ -87,6 +88,7 @@ def _filters() -> dict[str, Any]:
         "state_class": lambda state: state.replace(" ", "-"),
         "text": plain,
         "figure": figure,
+        "covered": covered,
         "ended_runs": ended_runs,
         "not_passed": not_passed,
     }

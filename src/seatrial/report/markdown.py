@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from seatrial.acceptance.criteria import Result, overall
+from seatrial.acceptance.criteria.waivers import covered
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Other,
@@ -98,7 +99,7 @@ def _summary(report: Report) -> Iterator[str]:
     rows = [_summed(part) for part in report.components]
     rows += [[other.title, other.state, *[""] * 8] for other in report.others]
     yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
-    for table in (*report.phases, *report.records):
+    for table in (*report.clauses, *report.phases, *report.records):
         yield from _table(table)
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")
@@ -194,7 +195,7 @@ def _documents(one: ReportComponent | Other) -> Iterator[str]:
     if one.waivers:
         yield from ("", "### Waivers", "")
         for each in one.waivers:
-            what = ", ".join(each.criteria).replace("_", " ") or "the whole component"
+            what = plain(covered(each))
             agreed = f"(waived by {plain(each.by)} on {plain(each.on)})"
             yield f"- {what}: {plain(each.reason)} {agreed}"
     if one.evidence:

@@ -143,6 +143,7 @@ def _other(
         about=component.about,
         evidence=found,
         waivers=component.waivers,
+        criteria=component.criteria,
     )
 
 

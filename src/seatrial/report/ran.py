@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.acceptance.node_shares import NodeShares, TestShare
 from seatrial.machine.model import Toolchain
 from seatrial.report.content import Cell, Listing, Table, bounded
 from seatrial.report.tables import digest_of_struct
@@ -23,6 +24,7 @@ from seatrial.suite.model import Case, Check, Metric, Test, bindings_text, show
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
+from seatrial.verify.checks import is_learned
 
 MAX_ROWS: Final = 500
 SHA256_DIGITS: Final = 64  # a mark of executable files follows
@@ -49,13 +51,14 @@ class NamedTest(NamedTuple):
     record: Record
 
 
-def ran(record: Record, cases: Sequence[Case]) -> list[Table]:
-    """Return the tables of what a trial ran that have rows: sizes, launch lines, own flags."""
+def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None) -> list[Table]:
+    """Return the tables of what a trial ran that have rows: sizes and launch lines. ``shares`` are
+    those of the node-hours."""
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [_sizes(of_tests), _launches(record, of_tests), _own_flags(record, of_tests)]
+    made = [_sizes(of_tests, shares), _launches(record, of_tests), _own_flags(record, of_tests)]
     return [table for table in made if table.rows]
 
 
@@ -76,11 +79,12 @@ def tests(records: Iterable[Record]) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _sizes(of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+def _sizes(of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None) -> Table:
     columns = (
         "test | purpose | nodes x tasks x threads | toolchains | parameters | cases: count"
-        " | runs of each: count | at most: seconds"
+        " | runs of each: count | walltime: seconds | planned share: share | share: share"
     )
+    had = {each.test: each for each in shares.tests} if shares is not None else {}
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
         shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
@@ -98,10 +102,21 @@ def _sizes(of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
                 len(cases),
                 max(case.repeat for case in cases),
                 max(case.walltime for case in cases),
+                *_share(had.get(test.name)),
             ]
         )
-    about = "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task."
+    about = (
+        "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task. "
+        "The shares are of the node-hours that were available."
+    )
     return bounded("What ran", columns, rows, about, MAX_ROWS)
+
+
+def _share(found: TestShare | None) -> tuple[Cell, Cell]:
+    """Return the planned and the achieved share of a test."""
+    if found is None:
+        return None, None
+    return "fill" if found.only_fills else found.planned, found.achieved
 
 
 def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
@@ -160,6 +175,8 @@ def _check(check: Check) -> tuple[str, str, str, str]:
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
     text = str(written.pop(kind, ""))
     asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
+    if is_learned(check):
+        asked = "the learned checksum of the case"
     if kind == "exit_code":
         return "", "exit code", text, asked
     return ("" if kind in ("file", "identical") else check.in_file), kind, text, asked

@@ -34,7 +34,7 @@ from seatrial.store.by_case import (
 )
 from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
-from seatrial.units import NO_DIRECTION, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, better_by, better_of, unfit_of
 
 MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
@@ -66,8 +66,10 @@ class Sample(Struct, frozen=True):
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One metric of one case on both sides. ``ratio`` is the second median over the first, ``low``
-    and ``high`` the ends of its interval; None where they cannot be had. ``gain`` is the logarithm
-    of how many times better the second is. ``why`` explains what is not plain; ``differs`` tells
+    and ``high`` the ends of its interval; None where they cannot be had. ``better_by`` is by how
+    many per cent of the first the second is better (negative: worse), ``better_from`` and
+    ``better_to`` the ends of its interval. ``gain`` is the logarithm of how many times better the
+    second is. ``why`` explains what is not plain; ``differs`` tells
     of numbers (nodes, tasks, threads) and builds that the sides do not share. ``needed`` is how
     many runs of each side may decide a row that is unclear for having too few, or 0."""
 
@@ -84,6 +86,9 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    better_by: float | None = None
+    better_from: float | None = None
+    better_to: float | None = None
     gain: float | None = None
     why: str = ""
     differs: list[str] = []
@@ -297,8 +302,15 @@ def _compared(
     ps = [found.p] if found.p is not None else []
     if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:
         ps.append(student)
+    by, low, high = (
+        None if ratio is None else better_by(100 * (ratio - 1), direction)
+        for ratio in (found.ratio, found.low, found.high)
+    )
     return replace(
         row,
+        better_by=by,
+        better_from=high if direction == "lower" else low,
+        better_to=low if direction == "lower" else high,
         verdict=found.verdict,
         ratio=found.ratio,
         low=found.low,

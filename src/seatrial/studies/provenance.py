@@ -25,6 +25,7 @@ from seatrial.files import read_regular
 from seatrial.machine.model import Slurm, SlurmOverride
 from seatrial.runs.compiler_versions import VERSIONS, read_found
 from seatrial.store.rows import TrialRow
+from seatrial.studies.file_sums import DIGITS, sums_of_side
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
 from seatrial.suite.job_options import ASKED_KEYS, as_written
@@ -81,6 +82,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
     found += [*_machines(sides), *_toolchains(sides)]
     if not same_trials:
         found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
+    found += _sums(sides)
     return found
 
 
@@ -260,6 +262,18 @@ def _builds_differ(sides: Pair, test: str) -> bool:
         {m.build for m in side.side.cases if m.test == test and m.build} for side in sides
     )
     return names[0] == names[1] and bool(one and other) and not one & other
+
+
+# ---- files that must be identical -----------------------------------------------------------
+
+
+def _sums(sides: Pair) -> Iterator[Difference]:
+    """Files that must be the same bit for bit, and that runs of the same case wrote with other sums
+    on one side than on the other."""
+    one, other = (sums_of_side(side.side, side.records) for side in sides)
+    for case, file in sorted(one.keys() & other.keys()):
+        shown = ({sha256[:DIGITS] for sha256 in sums[case, file]} for sums in (one, other))
+        yield from _told(case, f"{file} differs, SHA-256", *shown)
 
 
 # ---- inputs -------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ Speed is the metric where higher is better, else 1 over it; in a weak series, wh
 with the resources, x over it. The speed-up of a cell is its speed over that of the least x that
 was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal. Over cores
 (tasks x threads) lines that differ in tasks or threads alone share the least x of all of them, so
-that hybrid settings are read off against one task with one thread.
+that hybrid settings are read off against one task with one thread. Where the resources are the same
+at each x (more threads in fewer tasks) nothing is added: see ``studies.constant_resources``.
 
 The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
 ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
@@ -19,22 +20,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import (
-    CORES,
-    NUMBERS,
-    CaseRuns,
-    differing,
-    excluded_of,
-    figures_of,
-)
-from seatrial.studies.compare import causes
+from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
+from seatrial.studies import constant_resources
+from seatrial.studies.constant_resources import SpeedDrop
+from seatrial.studies.scaling_cells import Cell, cells_of, figures_in, speeds, usable
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -46,42 +41,29 @@ _PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what th
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
-    ``pays`` the least gain that is worth its resources."""
+    ``fixed``: the resources are the same at each x, also where the cases do not tell; ``pays`` the
+    least gain that is worth its resources."""
 
     x: str
     metric: str = "elapsed"
     by: tuple[str, ...] = ()
     weak: bool = False
+    fixed: bool = False
     pays: float = PAYS
-
-
-class Cell(Struct, frozen=True, kw_only=True):
-    """One setting. ``low`` and ``high`` are the ends of the speed-up's interval. Without a right
-    answer ``n`` is 0, and ``why`` tells the cause."""
-
-    x: float
-    n: int
-    excluded: dict[str, int] = {}
-    median: float | None = None
-    speedup: float | None = None
-    low: float | None = None
-    high: float | None = None
-    ideal: float | None = None
-    efficiency: float | None = None
-    gain: float | None = None
-    why: str = ""
-    values: list[float] = []
 
 
 class ScalingLine(Struct, frozen=True, kw_only=True):
     """The cells of one value of what the lines are by, by x. ``knee`` is None where more still
-    pays at the largest x, or nothing can be told (``why``)."""
+    pays at the largest x, or nothing can be told (``why``). With constant resources ``base`` is the
+    best x, ``plateau`` those about it that are as good, ``drops`` where the next x is slower."""
 
     by: str
     base: float | None
     cells: list[Cell]
     knee: float | None = None
     certain: bool = False
+    plateau: list[float] = []
+    drops: list[SpeedDrop] = []
     why: str = ""
 
 
@@ -96,7 +78,7 @@ class Best(Struct, frozen=True):
 
 class ScalingTable(Struct, frozen=True, kw_only=True):
     """The lines of one case, whatever x is and what the lines are by. ``along`` are parameters that
-    advance with x."""
+    advance with x; ``fixed``: the resources are the same at each x."""
 
     case: str
     metric: str
@@ -105,6 +87,7 @@ class ScalingTable(Struct, frozen=True, kw_only=True):
     x: str
     weak: bool
     lines: list[ScalingLine]
+    fixed: bool = False
     along: list[str] = []
     best: Best | None = None
     why: str = ""
@@ -170,6 +153,8 @@ def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
         if name not in (*parameters, *others):
             listed = ", ".join([*others, *(n for n in parameters if n not in others)])
             raise UsageError(f"{option} {name}: is none of {listed}")
+    if asked.weak and asked.fixed:
+        raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
     if asked.x in asked.by:
         raise UsageError(f"--by {asked.x}: that is --x already")
     for one in members:
@@ -229,7 +214,7 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 
 def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
-    if odd := unfit_of(_figures(members, asked.metric)):
+    if odd := unfit_of(figures_in(members, asked.metric)):
         return f"no figure of {asked.metric} can be judged; {odd}"
     if asked.metric in known or not known:
         return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
@@ -254,6 +239,7 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
         x=asked.x,
         weak=asked.weak,
         lines=[],
+        fixed=not asked.weak and (asked.fixed or constant_resources.are_constant(panel)),
         along=along,
     )
     if len(kinds) > 1:
@@ -265,6 +251,9 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
         groups.setdefault(_label(member, asked.by), []).append(member)
+    if table.fixed:
+        lines = [_fixed_line(by, members, better, asked) for by, members in groups.items()]
+        return replace(table, lines=lines, best=_best(lines, better))
     bases = _bases(panel, asked) if asked.x == CORES else {}
     lines = [
         _line(by, members, better, asked, bases.get(by, members)) for by, members in groups.items()
@@ -303,17 +292,6 @@ def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[Cas
     return {line: fewest[rest] for line, rest in of_line.items()}
 
 
-def _cells(members: Sequence[CaseRuns], asked: ScalingQuery) -> list[Cell]:
-    groups: dict[float, list[CaseRuns]] = {}
-    for member in members:
-        groups.setdefault(float(member.attribute(asked.x)), []).append(member)
-    return [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
-
-
-def _usable(cells: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.median is not None and cell.median > 0]
-
-
 def _line(
     by: str,
     members: Sequence[CaseRuns],
@@ -322,12 +300,12 @@ def _line(
     bases: Sequence[CaseRuns],
 ) -> ScalingLine:
     """Return the line of some cases, compared with the least x of ``bases``."""
-    cells = _cells(members, asked)
-    if not _usable(cells):
+    cells = cells_of(members, asked.x, asked.metric)
+    if not usable(cells):
         return ScalingLine(
             by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
         )
-    base = next(iter(_usable(cells if bases is members else _cells(bases, asked))))
+    base = next(iter(usable(cells if bases is members else cells_of(bases, asked.x, asked.metric))))
     related: list[Cell] = []
     before: Cell | None = None
     for each in cells:
@@ -340,45 +318,24 @@ def _line(
     return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
 
 
-def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
-    excluded = excluded_of(members)
-    if names := differing(members):
-        return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
-    values = _figures(members, metric)
-    if not values:
-        right = sum(len(member.runs) for member in members)
-        why = causes(excluded) or ("no such figure" if right else "not run")
-        return Cell(x=x, n=0, excluded=excluded, why=why)
-    if odd := unfit_of(values):
-        return Cell(x=x, n=0, excluded=excluded, why=odd)
-    middle = median(values)
-    why = "" if middle > 0 else f"{middle:g} is not above 0"
-    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
-
-
-def _figures(members: Sequence[CaseRuns], metric: str) -> list[float]:
-    kinds = dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
-    return figures_of(members, kinds)
-
-
-def _speeds(
-    first: Cell, second: Cell, better: Better, weak: bool
-) -> tuple[float, float | None, float | None]:
-    """How many times faster the second cell is, and the ends of that ratio's interval."""
-    scale = second.x / first.x if weak and better == "lower" else 1.0
-    pair = (first, second) if better == "higher" else (second, first)
-    before, after = (cell.median or math.nan for cell in pair)
-    if min(first.n, second.n) < 2:
-        return scale * after / before, None, None
-    low, high = two_sample.interval(pair[0].values, pair[1].values)
-    return scale * after / before, scale * low, scale * high
+def _fixed_line(
+    by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQuery
+) -> ScalingLine:
+    """Return the line of some cases with constant resources, compared with the best of them."""
+    cells = cells_of(members, asked.x, asked.metric)
+    if len(usable(cells)) < 2:
+        return ScalingLine(by=by, base=None, cells=cells, why="fewer than two values measured")
+    found = constant_resources.judged(cells, better)
+    return ScalingLine(
+        by=by, base=found.best, cells=found.cells, plateau=found.plateau, drops=found.drops
+    )
 
 
 def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
     ideal = cell.x / base.x
     if cell.median is None or cell.median <= 0:
         return replace(cell, ideal=ideal if cell.x >= base.x else None)
-    speedup, low, high = _speeds(base, cell, better, weak)
+    speedup, low, high = speeds(base, cell, better, weak)
     if cell.x == base.x and cell.values == base.values:
         low = high = None
     return replace(
@@ -388,7 +345,7 @@ def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
 
 def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float, float | None]:
     """The gain from one cell to a larger one, and the upper end of its interval."""
-    speed, _, high = _speeds(first, second, better, weak)
+    speed, _, high = speeds(first, second, better, weak)
     added = second.x / first.x - 1
     return (speed - 1) / added, None if high is None else (high - 1) / added
 

@@ -13,6 +13,7 @@ from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
 from seatrial.trial.folder import Record, TrialOptions, user_name
+from seatrial.trial.prepare import MAX_LEFT_OUT
 
 
 def record_of(
@@ -41,6 +42,7 @@ def record_of(
         alerts=plan.plan.alerts,
         rehearsed=seed is not None,
         seed=seed or 0,
+        left_out=part.skipped[:MAX_LEFT_OUT],
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
 

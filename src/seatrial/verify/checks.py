@@ -8,8 +8,10 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.suite.expressions import ExpressionError
@@ -57,6 +59,30 @@ def find_faults(
     own = Path(test.folder)
     found = [find_fault(check, folder, exit_code, names, own) for check in ordered]
     return [finding for finding in found if finding is not None]
+
+
+def with_sums(test: Test, learned: Mapping[str, str]) -> Test:
+    """Return a test that checks ``learned`` sums, by the names of files. Of a file whose sum is not
+    known, its checks ask only that it is there."""
+    verify = [
+        replace(check, sha256=learned[str(check.identical)])
+        if is_learned(check) and learned.get(check.identical or "")
+        else replace(check, identical=None, file=check.identical)
+        if is_learned(check)
+        else check
+        for check in test.verify
+    ]
+    return replace(test, verify=verify)
+
+
+def is_learned(check: Check) -> bool:
+    """Return whether the sum of a check is a learned reference."""
+    return check.identical is not None and check.sha256 is None
+
+
+def learned_files(test: Test) -> list[str]:
+    """Return the files of a test whose sums are learned references."""
+    return [str(check.identical) for check in test.verify if is_learned(check)]
 
 
 def find_fault(
@@ -239,9 +265,9 @@ def faults_of_check(check: Check) -> list[tuple[str, str]]:
             faults.append((key, f"belongs to {owner}:, which is not given"))
     if kind == "value":
         faults += _faults_of_bounds(check)
-    if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or ""):
-        text = "needs sha256: 64 hexadecimal digits, as sha256sum prints them"
-        faults.append(("identical", text))
+    if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
+        text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
+        faults.append(("sha256", text))
     if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
         faults.append(("size_limit", fault))
     return faults

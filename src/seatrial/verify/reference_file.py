@@ -30,6 +30,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%^*+-]*")
 _ORDER = [
     "test",
     "metric",
+    "file",
     "where",
     "toolchain",
     "stage",
@@ -39,6 +40,7 @@ _ORDER = [
     "upper",
     "min",
     "max",
+    "sha256",
     "learned",
 ]
 
@@ -106,7 +108,7 @@ def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
     written one below the other, comments stay; in any other style only those at the top do. Raises
     InvalidFiles; ``path`` is used in messages only."""
     faults = [
-        f"{path}: {entry.test} {entry.metric}: {key}: {message}"
+        f"{path}: {entry.test} {entry.metric or entry.file}: {key}: {message}"
         for entry in entries
         for key, message in faults_of(entry)
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
@@ -39,11 +40,14 @@ class Learned(FileModel, frozen=True):
 
 
 class Reference(FileModel, frozen=True):
-    """The expected value of one metric of one test, with relative or absolute bounds."""
+    """The expected value of one metric of one test, with relative or absolute bounds; or the
+    checksum of a file."""
 
     test: Annotated[str, doc("name of the test in its suite")]
-    metric: Annotated[str, doc("name of the metric")]
-    unit: Unit
+    metric: Annotated[str, doc("name of the metric; required, unless file is given")] = ""
+    unit: Unit = ""
+    file: Annotated[str, doc("file of a run that must be the same bit for bit, with sha256")] = ""
+    sha256: Annotated[str, doc("its checksum, in hex")] = ""
     where: Annotated[dict[str, Scalar], doc("parameters of the case; others: any")] = {}
     toolchain: Annotated[str | None, doc("name or pattern of toolchains; default: any")] = None
     value: Annotated[
@@ -65,18 +69,23 @@ class ReferencesFile(FileModel, frozen=True):
 
 
 class References(Struct, frozen=True):
-    """The references of a machine as they are written, and by test and metric. ``References()``
-    holds none, ``References.of(entries)`` holds those."""
+    """The references of a machine as they are written, and by test and metric, or test and file.
+    ``References()`` holds none, ``References.of(entries)`` holds those."""
 
     entries: list[Reference] = []
     by_metric: dict[tuple[str, str], list[Reference]] = {}
+    by_file: dict[tuple[str, str], list[Reference]] = {}
 
     @classmethod
     def of(cls, entries: list[Reference]) -> Self:
         by_metric: dict[tuple[str, str], list[Reference]] = {}
+        by_file: dict[tuple[str, str], list[Reference]] = {}
         for entry in entries:
-            by_metric.setdefault((entry.test, entry.metric), []).append(entry)
-        return cls(entries, by_metric)
+            if entry.file:
+                by_file.setdefault((entry.test, entry.file), []).append(entry)
+            else:
+                by_metric.setdefault((entry.test, entry.metric), []).append(entry)
+        return cls(entries, by_metric, by_file)
 
 
 class AmbiguousReference(UsageError):
@@ -120,14 +129,19 @@ def _checked(node: YamlNode | None, faults: Faults) -> References:
 def identity(reference: Reference) -> tuple[object, ...]:
     """Return the key of a reference. Two references with the same key are a duplicate."""
     where = tuple(sorted((name, show(value)) for name, value in reference.where.items()))
-    return reference.test, reference.metric, where, reference.toolchain, reference.stage
+    about = (reference.test, reference.metric, reference.file)
+    return *about, where, reference.toolchain, reference.stage
 
 
 def faults_of(reference: Reference) -> list[tuple[str, str]]:
     """Return the faults of a reference as a person wrote it: the key and a message."""
+    if reference.file or reference.sha256:
+        return _faults_of_sum(reference)
     value, lower, upper = reference.value, reference.lower, reference.upper
     least, most = reference.min, reference.max
     faults = []
+    if not reference.metric:
+        faults.append(("metric", "is missing; it must be given, or file with sha256"))
     if value is None:
         if least is None and most is None:
             faults.append(("value", "is missing; give value, or min or max"))
@@ -148,6 +162,20 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
         faults.append(("min", f"{least:g} is more than max, {most:g}"))
     if not reference.unit.strip():
         faults.append(("unit", "is empty; write the metric's unit, 1 for none"))
+    return faults
+
+
+def _faults_of_sum(reference: Reference) -> list[tuple[str, str]]:
+    """Return the faults of the reference of a file."""
+    faults = []
+    if not reference.file:
+        faults.append(("sha256", "belongs to file:, which is not given"))
+    elif not re.fullmatch("[0-9a-f]{64}", reference.sha256):
+        text = "must be 64 hexadecimal digits in lower case, as sha256sum prints them"
+        faults.append(("sha256", text))
+    for key in ("metric", "unit", "value", "lower", "upper", "min", "max"):
+        if getattr(reference, key) not in ("", None):
+            faults.append((key, "goes with no file; remove one of them"))
     return faults
 
 
@@ -182,6 +210,25 @@ def matching(
     then one with a toolchain. Raises AmbiguousReference if two are equal in that."""
     entries = references.by_metric.get((test, metric), [])
     found = [entry for entry in entries if applies(entry, parameters, toolchain, stage)]
+    return _most_specific(found, f"{metric} of {test}")
+
+
+def sum_of_file(
+    references: References,
+    test: str,
+    file: str,
+    parameters: dict[str, Scalar],
+    toolchain: str,
+) -> str:
+    """Return the SHA-256 that a file of a run must have, in any stage, "" where none is known.
+    Raises AmbiguousReference."""
+    entries = references.by_file.get((test, file), [])
+    found = [one for one in entries if applies(one, parameters, toolchain, one.stage)]
+    specific = _most_specific(found, f"{file} of {test}")
+    return specific.sha256 if specific is not None else ""
+
+
+def _most_specific(found: list[Reference], what: str) -> Reference | None:
     if not found:
         return None
     ranks = [(len(entry.where), entry.toolchain is not None) for entry in found]
@@ -189,7 +236,7 @@ def matching(
     if len(winners) > 1:
         said = " and ".join(_said(entry) for entry in winners[:2])
         raise AmbiguousReference(
-            f"two references for {metric} of {test} apply and neither is more specific: {said}; "
+            f"two references for {what} apply and neither is more specific: {said}; "
             "add a key to where: of one, or remove it"
         )
     return winners[0]

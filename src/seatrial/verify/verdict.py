@@ -7,7 +7,7 @@ verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % bel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
 from seatrial.verify.check_values import NO_NAMES, Names
-from seatrial.verify.checks import find_faults
+from seatrial.verify.checks import find_faults, learned_files, with_sums
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import HostFailed, plain
@@ -40,8 +40,8 @@ UNKNOWN = RunConditions()
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict on a run. ``why`` names the first cause and counts the others; it is empty for a
-    pass. ``figures`` are those that were found, whatever the code."""
+    """The verdict on a run. ``why`` names the first cause and counts the others; for a pass it is
+    empty, or a notice. ``figures`` are those that were found, whatever the code."""
 
     code: Code
     why: str
@@ -65,7 +65,10 @@ def judge(
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
+    notice = ""
     try:
+        if files := learned_files(test):
+            test, notice = _with_learned_sums(test, files, case, references)
         findings += find_faults(test, folder, exit_code, names)
         figures, missing = measure(test, folder)
         findings += missing
@@ -74,13 +77,27 @@ def judge(
         findings += missed
     except (SearchTookLong, HostFailed):
         raise
+    except refs.AmbiguousReference as error:
+        findings.append(Finding(CHECK_ERROR, str(error)))
     except Exception as error:  # a bug in a parser must cost one verdict, not the trial
         text = f"judging the run failed: {type(error).__name__}: {error}"
         findings.append(Finding(CHECK_ERROR, text))
     if not findings:
-        return Verdict(PASS, "", figures)
+        return Verdict(PASS, notice, figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _with_learned_sums(
+    test: Test, files: Sequence[str], case: Case, references: References
+) -> tuple[Test, str]:
+    """Return a test with the sums that were learned of its files, and a notice of those whose sum
+    is not known. Raises AmbiguousReference."""
+    of = (case.parameters, case.toolchain)
+    sums = {name: refs.sum_of_file(references, case.test, name, *of) for name in files}
+    unknown = [name for name, known in sums.items() if not known]
+    notice = f"no sum of {', '.join(unknown)} has been learned" if unknown else ""
+    return with_sums(test, sums), notice
 
 
 def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:

@@ -17,7 +17,15 @@ from markupsafe import Markup, escape
 
 from seatrial.draw.svg import tag
 from seatrial.journal import codes
-from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_signed, show_unit
+from seatrial.units import (
+    SECOND_NS,
+    better_by,
+    show_bytes,
+    show_number,
+    show_seconds,
+    show_signed,
+    show_unit,
+)
 
 NOTHING = "–"
 
@@ -182,6 +190,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": show_bytes,
     "count": counted,
     "signed": show_signed,
+    "better_by": better_by,
 }
 FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

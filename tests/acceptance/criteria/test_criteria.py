@@ -93,7 +93,8 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
         waivers=[waiver],
     )
     results = judged(component, story.view())
-    (rate,), (use,) = results
+    (rate, *_), (use,), (every, *_) = results
+    assert (every.state, every.value) == ("not met", 0)
     assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
     assert rate.why.startswith("waived by both on 2026-05-01: known bug; 1 of 1 run did not pass")
     assert use.state == "not met"

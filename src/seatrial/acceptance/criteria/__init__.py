@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import answers, items, mix, nodes, paired, speed, within
+from seatrial.acceptance.criteria.every_test import every_test
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import (
     STATES,
@@ -24,6 +25,8 @@ from seatrial.acceptance.criteria.result import (
     show_value,
 )
 from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.criteria.waivers import waived
+from seatrial.plan.component_tests import only_evidence
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
 __all__ = [
@@ -54,6 +57,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "jobs_in_flight": nodes.jobs_in_flight,
     "mix": mix.mix,
     "items_passed": items.items_passed,
+    "every_test": every_test,
     "within_expected": within.within_expected,
 }
 
@@ -61,29 +65,19 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
 def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ()) -> list[Result]:
     """Return the results of one criterion, the one on all its subjects first. Raises ValueError for
     an invalid bound, which a checked plan does not have."""
-    results = CRITERIA[criterion.criterion](view, criterion)
-    for waiver in waivers:
-        if not waiver.criteria or criterion.criterion in waiver.criteria:
-            agreed = f"waived by {waiver.by} on {waiver.on}: {waiver.reason}"
-            return [_waived(one, agreed if one is results[0] else "") for one in results]
-    return results
-
-
-def _waived(result: Result, agreed: str) -> Result:
-    """Return a result that a waiver covers. One that is met stays met."""
-    if result.state == "met":
-        return replace(result, without_waiver="met")
-    why = "; ".join(filter(None, (agreed, result.why)))
-    return replace(result, state="waived", without_waiver=result.state, why=why)
+    compute = CRITERIA[criterion.criterion]
+    results = waived(criterion, view, waivers, compute)
+    if not (criterion.id or criterion.clause or criterion.about):
+        return results
+    named = {"id": criterion.id, "clause": criterion.clause, "about": criterion.about}
+    return [replace(one, **named) for one in results]
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
-    """Return the results of each criterion of a component, in the plan's order, each with what it
-    would be if the runs counted that both sides excluded."""
-    criteria = component.criteria
-    if component.kind == "checklist" and component.items and not criteria:
-        criteria = [items.IMPLIED]
-    results = [judge(criterion, view, component.waivers) for criterion in criteria]
+    """Return the results of each criterion of a component, in the plan's order, and last that of
+    ``every_test``, which holds for each component; each with what it would be if the runs counted
+    that both sides excluded."""
+    results = [judge(criterion, view, component.waivers) for criterion in criteria_of(component)]
     if not view.excluded or view.whole:
         return results
     others = judged(component, view.as_whole())
@@ -100,3 +94,16 @@ def _beside(result: Result, others: Sequence[Result]) -> Result:
         if other.subject == result.subject and not same:
             return replace(result, with_excluded=found)
     return result
+
+
+def criteria_of(component: Component) -> list[Criterion]:
+    """Return the criteria of a component, with ``every_test`` even where the plan does not ask for
+    it; those of a checklist, with ``items_passed`` where it asks for nothing."""
+    asked = component.criteria
+    if component.kind == "checklist":
+        return asked or ([items.IMPLIED] if component.items else [])
+    if only_evidence(component) or any(
+        each.criterion == "every_test" and not each.tests for each in asked
+    ):
+        return asked
+    return [*asked, Criterion(criterion="every_test")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ from seatrial.acceptance.criteria.result import (
     with_worst,
 )
 from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.stopped_tests import StopShield
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal import codes
 from seatrial.journal.codes import code_of
@@ -31,15 +33,43 @@ JUST_LESS = 1e-9  # a share of 1 is out of reach once one run did not pass
 
 
 def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs that passed over runs that ended.
+    """Runs that passed over runs that ended, and those that a stopped test did not make; of all
+    tests together, which decides, then of each test.
 
     Runs that were cancelled or recalled, and those whose case runs again, do not count. ``numbers``
     also has the rate of all attempts.
     """
     ended = [run for run in view.runs(criterion) if run.over]
-    counted = [run for run in ended if not run.will_rerun and run.code not in codes.WITHDRAWN]
+    tests = view.tests(criterion)
+    counted = [run for run in ended if _counts(run)]
+    shield = StopShield(view.history, view.now, tests, counted)
+    results = [_rate(view, criterion, ended, shield, "")]
+    if len(tests) > 1:
+        by_test: dict[str, list[RunHistory]] = {test: [] for test in tests}
+        for run in ended:
+            by_test[view.history.test_of(run)].append(run)
+        results += [_rate(view, criterion, own, shield, test) for test, own in by_test.items()]
+    return results
+
+
+def _counts(run: RunHistory) -> bool:
+    return not run.will_rerun and run.code not in codes.WITHDRAWN
+
+
+def _rate(
+    view: TrialView,
+    criterion: Criterion,
+    ended: Sequence[RunHistory],
+    shield: StopShield,
+    subject: str,
+) -> Result:
+    """Return the rate of these runs: of a test, or "" for all."""
+    counted = [run for run in ended if _counts(run)]
     attempts = [run for run in ended if run.code not in codes.WITHDRAWN]
+    unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
     passed = sum(run.passed for run in counted)
+    good = float(passed) if subject else math.fsum(shield.weights(counted))
+    whole = len(counted) - passed + good + sum(unmade.values())
     numbers: Numbers = {
         "passed": passed,
         "ended": len(counted),
@@ -49,16 +79,22 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     }
     if attempts:
         numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
+    why = _not_passed(view, counted)
+    if unmade:
+        numbers["not made"] = sum(unmade.values())
+        why += f"; {listed({f'of {test}': number for test, number in unmade.items()})} "
+        why += "were not made, as it was stopped" if len(unmade) == 1 else "were not made"
     result = decided(
         view,
         criterion,
-        passed / len(counted) if counted else None,
-        _not_passed(view, counted),
+        good / whole if counted else None,
+        why,
         n=len(counted),
-        reach=_reach(view, criterion, passed, len(counted)),
+        reach=_reach(view, criterion, passed, len(counted), subject),
         numbers=numbers | _tally(counted),
+        subject=subject,
     )
-    return [unless_cancelled(view, result, ended)]
+    return unless_cancelled(view, result, ended)
 
 
 def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
@@ -76,14 +112,16 @@ def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory
     return replace(result, state="undecided", why=why)
 
 
-def _reach(view: TrialView, criterion: Criterion, good: int, counted: int) -> Reach:
+def _reach(
+    view: TrialView, criterion: Criterion, good: int, counted: int, subject: str = ""
+) -> Reach:
     """Return the lowest and the highest rate that is still possible. Where each case has a number
     of runs, each is one of so many; else a rate below 1 only stays below it."""
     bad = counted - good
     planned = 0
     if view.history.policy.kind == "once":
-        tests = set(view.tests(criterion))
-        planned = sum(case.repeat for case in view.history.cases if case.test in tests)
+        tests = {subject} if subject else set(view.tests(criterion))
+        planned = sum(case.repeat for _, case in view.cases() if case.test in tests)
     if planned >= counted and planned:
         return good / planned, 1 - bad / planned
     return 0.0, 1.0 - (JUST_LESS if bad else 0)

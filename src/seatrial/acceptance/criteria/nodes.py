@@ -13,10 +13,10 @@ from seatrial.acceptance.lost_node_hours import losses, sentence
 from seatrial.acceptance.node_shares import sharing
 from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
-from seatrial.acceptance.utilisation import USES, available_in_all
+from seatrial.acceptance.utilisation import USES, available_in_all, timeline_of
 from seatrial.journal import codes
 from seatrial.plan.model import Criterion
-from seatrial.units import SECOND_NS, count, show_number, show_seconds
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
 
 HOUR_NS = 3600 * SECOND_NS
 SHORT = 60.0  # seconds for which fewer runs may be in flight: one ends, the next one starts
@@ -28,15 +28,21 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
 
     Accepted: the script time of runs with verdict pass, times their nodes. Available: the nodes
     times the trial's time (without pauses, up to its duration), without planned outages. The rest
-    is lost; ``numbers`` has the losses by use.
+    is lost; ``numbers`` has the losses by use. With ``tests`` the accepted node-hours are theirs
+    alone, and ``numbers`` has the utilisation by all tests.
     """
-    total = view.timeline.total
+    whole_use = view.timeline.total
+    tests = view.tests(criterion)
+    total = whole_use
+    if criterion.tests:
+        total = timeline_of(view.history, view.now, frozenset(tests)).total
     value = total.share("accepted") if total.available else None
     numbers: Numbers = {
-        f"{use} node-hours": getattr(total, use) / HOUR_NS
+        f"{use} node-hours": getattr(whole_use, use) / HOUR_NS
         for use in ("available", *USES)
-        if use in ("available", "accepted") or getattr(total, use)
+        if use in ("available", "accepted") or getattr(whole_use, use)
     }
+    numbers["accepted node-hours"] = total.accepted / HOUR_NS
     whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
     if whole:
@@ -45,14 +51,20 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     largest = losses(view.timeline)
     if largest:
         numbers["cause"] = largest[0][0]
+    if criterion.tests:
+        numbers["of all tests"] = whole_use.share("accepted")
     why = "no node-hours were available yet"
     if value is not None:
         why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
         if largest and not bounds_of(criterion).holds(value):
             why = sentence(view.history, view.timeline, view.now)
+        if criterion.tests:
+            of_all = show_share(whole_use.share("accepted"))
+            why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours, "
+            why += f"by all tests together {of_all}"
         if shared := sharing(view.node_shares):
             why += f"; {shared}"
-    n = sum(run.passed for run in view.history.runs)
+    n = sum(run.passed for run in view.history.runs if view.history.test_of(run) in {*tests})
     return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
 
 

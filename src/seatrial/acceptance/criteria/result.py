@@ -38,7 +38,8 @@ class Result(Struct, frozen=True, kw_only=True):
     ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
     state that it would have without the waiver that covers it; None where no waiver does.
     ``with_excluded`` is the result if the runs counted that both sides excluded; None where that
-    changes nothing.
+    changes nothing. ``id``, ``clause`` and ``about`` are those that the plan gives to the
+    criterion.
     """
 
     criterion: CriterionName
@@ -53,6 +54,9 @@ class Result(Struct, frozen=True, kw_only=True):
     why: str
     without_waiver: State | None = None
     with_excluded: WithExcluded | None = None
+    id: str = ""
+    clause: str = ""
+    about: str = ""
 
     @property
     def reason(self) -> str:
@@ -151,7 +155,7 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job"}
+_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "every_test": "test"}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:

@@ -21,6 +21,7 @@ from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import (
     NO_DIRECTION,
     Better,
+    better_by,
     better_of,
     count,
     show_figure,
@@ -30,6 +31,7 @@ from seatrial.units import (
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
+BETTER_BY = "better by, %"  # than its reference; negative: worse
 MIN_RUNS = 2  # runs without which there is no spread
 
 
@@ -97,7 +99,7 @@ def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
 def _furthest(one: Result) -> float:
     """Return how far a figure is beyond its reference on either side, to order figures that are
     alike otherwise."""
-    off = one.numbers.get("per cent off", 0.0)
+    off = one.numbers.get(BETTER_BY, 0.0)
     return abs(off) if isinstance(off, int | float) else 0.0
 
 
@@ -138,7 +140,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
             if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
                 why = finding.text
             if (off := refs.percent_off(value, reference)) is not None:
-                numbers["per cent off"] = off
+                numbers[BETTER_BY] = better_by(off, better)
     except (refs.AmbiguousReference, ValueError) as error:
         return undecided(criterion, str(error), subject=group.name)
     return decided(

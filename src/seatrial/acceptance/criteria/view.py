@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from seatrial.acceptance.node_shares import NodeShares, node_shares
@@ -16,6 +17,7 @@ from seatrial.suite.model import Case, Stage, show
 from seatrial.units import show_seconds
 from seatrial.verify.references import References
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
@@ -37,31 +39,50 @@ class NodeCases(NamedTuple):
 
 
 class TrialView:
-    """The history of a trial at ``now`` (ns), and the references that it judges by. Criteria on
-    verdicts and figures leave out the runs that both sides excluded, unless it is ``whole``."""
+    """The history of a trial at ``now`` (ns), and the references that it judges by. ``absent`` are
+    the tests that the plan names and that have no case, with the reasons. ``waived`` are the
+    positions of the cases that criteria leave out. Criteria on verdicts and figures also leave out
+    the runs that both sides excluded, unless the view is ``whole``."""
 
     def __init__(
         self,
         history: TrialHistory,
         now: int,
         references: References | None = None,
+        absent: Mapping[str, str] = NOTHING,
+        waived: Set[int] = frozenset(),
         whole: bool = False,
     ) -> None:
         self.history = history
         self.now = now
         self.references = references or References()
+        self.absent = absent
+        self.waived = waived
+
         self.whole = whole
+
+    def without(self, cases: Set[int], absent: Mapping[str, str]) -> TrialView:
+        """Return the view without the runs of these cases, with these tests absent."""
+        return self._like(absent, cases, self.whole)
+
+    def as_whole(self) -> TrialView:
+        """Return the view that counts the runs that both sides excluded."""
+        return self._like(self.absent, self.waived, True)
+
+    def _like(self, absent: Mapping[str, str], waived: Set[int], whole: bool) -> TrialView:
+        """Return another view of the same moment, with what was computed of its nodes."""
+        found = TrialView(self.history, self.now, self.references, absent, waived, whole)
+        found.__dict__.update(
+            (name, self.__dict__[name])
+            for name in ("timeline", "node_shares")
+            if name in self.__dict__
+        )
+        return found
 
     @cached_property
     def excluded(self) -> list[RunHistory]:
         """The runs that both sides excluded."""
         return [run for run in self.history.runs if run.is_excluded]
-
-    def as_whole(self) -> TrialView:
-        """Return the view that leaves out no run."""
-        other = TrialView(self.history, self.now, self.references, whole=True)
-        other.__dict__["timeline"] = self.timeline  # the same, and the most to compute
-        return other
 
     def leaves_out(self, criterion: Criterion, run: RunHistory) -> bool:
         """Return whether a criterion leaves out a run. Those on nodes and node-hours leave out
@@ -101,8 +122,12 @@ class TrialView:
 
     def tests(self, criterion: Criterion) -> list[str]:
         """Return the tests that a criterion is about, in their order."""
-        names = dict.fromkeys(case.test for case in self.history.cases)
+        names = dict.fromkeys(case.test for _, case in self.cases())
         return [name for name in names if fits(criterion.tests, name)]
+
+    def cases(self) -> Iterator[tuple[int, Case]]:
+        """Yield the cases that count, with their positions."""
+        return (each for each in enumerate(self.history.cases) if each[0] not in self.waived)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -122,6 +147,7 @@ class TrialView:
             run
             for run in self.history.runs
             if run.stage in stages
+            and run.case not in self.waived
             and self.history.test_of(run) in wanted
             and not self.leaves_out(criterion, run)
         )
@@ -148,10 +174,10 @@ class TrialView:
         found: dict[tuple[object, ...], NodeCases] = {}
         of_case: list[NodeCases | None] = []
         wanted = set(self.tests(criterion))
-        for case in self.history.cases:
+        for number, case in enumerate(self.history.cases):
             bound = tuple((name, show(value)) for name, value in case.parameters.items())
             key = (case.test, bound, case.toolchain, case.nodes)
-            chosen = case.test in wanted
+            chosen = case.test in wanted and number not in self.waived
             of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]

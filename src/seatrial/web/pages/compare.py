@@ -20,7 +20,7 @@ from seatrial.studies.compare import (
 )
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
-from seatrial.units import show_change, show_number
+from seatrial.units import show_change
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
@@ -34,7 +34,6 @@ ROWS = 100
 MAX_ROWS = 5000
 DRAWN = 40
 MAX_NAMED = 300
-TIMES = 10  # from this ratio on the ratio is shown, not per cent
 
 _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn", "given": "muted"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3, "given": 3}
@@ -77,25 +76,23 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
-        """Return the change of each row in per cent with its interval as SVG. Label and mark show
-        the verdict, which also depends on whether larger is better."""
+        """Return by how many per cent each row is better, with its interval, as SVG. Label and mark
+        show the verdict."""
         intervals = []
-        drawn = [(row, row.ratio) for row in self.rows if row.ratio is not None]
-        for row, ratio in drawn[:DRAWN]:
-            value = 100 * (ratio - 1)
-            low, high = (None if end is None else 100 * (end - 1) for end in (row.low, row.high))
-            shown = show_change(value) if ratio < TIMES else f"×{show_number(ratio)}"
-            name, label = f"{row.case} {row.metric}", f"{shown} {row.verdict}"
+        drawn = [(row, row.better_by) for row in self.rows if row.better_by is not None]
+        for row, value in drawn[:DRAWN]:
+            name, label = f"{row.case} {row.metric}", f"{show_change(value)} {row.verdict}"
+            interval = row.better_from, row.better_to
             looks = _INKS[row.verdict], _FORMS[row.verdict]
-            intervals.append(draw.Interval(name, value, low, high, label, *looks))
+            intervals.append(draw.Interval(name, value, *interval, label, *looks))
         return draw.forest(
             intervals,
-            title="Change from the first side to the second",
+            title="By how much the second side is better than the first",
             about="A row for each metric of each case, with its 95 % interval",
-            axis=draw.Axis("change of the figure", "%"),
+            axis=draw.Axis("better by", "%"),
             centre=0,
             bounds=[-100 * self.least, 100 * self.least],
-            ends=("smaller", "larger"),
+            ends=("worse", "better"),
             width=WIDE if wide else NARROW,
             stacked=not wide,
         )

@@ -17,7 +17,7 @@ from seatrial.studies import note_file
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
-from seatrial.units import SECOND_NS, show_change
+from seatrial.units import SECOND_NS, better_by, show_change
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
@@ -90,7 +90,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
         marks = [
             draw.Mark(
                 change.time / SECOND_NS,
-                _told(change),
+                _told(change, self.better),
                 _ink(change),
             )
             for change in self.changes
@@ -330,6 +330,7 @@ def _ink(change: ChangeMark) -> str:
     return "bad" if change.worse else "good"
 
 
-def _told(change: ChangeMark) -> str:
-    percent = "" if change.percent is None else show_change(change.percent)
+def _told(change: ChangeMark, better: str) -> str:
+    """Return by how much a level is better than the one before."""
+    percent = "" if change.percent is None else show_change(better_by(change.percent, better))
     return percent if change.tier == "confirmed" else f"{percent}?"

@@ -49,6 +49,8 @@ class Panel(Struct, frozen=True, kw_only=True):
         """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
         table = self.table
         slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
+        if table.fixed:
+            slope = 0.0
         named = [(line.by or "measured", line.cells) for line in table.lines]
         medians = [
             draw.Curve(name, [(c.x, c.median, None, None) for c in cells if c.median])
@@ -68,6 +70,7 @@ class Panel(Struct, frozen=True, kw_only=True):
             for name, cells in named
         ]
         x = draw.Axis(table.x)
+        speed = "Speed over the best" if table.fixed else "Speed-up"
         return [
             (
                 f"{table.metric}, medians",
@@ -81,11 +84,18 @@ class Panel(Struct, frozen=True, kw_only=True):
                 ),
             ),
             (
-                "Speed-up, with 95 % intervals",
-                draw.scaling(speedups, title=f"Speed-up over {table.x}", x=x, width=NARROW),
+                f"{speed}, with 95 % intervals",
+                draw.scaling(
+                    speedups,
+                    title=f"{speed} over {table.x}",
+                    x=x,
+                    y=draw.Axis(speed.lower()),
+                    ideal=0.0 if table.fixed else 1.0,
+                    width=NARROW,
+                ),
             ),
             (
-                "Efficiency: speed-up over ideal",
+                "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal",
                 draw.chart(
                     efficiencies,
                     title=f"Efficiency over {table.x}",
@@ -134,6 +144,7 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         metric=query.text("metric", ELAPSED),
         by=tuple(name.strip() for name in query.text("by").split(",") if name.strip()),
         weak=query.flag("weak"),
+        fixed=query.flag("fixed"),
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
     sides, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")

@@ -21,6 +21,7 @@ from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
 from seatrial.acceptance.status import OpenAlert, Status, TestStatus, alerts_of
 from seatrial.errors import SeatrialError
+from seatrial.plan.component_tests import absent_tests
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
@@ -252,5 +253,6 @@ def _verdict_of(row: TrialRow) -> Overall:
         return Overall("undecided", [])
     while fold.go_on():
         pass
-    view = TrialView(fold.history, fold.present(), fold.references)
-    return overall(judged(fold.record.component, view))
+    component, history = fold.record.component, fold.history
+    absent = absent_tests(component, history.cases)
+    return overall(judged(component, TrialView(history, fold.present(), fold.references, absent)))

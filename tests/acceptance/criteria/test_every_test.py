@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria import Result, TrialView, judged, overall
+from seatrial.journal.codes import (
+    BUILD_FAILED,
+    FAILED,
+    PERFORMANCE,
+    TIMEOUT,
+    WRONG_ANSWER,
+)
+from seatrial.journal.events import BuildEnded, TestAdmitted, TestStopped, TrialEnded
+from seatrial.plan.component_tests import absent_tests
+from seatrial.plan.model import Component, Criterion, Waiver
+
+from ..stories import Story, cases_of, sustained
+
+COMPONENT = Component(component="c", kind="sustained")
+
+
+def a_story(hours: float = 2) -> Story:
+    """A test with two toolchains, and two others; all but c@gcc gave a right answer."""
+    a, b, c, d = cases_of(1, 1, 1, 1)
+    cases = [
+        replace(a, toolchain="gcc"),
+        replace(b, test="a", toolchain="oneapi"),
+        replace(c, toolchain="gcc", build="key"),
+        replace(d, toolchain="gcc"),
+    ]
+    story = Story(cases, sustained(cases, hours))
+    for case in (0, 1, 3):
+        story.run(case, 0, 1)
+    return story
+
+
+def every(story: Story, component: Component = COMPONENT) -> list[Result]:
+    history = story.history()
+    absent = absent_tests(component, history.cases)
+    return judged(component, TrialView(history, history.last, absent=absent))[-1]
+
+
+def test_it_is_undecided_until_the_end_and_names_who_is_missing() -> None:
+    story = a_story()
+    first, *rest = every(story)
+    assert (first.state, first.value, first.bound) == ("undecided", 3.0, "all 4")
+    assert [one.subject for one in rest] == ["c"]
+    story.run(2, 1, 2)
+    story.tell(2, TrialEnded, failed=0)
+    (first,) = every(story)
+    assert (first.state, first.value, first.n) == ("met", 4.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [
+        (WRONG_ANSWER, "never gave a right answer: 1 wrong answer"),
+        (TIMEOUT, "never gave a right answer: 1 timeout"),
+        (PERFORMANCE, ""),  # slow, but right
+        (None, "never ran"),
+    ],
+)
+def test_a_test_without_a_right_answer_is_not_met(verdict: object, why: str) -> None:
+    story = a_story()
+    if verdict is not None:
+        story.run(2, 1, 2, verdict)  # type: ignore[arg-type]
+    story.tell(2, TrialEnded, failed=1)
+    first, *rest = every(story)
+    assert first.state == ("not met" if why else "met")
+    assert [(one.subject, one.why) for one in rest] == ([("c", why)] if why else [])
+
+
+def test_each_toolchain_counts() -> None:
+    story = a_story()
+    story.events = [event for event in story.events if event.run_id != "r2"]
+    story.run(1, 1, 2, FAILED)
+    story.run(2, 1, 2)
+    story.tell(2, TrialEnded, failed=1)
+    first, one = every(story)
+    assert (first.state, one.subject) == ("not met", "a@oneapi")
+    waiver = Waiver(reason="bug", by="both", on="2026-05-01", toolchains=["one*"])
+    waived = replace(COMPONENT, waivers=[waiver])
+    first, one = every(story, waived)
+    assert (first.words, one.words) == ("waived (not met)", "waived (not met)")
+    other = replace(waiver, toolchains=["gcc"])
+    assert every(story, replace(COMPONENT, waivers=[other]))[0].state == "not met"
+
+
+def test_a_test_that_was_never_built_is_told_with_the_reason() -> None:
+    story = a_story()
+    story.tell(0.1, BuildEnded, key="key", code=1, log="make\ncc: no licence\n")
+    story.run(2, 1, 1, BUILD_FAILED)
+    story.tell(2, TrialEnded, failed=1)
+    assert every(story)[1].why == "was never built: cc: no licence"
+
+
+def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
+    story = a_story()
+    story.run(2, 1, 2)
+    story.tell(1.5, TestStopped, test="d", reason="3 wrong answers in a row")
+    story.tell(2, TrialEnded, failed=1)
+    first, one = every(story)
+    assert (first.state, one.why) == ("not met", "was stopped: 3 wrong answers in a row")
+    story.tell(1.6, TestAdmitted, test="d")
+    assert every(story)[0].state == "met"
+
+
+def test_a_named_test_without_a_case_never_ran() -> None:
+    story = a_story()
+    story.run(2, 1, 2)
+    story.tell(2, TrialEnded, failed=0)
+    named = replace(COMPONENT, tests=["a", "big", "none-*"])
+    first, one = every(story, named)
+    assert (first.state, one.subject) == ("not met", "big")
+    waiver = Waiver(reason="too large", by="both", on="2026-05-01", tests=["big"])
+    assert every(story, replace(named, waivers=[waiver]))[0].state == "waived"
+    waiver = replace(waiver, tests=["a"])
+    assert every(story, replace(named, waivers=[waiver]))[0].state == "not met"
+
+
+def test_a_component_without_criteria_has_none_unless_a_test_is_at_fault() -> None:
+    story = a_story()
+    story.tell(2, TrialEnded, failed=0)
+    assert overall([every(story)]).state == "not met"
+    story.run(2, 1, 2)
+    assert overall([every(story)]).state == "no criteria"
+
+
+def test_a_plan_may_ask_for_it_of_some_tests() -> None:
+    story = a_story()
+    story.tell(2, TrialEnded, failed=0)
+    asked = [Criterion(criterion="every_test", tests=["a"])]
+    component = replace(COMPONENT, criteria=asked)
+    first, second = judged(component, story.view())
+    assert (first[0].state, second[0].state) == ("met", "not met")
+    component = replace(COMPONENT, criteria=[Criterion(criterion="every_test")])
+    assert len(judged(component, story.view())) == 1
