@@ -8,7 +8,8 @@ import pytest
 from seatrial.acceptance.status import accounts_of, status_of
 from seatrial.conduct.admission import shapes_of
 from seatrial.conduct.policy import Entry, Policy, WatchLimits
-from seatrial.conduct.watchdogs import Due, Watchdogs, dues_of
+from seatrial.conduct.shortages import Due, dues_of
+from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialOptions
@@ -64,13 +65,13 @@ def cluster() -> Machine:
     return Machine(machine="m", scheduler="slurm", nodes=[NodeGroup(names="n[001-100]", cores=8)])
 
 
-def test_a_part_of_the_machine_is_expected_in_full_and_missed_when_nothing_runs(
+def test_a_part_of_the_machine_is_expected_in_full_and_missed_when_half_of_it_is_not_there(
     cluster: Machine,
 ) -> None:
     cases = [case("a", 2), case("b", 5), case("b", 10)]
     expected, dues = both(cases, cluster, Entry(name="a", weight=1.0), Entry(name="b"))
     assert expected == {"a": 50, "b": 0}
-    assert dues == [Due(expected=50, least=1), Due(expected=0, least=0)]
+    assert dues == [Due(expected=50, least=25), Due(expected=0, least=0)]
 
 
 def test_copies_are_expected_and_missed_one_by_one(cluster: Machine) -> None:
@@ -84,7 +85,7 @@ def test_copies_are_expected_and_missed_one_by_one(cluster: Machine) -> None:
 def test_a_cap_bounds_what_is_expected_not_the_gap(cluster: Machine) -> None:
     expected, dues = both([case("a", 2)], cluster, Entry(name="a", weight=0.5, most=7))
     assert expected == {"a": 7}
-    assert dues == [Due(expected=7, least=1, gap=0)]
+    assert dues == [Due(expected=7, least=4, gap=0)]
 
 
 def test_a_part_of_less_than_two_runs_has_gaps(cluster: Machine) -> None:
@@ -113,10 +114,7 @@ def test_on_a_shared_node_cores_are_counted() -> None:
 def test_the_alert_names_what_the_page_expects() -> None:
     watch = WatchLimits(short_for=60)
     policy = Policy(kind="sustained", entries=[Entry(name="a", weight=1.0)], watch=watch)
-    dogs = Watchdogs(policy, [Due(expected=50, least=1)])
-    dogs.start(0, [0])
-    (alert,) = dogs.short([0], (), lambda _: ())
+    dogs = Watchdogs(policy, [Due(expected=50, least=25)])
+    (alert,) = dogs.short({0: 0}, [0], (), lambda _: ())
     assert alert.time == 60 * 10**9
     assert alert.text() == "a: 0 in flight instead of 50 for more than 1 m 0 s"
-    dogs.count(0, 1, 10**9)
-    assert not dogs.any_short

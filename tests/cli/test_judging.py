@@ -283,6 +283,19 @@ def test_variability_for_an_acceptance_report(accused: Path) -> None:
     assert kinds.count("slow") > 3
     (suspect,) = found["suspects"]["suspects"]
     assert suspect["names"] == ["n017"]
+    runs = {
+        row["run_id"]: row
+        for row in json.loads(ask(accused, "runs", "--limit", "500", "--format", "json").out)
+    }
+    for one in found["outliers"]:
+        run = runs[one["run"]]
+        assert (one["started"], one["verdict"]) == (run["script_started"], run["verdict"])
+        assert one["elapsed"] == run["elapsed"]
+    table = [line.split() for line in out.splitlines() if line.startswith("    ")]
+    assert ["run", "started", "elapsed", "(s)", "why"] in table
+    (short,) = [one for one in found["outliers"] if one["class"] == "short"]
+    (line,) = [words for words in table if words[0] == short["run"][:12]]
+    assert line[3] == "20", "its elapsed time, behind day and hour of its start"
 
 
 def test_what_a_row_of_numbers_hides_is_told(tmp_path: Path) -> None:

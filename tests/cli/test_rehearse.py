@@ -68,8 +68,8 @@ def test_it_says_what_would_come_out(stage: Stage, seatrial: Command) -> None:
     assert lines[2] == "stability: 8 nodes, 10 m 0 s, trial p-stability-rehearsed"
     assert "utilisation 100.0 % of node-hours in accepted work" in lines
     rows = [line.split() for line in lines]
-    assert ["wide", "2", "30", "0", "1", "1", "m", "0", "s", "0", "s", "0", "s"] in rows
-    assert ["small", "1", "40", "0", "0.3333", "30.0", "s", "0", "s", "0", "s"] in rows
+    assert ["wide", "2", "30", "0", "0.0", "1", "60", "0", "0", "s", "0", "s"] in rows
+    assert ["small", "1", "40", "0", "0.0", "0.3333", "30", "0", "0", "s", "0", "s"] in rows
     assert any(row[:1] == ["utilisation"] and row[-1] == "met" for row in rows)
     assert max(map(len, lines)) <= 80
 
@@ -140,8 +140,28 @@ def test_states_are_counted_apart_over_seeds(stage: Stage, seatrial: Command) ->
     text = seatrial("rehearse", "plan.yaml", "--seeds", "3").out
     assert "- variability of wide: undecided with 3 seeds, first with 1: " in text
     row, *_ = [line.split() for line in text.splitlines() if line.startswith("wide ")]
-    assert row == ["wide", "2", "0", *row[3:4], *["0", "s"] * 2]  # none to take times of
+    assert row == ["wide", "2", "0", *row[3:4], "100.0", *["0", "s"] * 2]  # none to take times of
     assert "missed" not in text
+
+
+def test_failures_are_told_in_per_cent_and_times_in_seconds(
+    stage: Stage, seatrial: Command
+) -> None:
+    stage.behave("wide", elapsed={"mean": "250s", "sd": "2s"}, fails="20%")
+    words = ("--days", "1", "--json")
+    done = seatrial("rehearse", "plan.yaml", *words)
+    (wide,) = [one for one in json.loads(done.out)["trials"][0]["tests"] if one["test"] == "wide"]
+    assert wide["accepted"] + wide["failed"] <= wide["accepted"] + wide["others"]
+    ended = wide["accepted"] + wide["failed"]
+    assert 0.1 < wide["failed"] / ended < 0.3
+    assert wide["elapsed"] == pytest.approx(250, abs=2)
+    assert wide["sd"] == pytest.approx(2, rel=0.5)
+    text = seatrial("rehearse", "plan.yaml", "--days", "1").out
+    head, *_ = [line.split() for line in text.splitlines() if line.startswith("test ")]
+    row, *_ = [line.split() for line in text.splitlines() if line.startswith("wide ")]
+    assert {"failed", "%", "mean", "(s)", "sd"} <= set(head)
+    assert row[3:5] == [str(wide["failed"]), f"{100 * wide['failed'] / ended:.1f}"]
+    assert f"{wide['elapsed']:.4g}" in row
 
 
 def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:

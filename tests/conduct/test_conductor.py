@@ -12,6 +12,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from msgspec.structs import replace
 
 from seatrial.conduct.commands import Decision, Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
@@ -29,6 +30,8 @@ from seatrial.journal.codes import (
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
+    BuildEnded,
+    BuildStarted,
     JobEnded,
     JobStarted,
     RunJudged,
@@ -213,6 +216,52 @@ def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     assert drive(model) == Finish(True, "")
     assert model.done == {0: 2, 1: 1, 2: 1}
     assert model.built == {"bad": 1, "good": 1}
+
+
+def only_built(number: int, build: str) -> Case:
+    return replace(a_case(number, build=build), nodes=0, tasks=0, tasks_per_node=0, threads=0)
+
+
+def test_a_case_without_a_job_gets_its_verdict_from_its_build() -> None:
+    model = Model([only_built(0, "good"), only_built(1, "bad"), a_case(2)], Limits(room=4))
+    assert launches(model.step()) == [2]
+    model.end_build("good", 0)
+    model.end_build("bad", 1)
+    judged = model.step().by_build
+    assert [(r.case, r.code, r.reason) for r in judged] == [
+        (0, PASS.number, ""),
+        (1, BUILD_FAILED.number, "log"),
+    ]
+    assert drive(model) == Finish(True, "")
+    assert model.done == {0: 1, 1: 1, 2: 1}
+
+
+def test_builds_that_pass_count_as_no_failures() -> None:
+    cases = [only_built(0, "a"), only_built(1, "b"), only_built(2, "c"), a_case(3, build="d")]
+    model = Model(cases, Limits(room=4, builds=4, max_failures=2))
+    model.step()
+    for key, code in (("a", 1), ("b", 0), ("c", 0)):
+        model.end_build(key, code)
+    assert [r.case for r in model.step().by_build] == [0, 1, 2]
+    model.end_build("d", 0)
+    assert launches(model.step()) == [3]
+
+
+def test_a_wave_passes_by_what_is_only_built() -> None:
+    entries = [Entry(name="lib"), Entry(name="t", alone=1, full=1)]
+    policy = Policy(kind="isolated_then_full", entries=entries, entry_of=[0, 1], nodes=2)
+    cases = [only_built(0, "b"), a_case(1)]
+    conductor = Conductor("tag", cases, Limits(jobs=10), policy)
+    assert conductor.state.wanted == 1 + 1 + 2
+    conductor.apply(BuildStarted(time=1, key="b"))
+    assert [launch.case for launch in conductor.decide(1).launches] == [1]
+    conductor.apply(BuildEnded(time=2, key="b", code=0))
+    (verdict,) = conductor.decide(2).by_build
+    assert (verdict.case, verdict.code) == (0, PASS.number)
+    judged = RunJudged(time=3, case="case0", run_id=verdict.run_id, code=0)
+    conductor.apply(judged)
+    assert conductor.state.finished == 1
+    assert not conductor.decide(3).by_build
 
 
 def test_gpus_of_a_shared_node_are_given_once_and_cpu_runs_pass_by() -> None:

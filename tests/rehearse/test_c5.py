@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from seatrial.journal import journal
-from seatrial.journal.events import JobEnded, JobStarted
+from seatrial.journal.events import AlertRaised, JobEnded, JobStarted
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.summary import Rehearsed
 from tests.programs import COMMAND
@@ -125,3 +126,40 @@ def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
     accepted = {test.test: test.accepted for test in trial.tests}
     assert all(accepted[test] > row.passed for test, row in REPORTED.items())
     assert not trial.missed
+
+
+def healthy(folder: Path, name: str, **watch: Any) -> Path:
+    """One of C5's plans on a machine where nothing goes wrong."""
+    machine = yaml.safe_load((PLANS.parent / "machines" / "c5.yaml").read_text())
+    machine["rehearsal"]["node_failures"] = 0
+    (folder / "c5.yaml").write_text(yaml.safe_dump(machine))
+    plan = yaml.safe_load((PLANS / name).read_text())
+    plan |= {"machine": "./c5.yaml", "suites": [str(PLANS.parent / "suites" / "c5")]}
+    plan["components"][0]["watch"] = watch
+    plan["rehearsal"]["events"] = []
+    for behaviour in plan["rehearsal"]["tests"].values():
+        for fault in ("wrong", "fails", "hangs"):
+            behaviour.pop(fault, None)
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    return folder / "plan.yaml"
+
+
+@pytest.mark.parametrize("name", ["c5-stability-as-reported.yaml", "c5-stability.yaml"])
+def test_ten_healthy_days_raise_no_alert(tmp_path: Path, name: str) -> None:
+    """With watches that are stricter than those that a plan has unless it says otherwise."""
+    plan = healthy(tmp_path, name, short_for="5m", silent_for="10m", wait_factor=3)
+    store = tmp_path / "store.sqlite"
+    report = rehearse_plan(plan, trials=tmp_path, store=store, seed=1, seeds=3)
+    assert [trial.alerts for (trial,) in report.by_seed] == [{}] * 3
+
+
+def test_in_the_gap_the_watchdog_speaks(tmp_path: Path) -> None:
+    """ESM4's jobs do not start from hour 100 on: nobody noticed that for days."""
+    trial = rehearsed(tmp_path, REPORTED_PLAN.name, seed=1)
+    journalled = journal.read(tmp_path / trial.tag / "journal.jsonl")
+    waits = [each for each in journalled if isinstance(each, AlertRaised) and each.kind == "wait"]
+    for test in ("esm4-small", "esm4-large"):
+        hours = [(each.time - trial.start) / HOUR for each in waits if each.subject == test]
+        assert 100 < hours[0] < 102, "10 min after the first run that waits"
+        assert hours[-1] < 168
+    assert {each.subject for each in waits} == {"esm4-small", "esm4-large"}

@@ -10,7 +10,7 @@ from seatrial.errors import InvalidFiles
 from seatrial.journal.events import JobEnded, JobStarted, NodeExcluded, RunSubmitted
 from tests.rehearse.stage import Played, Stage
 
-BIG: dict[str, Any] = {"requires": {"features": ["big"]}}
+BIG = {"features": ["big"]}
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def stage(stage: Stage) -> Stage:
         {"names": "n[1-6]", "cores": 8},
         {"names": "n[7-8]", "cores": 8, "features": ["big"]},
     ]
-    stage.test("large", **BIG)
+    stage.test("large", requires=BIG)
     stage.test("any")
     stage.behave("*", elapsed="1m")
     return stage
@@ -56,7 +56,7 @@ def test_copies_that_no_nodes_fit_are_refused_with_their_place(stage: Stage) -> 
 
 
 def test_tests_that_share_their_nodes_are_counted_together(stage: Stage) -> None:
-    stage.test("other", **BIG)
+    stage.test("other", requires=BIG)
     mix(stage, large={"copies": 1}, other={"copies": 2}, any={"copies": 1})
     (fault,) = faults(stage)
     assert "components[0].tests" in fault
@@ -152,7 +152,7 @@ def test_a_run_after_a_failed_one_avoids_its_node_only_where_another_fits(stage:
 
 
 def test_where_too_few_fitting_nodes_are_left_it_is_said_which(stage: Stage) -> None:
-    stage.test("pair", nodes=2, **BIG)
+    stage.test("pair", nodes=2, requires=BIG)
     stage.behave("*", elapsed="1m", hangs="100%")
     stage.component(
         "c",

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.runs import compiler_versions
-from seatrial.runs.shared_builds import RECORD, intact
+from seatrial.runs import compiler_versions, shared_builds
+from seatrial.runs.builds import BuildResult
+from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
+from seatrial.suite.model import Build
 from tests.programs import Workplace, until
 from tests.slurm.cluster import SlurmCluster
 
-from .helpers import a_machine, a_test
+from .helpers import a_machine, a_test, built_case
 
 
 @pytest.fixture
@@ -299,6 +301,27 @@ def test_a_folder_that_cannot_be_written(place: Workplace) -> None:
     assert place.resume("a").code == 0
 
 
+def test_a_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    async def make(directory: Path) -> BuildResult:
+        directory.mkdir(parents=True)
+        return BuildResult(0, "")
+
+    monkeypatch.setattr(shared_builds, "lock_of", refused)
+    machine = a_machine()
+    shared = SharedBuilds(tmp_path / "shared", tmp_path / "t", machine, rebuild=False)
+    test = a_test(build=Build(script="true"))
+    link = tmp_path / "t" / "builds" / "key"
+    outcome = asyncio.run(shared.build(link, test, built_case(test), make))
+    assert outcome.result.code == 0
+    assert link.is_dir()
+    assert not link.is_symlink()
+
+
 @pytest.mark.slurm
 def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> None:
     place = Workplace(tmp_path)
@@ -312,3 +335,22 @@ def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> Non
     folders = [place.trials / tag / "submissions" for tag in "ab"]
     jobs = [sum("seatrial-b" in path.name for path in folder.iterdir()) for folder in folders]
     assert jobs == [1, 0]
+
+
+@pytest.mark.slurm
+def test_a_driver_that_is_killed_finds_the_job_of_its_shared_build(
+    tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    place = Workplace(tmp_path)
+    place.slurm(cluster, builds={"where": "job"})
+    gate = place.folder / "gate"
+    put(place, f"touch half; until [ -e {gate} ]; do sleep 0.05; done")
+    with place.start_run("--name", "a") as driving:
+        driving.until(lambda: any(place.trials.glob(".builds/*/1/half")), "half a build")
+        driving.send(signal.SIGKILL)
+        driving.process.wait()
+    gate.touch()
+    assert place.resume("a").code == 0
+    assert compiled(place) == 1
+    assert place.run("--name", "b").code == 0
+    assert (compiled(place), ended(place, "b").made_by) == (1, "a")

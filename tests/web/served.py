@@ -101,7 +101,9 @@ class Served:
 
     def until_read(self) -> None:
         """Wait until it has read the journals of all trials: it answers before that."""
-        count = len([path for path in self._trials.iterdir() if path.is_dir()])
+        count = len(
+            [path for path in self._trials.iterdir() if path.is_dir() and path.name[0] != "."]
+        )
         until(
             lambda: self.json("/trials", rehearsed="also")["found"] == count,
             "the journals to be read",

@@ -33,6 +33,7 @@ from seatrial.web.state.server_state import ServerState
 
 from ..programs import until
 from ..store.trials import NOON, SECOND, a_case
+from ..studies.figures import TRIAD, Measuring
 from . import frost
 from .served import Served, open_page
 
@@ -438,3 +439,14 @@ def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
         "many-4": 9999,
     }
     assert len(picture) < 250_000
+
+
+def test_runs_alone_and_at_full_machine_are_kinds_of_their_own(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "t", [a_case(1)])
+    for value, stage in [(100.0, "alone"), (80.0, "full")] * 5:
+        trial.measure(trial.cases[0], {TRIAD: value}, stage=stage)
+    trial.done()
+    with Served(tmp_path) as running:
+        running.until_read()
+        found = running.json("/machines/frontier", metric="triad", show="metric")
+    assert (found["kinds"], found["relative"]) == (2, True), "each over the median of its own stage"

@@ -23,7 +23,7 @@ from seatrial.journal.events import (
 )
 from seatrial.store.rows import RUN_TIMES
 from seatrial.suite.model import JobOptions
-from tests.programs import until
+from tests.programs import Workplace, until
 
 from ..store.trials import TrialMaker, a_case
 from .lists import EVIL, STREAMS, make_site, run_of, weekly
@@ -296,3 +296,21 @@ def test_the_page_tells_the_first_verdict_of_a_run_that_was_judged_again(tmp_pat
         _, text = opened.get("/runs/t/r1")
         assert "It was <b>wrong answer</b>" in text
         assert "4 was &lt;b&gt;wrong&lt;/b&gt;" in text
+
+
+def test_a_run_without_a_job_shows_the_log_of_its_build(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    folder = place.suite / "lib"
+    folder.mkdir(parents=True)
+    (folder / "test.yaml").write_text("app: lib\nbuild: {script: echo compiling}\n")
+    assert place.run("--name", "t").code == 0
+    (judged,) = place.events("t", RunJudged)
+    with Served(place.trials) as served:
+        served.until_read()
+        found = served.json(f"/runs/t/{judged.run_id}")
+        assert [one["name"] for one in found["outputs"]] == ["build.log"]
+        assert "compiling" in str(found["outputs"][0]["blocks"])
+        page = served.get(f"/runs/t/{judged.run_id}")[1]
+        assert "no job: it passes when it builds" in page
+        assert ">not started<" not in page

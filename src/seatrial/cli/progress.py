@@ -192,7 +192,11 @@ class Progress(Observer):
             return
         if event.code == PASS.number:
             took = show_seconds((event.time - begun.time) / SECOND_NS)
-            self._print("built", f"{begun.test} ({event.key[:8]})  {took}")
+            text = f"{begun.test} ({event.key[:8]})"
+            if event.made_by:
+                self._print("found", f"{text}, built by {event.made_by}")
+            else:
+                self._print("built", f"{text}  {took}")
             return
         self._print(click.style("build failed", fg="red"), f"{begun.test}: {event.path}/build.log")
         for line in event.log.splitlines()[-10:]:

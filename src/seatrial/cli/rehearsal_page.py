@@ -75,11 +75,15 @@ def _over_time(trial: Rehearsed) -> str:
 
 
 def _tests(tests: Iterable[TestTally]) -> str:
-    rows = TextTable("test~ | nodes> | accepted> | others> | node-h> | elapsed> | wait> | 95 %>")
+    rows = TextTable(
+        "test~ | nodes> | accepted> | failed> | failed %> | recalled>?2 | node-h>?3 | mean (s)>"
+        " | sd (s)> | wait> | 95 %>?1"
+    )
     for one in tests:
         node_hours = one.node_hours if one.accepted else None
-        times = map(_span, (one.elapsed, one.wait, one.long_wait))
-        rows.add(one.test, one.nodes, one.accepted, one.others, node_hours, *times)
+        share = "" if one.failure_share is None else f"{100 * one.failure_share:.1f}"
+        runs = (one.accepted, one.failed, share, one.recalled or None, node_hours)
+        rows.add(one.test, one.nodes, *runs, one.elapsed, one.sd, *map(_span, one.waits))
     return str(rows)
 
 

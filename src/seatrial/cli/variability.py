@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
+from textwrap import indent
 from typing import Any
 
 import click
@@ -11,12 +13,14 @@ from msgspec.structs import asdict
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import FiniteRange, json_option, test_filter
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
+from seatrial.statistics.outliers import Outlier
 from seatrial.store import queries, series
-from seatrial.store.export import to_json
+from seatrial.store.export import iso, to_json
+from seatrial.store.rows import RunOutcome
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.variability import Variability, VariabilityRow, variability
 from seatrial.units import count, listed, show_figure, show_unit
@@ -127,21 +131,27 @@ def _print_outliers(kinds: list[RunKind]) -> None:
         said = f"{kind.name}: {total} of {count(len(kind.runs), 'run')} stand out"
         click.echo(click.style(plain_line(said), bold=True))
         for name, text in _CLASSES.items():
-            runs = [outlier for outlier in kind.found.outliers if outlier.kind == name]
+            runs = [each for each in kind.outlying if each[0].kind == name]
             if not runs:
                 continue
-            lines = [f"{_short(outlier.run)}  {outlier.why}" for outlier in runs[:MAX_RUNS]]
             if name == "failed":  # with their causes in the first line
-                counts = Counter(outlier.why for outlier in runs)
+                counts = Counter(outlier.why for outlier, _ in runs)
                 text += f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
-                lines = [" ".join(_short(outlier.run) for outlier in runs[:MAX_RUNS])]
             click.echo(plain_line(f"  {len(runs)} {text}"))
-            for line in lines:
-                click.echo(plain_line(f"    {line}"))
+            click.echo(indent(str(_outliers(runs[:MAX_RUNS])), "    "))
             if len(runs) > MAX_RUNS:
                 click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
             click.echo(f"  {plain_line(kind.found.why)}")
+
+
+def _outliers(outliers: Sequence[tuple[Outlier, RunOutcome]]) -> TextTable:
+    """Return the runs of a class with their starts and times."""
+    table = TextTable("run | started | elapsed (s)> | why~")
+    for one, run in outliers:
+        why = one.why.partition("; ")[2] or one.why
+        table.add(_short(one.run), show_time(run.script_started), run.elapsed, why)
+    return table
 
 
 def _short(run: str) -> str:
@@ -179,9 +189,12 @@ def _record(found: Variability) -> dict[str, Any]:
             "run": outlier.run.rpartition("/")[2],
             "class": outlier.kind,
             "why": outlier.why,
+            "started": None if run.script_started is None else iso(run.script_started),
+            "elapsed": run.elapsed,
+            "verdict": run.verdict,
         }
         for kind in found.kinds
-        for outlier in kind.found.outliers
+        for outlier, run in kind.outlying
     ]
     return {
         "table": rows,

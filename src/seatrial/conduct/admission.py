@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
@@ -169,6 +170,13 @@ class Admission:
             next_start=min(starts, default=None),
             failing=[each for each in self.throttles if each.trouble(now, self.since)],
         )
+
+    def has_place(self, entry: int, counts: InFlightCounts) -> bool:
+        """Return whether a metadata target can take one more run of an entry, if it needs one."""
+        about = self.policy.entries[entry]
+        if not (about.file_system and self.targets.has(about.file_system)):
+            return True
+        return self.targets.choose(about, counts) is not None
 
     @property
     def lets_all(self) -> bool:

@@ -194,20 +194,34 @@ class Conductor:
             found.append(dogs.pending("idle", "", stuck))
         idle = not (over or stuck or runs or builds) and len(state.demand) > 0
         why = partial(admission.why_held, now) if idle else None
-        silent = dogs.silent(runs, builds, admission.outages, why)
-        if silent is not None:
-            found.append(silent)
+        if not builds:  # they have time limits of their own
+            silent = dogs.silent(runs, admission.outages, why)
+            if silent is not None and silent.time <= now and runs:
+                until = state.run_times.next_end(state.in_flight.values(), dogs.latest)
+                silent = dogs.silent(runs, admission.outages, why, until)
+            if silent is not None:
+                found.append(silent)
         if not over:
-            if (waiting := dogs.waiting(admission.outages)) is not None:
-                found.append(waiting)
-            if dogs.any_short:
-                found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
+            found += dogs.waiting(now, admission.outages, self._patience)
+            if since := state.shortages.since:
+                windows = admission.windows_of
+                found += dogs.short(since, counts.in_flight, admission.stopped, windows)
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(dogs.pending("nodes", "", text))
         for throttle in gates.failing:
             trouble = throttle.trouble(now, admission.since)
             found.append(dogs.pending("gauge", throttle.about.gauge, trouble))
         return found
+
+    def _patience(self) -> int:
+        """Return for how long (ns) it is normal that runs wait: as long as those that hold the
+        nodes take, once for each machine full of waiting runs."""
+        state = self.state
+        wanted = sum(width * runs for width, runs in state.counts.queued_widths.items())
+        if state.nodes.usable - state.counts.running >= wanted:
+            return 0
+        turns = -(-wanted // max(1, state.nodes.usable))
+        return turns * state.run_times.longest(state.in_flight.values())
 
     # ---- the end --------------------------------------------------------------------------
 

@@ -126,9 +126,8 @@ class Offer:
         """Return whether a further run would wait for nodes that fit it behind another that does:
         the nodes that do not fit are no reason to launch it."""
         pool, counts = self._pools[unfit], self.counts
-        held = sum(counts.confined.get(each, 0) for each in pool.confined)
         waits = any(counts.confined_queued.get(each) for each in pool.confined)
-        return held + width > pool.usable and waits
+        return waits and pool.lacks(width, counts.confined)
 
     def _full(self, file_system: str, more: int) -> bool:
         if not file_system:
@@ -169,6 +168,12 @@ class Demand(Protocol):
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """Record the verdict of a run, after so many seconds on its nodes."""
         return
+
+    def passes_over(self, entry: int, other: int, counts: InFlightCounts, idle: int) -> bool:
+        """Return whether it is the turn of another entry, of which a run would fit as well, if a
+        run of an entry is launched. ``idle`` is the number of idle nodes, or of cores of a shared
+        node."""
+        return False
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         """Return False where ``choose`` would choose nothing, to save the call."""

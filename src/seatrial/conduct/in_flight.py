@@ -54,8 +54,9 @@ class RunInFlight(RunLife, kw_only=True):
 
 class InFlightCounts:
     """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
-    ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers. By
-    their set of nodes that they cannot run on (0 aside), ``confined`` has the widths, and
+    ``queued`` have not started, of each entry ``waiting``; of the widths that queue,
+    ``queued_widths`` has their numbers. By their set of nodes that they cannot run on (0 aside),
+    ``confined`` has the widths, and
     ``confined_queued`` the numbers of those that have not started."""
 
     def __init__(self, entries: list[Entry]) -> None:
@@ -65,6 +66,7 @@ class InFlightCounts:
         self.running = 0  # the width of what has started
         self.queued_widths: dict[int, int] = {}
         self.in_flight = [0] * len(entries)
+        self.waiting = [0] * len(entries)
         self.width = [0] * len(entries)
         self.on_target: dict[str, int] = {}
         self.opens: dict[str, float] = {}
@@ -80,6 +82,7 @@ class InFlightCounts:
         other.total, other.queued, other.running = self.total, self.queued, self.running
         other.queued_widths = self.queued_widths.copy()
         other.in_flight, other.width = self.in_flight.copy(), self.width.copy()
+        other.waiting = self.waiting.copy()
         other.on_target, other.opens = self.on_target.copy(), self.opens.copy()
         other.on_file_system, other.bytes = self.on_file_system.copy(), self.bytes.copy()
         other.confined = self.confined.copy()
@@ -88,15 +91,16 @@ class InFlightCounts:
 
     def launch(self, entry: int, width: int, target: str, unfit: int = 0) -> None:
         self.queued += 1
+        self.waiting[entry] += 1
         if unfit:
             self.confined[unfit] = self.confined.get(unfit, 0) + width
             self.confined_queued[unfit] = self.confined_queued.get(unfit, 0) + 1
         self.queued_widths[width] = self.queued_widths.get(width, 0) + 1
         self._add(entry, width, target, 1)
 
-    def start(self, width: int, unfit: int = 0) -> None:
+    def start(self, entry: int, width: int, unfit: int = 0) -> None:
         """A queued run has started."""
-        self._unqueue(width, unfit)
+        self._unqueue(entry, width, unfit)
         self.running += width
 
     def end(self, entry: int, width: int, target: str, started: bool, unfit: int = 0) -> None:
@@ -104,13 +108,24 @@ class InFlightCounts:
         if started:
             self.running -= width
         else:
-            self._unqueue(width, unfit)
+            self._unqueue(entry, width, unfit)
         if unfit:
             self.confined[unfit] -= width
         self._add(entry, width, target, -1)
 
-    def _unqueue(self, width: int, unfit: int) -> None:
+    def idle(self, nodes: int) -> int:
+        """Return how many of so many nodes will be idle when all queued runs that fit have
+        started."""
+        idle = nodes - self.running
+        if idle > 0:
+            for width in sorted(self.queued_widths, reverse=True):
+                if width <= idle:
+                    idle -= width * min(self.queued_widths[width], idle // width)
+        return idle
+
+    def _unqueue(self, entry: int, width: int, unfit: int) -> None:
         self.queued -= 1
+        self.waiting[entry] -= 1
         if unfit:
             self.confined_queued[unfit] -= 1
         left = self.queued_widths[width] - 1

@@ -133,6 +133,17 @@ class Mix(Demand):
     def _takes_turns(self, entry: int) -> bool:
         return self._share[entry] > 0 and not self._copies[entry]
 
+    def passes_over(self, entry: int, other: int, counts: InFlightCounts, idle: int) -> bool:
+        if not self._share[other] or self._copies[entry]:
+            return False
+        waits = not self._shared and counts.queued < self._reserve
+        if not waits and self._widest[other] > idle:
+            return False
+        if not self._share[entry]:
+            return self._surplus(counts)[0][other] <= 0
+        had, other_had = self._had((entry, other), counts)
+        return had >= other_had and self._held(entry, counts) >= self._held(other, counts)
+
     # ---- choices out ----------------------------------------------------------------------
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
@@ -143,7 +154,7 @@ class Mix(Demand):
         in_flight, copies = counts.in_flight, self._copies
         if any(in_flight[n] < copies[n] for n in self._with_copies):
             return True
-        return self._least <= nodes - counts.running and self._least <= _idle(counts, nodes)
+        return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
 
     def choose(self, offer: Offer) -> list[Candidate]:
         taking = _Taking(self, offer)
@@ -184,7 +195,7 @@ class Mix(Demand):
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
             counts = offer.counts
-            idle = offer.room if self._shared else _idle(counts, offer.nodes)
+            idle = offer.room if self._shared else counts.idle(offer.nodes)
             waits = not self._shared and counts.queued < self._reserve
             if not waits and idle < self._least:
                 return
@@ -227,10 +238,14 @@ class Mix(Demand):
         if odd and max(had) - min(had) > CATCH_UP * max(
             self._of_run(n) / share[n] for n in entries
         ):
-            least = min(((width[n] + widest[n]) / share[n], -widest[n], n) for n in entries)
+            least = min((self._held(n, counts), -widest[n], n) for n in entries)
             if least[0] <= sum(width) / 2:
                 return least[2]
         return min((part, -widest[n], n) for part, n in zip(had, entries, strict=True))[2]
+
+    def _held(self, entry: int, counts: InFlightCounts) -> float:
+        """Return what an entry would hold with one more run, over its share."""
+        return (counts.width[entry] + self._widest[entry]) / self._share[entry]
 
     def _had(self, entries: Sequence[int], counts: InFlightCounts) -> list[float]:
         """Return what each of these entries has had and has in flight, over its share."""
@@ -252,7 +267,7 @@ class Mix(Demand):
     def _to_gaps(self, offer: Offer, taking: _Taking) -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
         while open_ones:
-            idle = offer.room if self._shared else _idle(offer.counts, offer.nodes)
+            idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
             if idle < self._least:
                 return
             widths = [(taking.width(n), n) for n in open_ones]
@@ -342,13 +357,3 @@ def _keeps_to_copies(policy: Policy, widths: Sequence[int], whole: int) -> list[
         entry.copies > 0 and entry.weight <= entry.copies * width / max(whole, 1) + ROUNDING
         for entry, width in zip(policy.entries, widths, strict=True)
     ]
-
-
-def _idle(counts: InFlightCounts, nodes: int) -> int:
-    """Return the number of nodes that will be idle when all queued runs that fit have started."""
-    idle = nodes - counts.running
-    if idle > 0:
-        for width in sorted(counts.queued_widths, reverse=True):
-            if width <= idle:
-                idle -= width * min(counts.queued_widths[width], idle // width)
-    return idle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from seatrial.conduct.in_flight import RunInFlight
@@ -28,6 +28,11 @@ class NodePool(NamedTuple):
 
     usable: int
     confined: tuple[int, ...]
+
+    def lacks(self, width: int, held: Mapping[int, int]) -> bool:
+        """Return whether so many further nodes are more than can be used; ``held`` has those that
+        runs hold or wait for, by their sets of unfit nodes."""
+        return sum(held.get(each, 0) for each in self.confined) + width > self.usable
 
 
 class NodeRecord:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from seatrial.conduct.admission import Admission, shapes_of
+from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
@@ -19,7 +19,9 @@ from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.watchdogs import Watchdogs, dues_of
+from seatrial.conduct.run_times import RunTimes
+from seatrial.conduct.shortages import Shortages, dues_of
+from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, RECALLED, code_of
 from seatrial.journal.events import (
@@ -101,6 +103,14 @@ class ConductorState:
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
         dues = dues_of(cases, self.shapes, self.policy, limits.room)
         self.watchdogs = Watchdogs(self.policy, dues)
+        self._build_keys: list[set[str]] = [set() for _ in self.policy.entries]
+        self._narrowest: dict[int, Shape] = {}
+        for case, shape in zip(cases, self.shapes, strict=True):
+            self._build_keys[shape.entry].add(case.build)
+            narrowest = self._narrowest.setdefault(shape.entry, shape)
+            self._narrowest[shape.entry] = min(narrowest, shape, key=lambda each: each.width)
+        self.shortages = Shortages(dues, self._is_not_short)
+        self.run_times = RunTimes(cases, self.shapes, len(self.policy.entries))
         self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
@@ -144,6 +154,7 @@ class ConductorState:
                 self.by_build[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
+        self.shortages.look(event.time)
 
     # ---- runs -----------------------------------------------------------------------------
 
@@ -152,6 +163,8 @@ class ConductorState:
         if number is None or event.run_id in self.in_flight:
             return
         entry, nodes, size, width, gpus, unfit = self.shapes[number]
+        if self.shortages:
+            self._pass_over(entry, event.time)
         self._attempts[number] += 1
         self.demand.launched(number, event.time)
         flight = RunInFlight(
@@ -171,7 +184,7 @@ class ConductorState:
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
-        self.watchdogs.count(entry, self.counts.in_flight[entry], event.time)
+        self._count(entry, event.time)
 
     def _on_queued(self, event: JobQueued) -> None:
         flight = self.in_flight.get(event.run_id)
@@ -188,8 +201,9 @@ class ConductorState:
         flight = self.in_flight.get(event.run_id)
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
-            self.counts.start(flight.width, flight.unfit)
+            self.counts.start(flight.entry, flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
+            self._count(flight.entry, event.time)
             self.changed = True
 
     def _on_job_ended(self, event: JobEnded) -> None:
@@ -211,8 +225,7 @@ class ConductorState:
         self.room += flight.size
         self.gpus += flight.gpus
         self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
-        in_flight = self.counts.in_flight[flight.entry]
-        self.watchdogs.count(flight.entry, in_flight, event.time)
+        self._count(flight.entry, event.time)
         self.changed = True
 
     def _on_judged(self, event: RunJudged) -> None:
@@ -254,6 +267,7 @@ class ConductorState:
         code = flight.code
         if code == PASS.number:
             self.nodes.passed(flight)
+            self.run_times.passed(flight)
         else:
             elsewhere = self.retry_policy.answer(flight.entry, code) == "elsewhere"
             self.nodes.ended(flight, code_of(code).name, elsewhere)
@@ -300,11 +314,64 @@ class ConductorState:
             self.failures = 0  # a person has seen them, and resumed
         if restarts:
             self.admission.go(trial.start or 0, event.time)
-            self.watchdogs.start(event.time, self.counts.in_flight)
+            self.watchdogs.latest = max(self.watchdogs.latest, event.time)
+            for entry, runs in enumerate(self.counts.in_flight):
+                self.shortages.restart(entry, runs, event.time)
 
     @property
     def abandoned(self) -> bool:
         return self.trial.state is TrialState.ABANDONED
+
+    # ---- tests that are short ---------------------------------------------------------------
+
+    def _count(self, entry: int, time: int) -> None:
+        """Find out which tests are short, after a change of what is in flight."""
+        self.shortages.count(entry, self.counts.in_flight[entry], time)
+        if self.shortages and self.shortages.look(time):
+            self.changed = True
+
+    def _on_gauge(self, event: GaugeRead) -> None:
+        self.admission.gauge(event)
+        self.shortages.look(event.time)
+
+    def _pass_over(self, launched: int, time: int) -> None:
+        """Record the tests that have too few runs in flight while a run is launched of another."""
+        passed_over, demand = self.shortages.passed_over, self.demand
+        passed_over.discard(launched)
+        idle = self.room if self.limits.room else self.counts.idle(self.nodes.usable)
+        for entry in self.shortages.low:
+            if entry == launched or self._is_held(entry, time):
+                continue
+            if demand.passes_over(launched, entry, self.counts, idle):
+                passed_over.add(entry)
+
+    def _is_not_short(self, entry: int, time: int) -> bool:
+        """Return whether it is normal that an entry has few runs in flight."""
+        if self._is_held(entry, time):
+            return True
+        if self.policy.entries[entry].copies:
+            return False
+        if self.counts.waiting[entry]:
+            return True
+        return entry not in self.shortages.passed_over and not self._has_room(entry)
+
+    def _is_held(self, entry: int, time: int) -> bool:
+        """Return whether an entry is held back by its first build, by a gate, or as no metadata
+        target can take one more of its runs."""
+        keys = self._build_keys[entry]
+        if "" not in keys and self.builds.why_failed.keys().isdisjoint(keys):
+            return True
+        admission = self.admission
+        return entry in admission.gates(time).held or not admission.has_place(entry, self.counts)
+
+    def _has_room(self, entry: int) -> bool:
+        """Return whether its narrowest run would find room now, beside those that wait."""
+        shape = self._narrowest[entry]
+        if self.limits.room:
+            return self.room >= shape.size
+        return self.counts.idle(self.nodes.usable) >= shape.nodes and not (
+            shape.unfit and self.nodes.pools[shape.unfit].lacks(shape.width, self.counts.confined)
+        )
 
     # ---- nodes and tests ------------------------------------------------------------------
 
@@ -325,7 +392,7 @@ class ConductorState:
         for number in self._entries(event.test):
             self.admission.admit(number)
             self.retry_policy.forgive(number)
-            self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
+            self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
     # ---- the parts of the state -----------------------------------------------------------
 
@@ -389,6 +456,6 @@ _NEWS_HANDLERS: dict[type[Event], _Handler] = {
     NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
     TestStopped: ConductorState._on_test_stopped,
     TestAdmitted: ConductorState._on_test_admitted,
-    GaugeRead: lambda state, event: state.admission.gauge(event),
+    GaugeRead: ConductorState._on_gauge,
     AlertRaised: lambda state, event: state.watchdogs.told(event.kind, event.subject, event.time),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from seatrial.acceptance.counts import Waits, waits
@@ -12,6 +12,7 @@ from seatrial.acceptance.node_shares import NodeShares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.journal.codes import RECALLED, WITHDRAWN
 from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
@@ -23,8 +24,9 @@ BINS = 60  # spans of time for which utilisation is given
 class TestTally(NamedTuple):
     """The runs of a test.
 
-    ``others``: how many ended without being accepted, retried or not. ``node_hours``: of the
-    accepted. ``elapsed``, ``wait`` and ``long_wait``: in seconds, None without runs.
+    ``others``: how many ended without being accepted, retried or not: they ``failed``, others or a
+    person cancelled them, or Seatrial ``recalled`` them. ``node_hours``: of the accepted.
+    ``elapsed`` (mean), ``sd`` (n - 1), ``wait`` and ``long_wait``: in seconds, None without runs.
     """
 
     test: str
@@ -35,6 +37,20 @@ class TestTally(NamedTuple):
     elapsed: float | None
     wait: float | None
     long_wait: float | None
+    sd: float | None = None
+    failed: int = 0
+    recalled: int = 0
+
+    @property
+    def waits(self) -> tuple[float | None, float | None]:
+        """Return the median time in the queue, and the 95th percentile."""
+        return self.wait, self.long_wait
+
+    @property
+    def failure_share(self) -> float | None:
+        """Return the failed runs over those that came to an end; None without any."""
+        ended = self.accepted + self.failed
+        return self.failed / ended if ended else None
 
 
 class CriterionVerdict(NamedTuple):
@@ -139,4 +155,7 @@ def _of_test(
         elapsed=fmean(elapsed) if elapsed else None,
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
+        sd=stdev(elapsed) if len(elapsed) > 1 else None,
+        failed=sum(run.over and not run.passed and run.code not in WITHDRAWN for run in runs),
+        recalled=sum(run.code == RECALLED.number for run in runs),
     )

@@ -42,6 +42,7 @@ from seatrial.report.content import (
 from seatrial.store.queries import MEASURED
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.scaling import ScalingTable as Scaled
+from seatrial.units import show_share
 
 MAX_SCALING_FIGURES: Final = 12
 MAX_CURVES: Final = 8  # in a figure of scaling
@@ -119,11 +120,14 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         ended = sum(verdicts.values())
         passed = verdicts.get("pass", 0)
         rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
-        rows[-1].append(passed / ended if ended else None)
+        rows[-1] += [passed / ended, 1 - passed / ended] if ended else [None, None]
         values = [verdicts.get(name, 0) for name in shown]
         values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
-        drawn.append(Bar(part.test, values, f"{passed:,} of {ended:,} passed"))
-    columns = f"test | ended: count | {': count | '.join(names)}: count | passed: share"
+        label = f"{passed:,} of {ended:,} passed"
+        missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
+        drawn.append(Bar(part.test, values, label + missed))
+    columns = f"test | ended: count | {': count | '.join(names)}: count"
+    columns += " | passed: share | not passed: share"
     title = "Runs and failures of each application"
     about = (
         "Runs that ended, by their verdict; those that another run of their case replaced are "

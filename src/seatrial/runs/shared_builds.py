@@ -90,6 +90,10 @@ class SharedBuilds:
             entry = self._folder / f"{case.build}-{found.digest}"
             (entry / USERS).mkdir(parents=True, exist_ok=True)
             lock = await lock_of(entry / LOCK)
+        except PermissionError as error:
+            if link.is_symlink():
+                raise _cannot(self._folder, error) from error
+            return _outcome(await make(link), link)  # the folder is another user's
         except OSError as error:
             raise _cannot(self._folder, error) from error
         try:

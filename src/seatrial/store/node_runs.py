@@ -19,15 +19,17 @@ from seatrial.suite.model import node_suffix
 from seatrial.units import SECOND_NS
 
 NO_TIME = -1
+STAGES = ("", "alone", "full")
 
 
 class TrialRuns(NamedTuple):
-    """The runs of trials as columns. ``case`` is the row of the case; ``time`` is that of the start
-    (or of the creation), ``elapsed`` may be NO_TIME; all times in ns. Spans of nodes: the row of
-    the ``run``, the ``first`` and the ``last`` place."""
+    """The runs of trials as columns. ``case`` is the row of the case, ``stage`` a place in STAGES;
+    ``time`` is that of the start (or of the creation), ``elapsed`` may be NO_TIME; all times in ns.
+    Spans of nodes: the row of the ``run``, the ``first`` and the ``last`` place."""
 
     row: Ints
     case: Ints
+    stage: Ints
     code: Ints
     created: Ints
     time: Ints
@@ -41,13 +43,14 @@ def runs_of_trial(store: Store, trial: int) -> TrialRuns:
     """Return the runs of a trial. The index by tests holds all that is asked for."""
     start = "coalesce(script_started, created)"
     took = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
-    columns = ("id", "case_row", "code", "created", start, took)
+    stage = "CASE stage WHEN 'alone' THEN 1 WHEN 'full' THEN 2 ELSE 0 END"
+    columns = ("id", "case_row", stage, "code", "created", start, took)
     tables = "FROM runs WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?"
     with store.reading():
-        row, case, code, created, time, elapsed = store.numbers(columns, tables, (trial, trial))
+        of_runs = store.numbers(columns, tables, (trial, trial))
         spans = ("run", "first", "last")
-        run, first, last = store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,))
-    return TrialRuns(row, case, code, created, time, elapsed, run, first, last)
+        of_nodes = store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,))
+    return TrialRuns(*of_runs, *of_nodes)
 
 
 def versions_of(store: Store, machine: str) -> dict[int, tuple[int, ...]]:

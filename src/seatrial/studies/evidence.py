@@ -47,6 +47,12 @@ class RunKind(NamedTuple):
     found: Outliers
     willed: int
 
+    @property
+    def outlying(self) -> list[tuple[Outlier, RunOutcome]]:
+        """The outliers, each with its run."""
+        runs = {_name(one): one for one in self.runs}
+        return [(outlier, runs[outlier.run]) for outlier in self.found.outliers]
+
 
 def classified(outcomes: Sequence[RunOutcome]) -> list[RunKind]:
     """The outliers of each kind of runs, in the order in which the kinds first ran."""

@@ -22,7 +22,7 @@ from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.statistics.arrays import Bools, Floats, Ints
 from seatrial.store import node_runs, queries
-from seatrial.store.node_runs import NO_TIME, NodeCase, TrialRuns
+from seatrial.store.node_runs import NO_TIME, STAGES, NodeCase, TrialRuns
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
@@ -209,6 +209,8 @@ def _runs_of(
     at = np.searchsorted(np.array([one.row for one in cases], np.int64), runs.case[order])
     tests, test = _indexed([one.test for one in cases], at)
     kinds, kind = _indexed([one.kind for one in cases], at)
+    if (stage := runs.stage[order]).any():
+        kinds, kind = _by_stage(kinds, kind, stage)
     return MachineRuns(
         row=row,
         test=test,
@@ -224,6 +226,14 @@ def _runs_of(
         kinds=kinds,
         names=names,
     )
+
+
+def _by_stage(kinds: list[str], kind: Ints, stage: Ints) -> tuple[list[str], Ints]:
+    """Return the kinds of runs, and that of each run, with runs alone and runs at full machine
+    apart."""
+    both, kind = np.unique(kind * len(STAGES) + stage, return_inverse=True)
+    named = [divmod(each, len(STAGES)) for each in both.tolist()]
+    return [f"{kinds[k]} [{STAGES[s]}]" if s else kinds[k] for k, s in named], kind
 
 
 def _indexed(words: Sequence[str], at: Ints) -> tuple[list[str], Ints]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -20,8 +21,17 @@ from typing import NamedTuple
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store.rows import RunRow
 
-NAMES = ("job.sh", "stdout", "stderr", "pairs.matrix", *(name + TAIL for name in OUTPUTS))
+BUILD_LOG = "build.log"
+NAMES = (
+    BUILD_LOG,
+    "job.sh",
+    "stdout",
+    "stderr",
+    "pairs.matrix",
+    *(name + TAIL for name in OUTPUTS),
+)
 
+_KEY = re.compile("[0-9a-f]{1,64}")
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -67,7 +77,7 @@ def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | Fil
         return FileMissing("is not there: the run has no directory yet")
     has_folder = False
     try:
-        with _folder(run) as folder:
+        with _build_folder(run) if name == BUILD_LOG else _folder(run) as folder:
             has_folder = True
             with _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
@@ -92,6 +102,19 @@ def _folder(run: RunRow) -> Iterator[int]:
         for part in parts:
             folder = stack.enter_context(_opened(part, _FOLDER | os.O_NOFOLLOW, folder))
         yield folder
+
+
+@contextlib.contextmanager
+def _build_folder(run: RunRow) -> Iterator[int]:
+    """Open the directory of the build of a run without a job: ``builds/KEY`` of its trial, which
+    may be a link to a shared build. Raises OSError, ValueError."""
+    path = PurePosixPath(run.path)
+    if not path.is_absolute() or path.parts[-2:-1] != ("builds",) or not _KEY.fullmatch(path.name):
+        raise ValueError("its directory is not that of a build")
+    with contextlib.ExitStack() as stack:
+        base = stack.enter_context(_opened(str(path.parent.parent), _FOLDER, None))
+        builds = stack.enter_context(_opened("builds", _FOLDER | os.O_NOFOLLOW, base))
+        yield stack.enter_context(_opened(path.name, _FOLDER, builds))
 
 
 @contextlib.contextmanager

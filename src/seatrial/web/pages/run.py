@@ -39,7 +39,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
-from seatrial.web.output.run_files import FileMissing, head
+from seatrial.web.output.run_files import BUILD_LOG, FileMissing, head
 from seatrial.web.output.run_text import Output, output_of, search_of
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -133,7 +133,9 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
     record = state.records.record(trial)
     slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
-    outputs, job = in_time(lambda: _files(run, search, whole), slow)
+    has_log = build is not None and not run.path and not run.rehearsed
+    of_build = f"{trial.path}/builds/{case.build}" if has_log else ""
+    outputs, job = in_time(lambda: _files(run, search, whole, of_build), slow)
     how = launched(record, case, job[0].text if job else "")
     asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
     if removal := removed_by_keep(events):
@@ -263,7 +265,12 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
 Files = tuple[list[Output], list[Script]]
 
 
-def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool) -> Files:
+def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool, of_build: str) -> Files:
+    """Return the outputs of a run and its job script; of one without a job the log of its build,
+    which is in ``of_build``."""
+    if of_build:
+        built = replace(run, path=of_build)
+        return [output_of(built, BUILD_LOG, search, whole)], []
     outputs = [output_of(run, name, search, whole) for name in OUTPUTS]
     job = head(run, "job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
