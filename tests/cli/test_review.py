@@ -63,6 +63,10 @@ def test_a_run_is_excluded_by_two_and_criteria_are_shown_with_and_without(place:
     assert "Runs excluded by agreement" in text
     assert "Causes that people gave" in text
     assert "with excluded runs" in text
+    assert place.seatrial("judge", run, "--comment", "looked at again").code == 0
+    verified = place.seatrial("report", "verify", str(report))
+    assert verified.code == 3, "what people say after the end is no forgery: " + verified.said
+    assert "went on since" in verified.out
 
 
 def test_an_exclusion_is_withdrawn_and_the_criteria_are_as_before(place: Workplace) -> None:
