@@ -31,6 +31,7 @@ ACROSS_MODULES = {
     },
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
+        "changing": "what people change while a plan runs",
         "comparing": "compare, scaling and score",
         "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
@@ -85,6 +86,7 @@ ACROSS_MODULES = {
     },
     "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
     "trial": {
+        "changing_slurm": "what people change while a trial runs on the emulated Slurm",
         "damage": "damage from outside",
         "features_slurm": "tests that require features on the emulated Slurm",
         "kill": "a driver that is killed at any moment",

@@ -295,9 +295,7 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
         assert unknown.code == 2, unknown.said
         assert "its tests are a, b" in unknown.said
         admitted = control(place, "admit", "a")
-        assert (admitted.code, admitted.out) == (
-            0, "p-mix: its driver was asked to let a back in.\n"
-        )  # fmt: skip
+        assert (admitted.code, admitted.out) == (0, "p-mix: a is let back in.\n")
         driving.until(lambda: passed(place, "a") > 1, "runs of the test")
         assert control(place, "pause").code == 0
         driving.end()
@@ -580,6 +578,7 @@ def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
     place.env |= {"_SEATRIAL_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
     place.env["COMP_WORDS"] = "seatrial accept "
     names = ["run", "resume", "status", "check", "pause", "extend", "abandon", "admit"]
+    names += ["change", "hold", "release", "stop", "exclude"]
     names += ["tick", "evidence", "record"]
     assert place.seatrial().out.splitlines() == ["file,", *(f"plain,{name}" for name in names)]
     place.env["COMP_WORDS"] = "seatrial accept pl"

@@ -138,6 +138,7 @@ def worlds(draw: Any) -> dict[str, Any]:
         bad_builds=draw(chance),
         node_falls=draw(chance),
         people=draw(chance),
+        changes=draw(chance),
         crashes=draw(chance),
         gauge_fails=draw(chance),
         until=1500,

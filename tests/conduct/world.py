@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from seatrial.conduct.commands import Decision, Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, Window
+from seatrial.conduct.policy import Entry, Policy, RateLimit, Window
+from seatrial.conduct.policy_change import with_parts
 from seatrial.journal import codes
 from seatrial.journal.events import (
     AlertRaised,
@@ -33,11 +35,14 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    PolicyChanged,
     RunCreated,
     RunJudged,
     RunSubmitted,
     SubmitEnded,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TestStopped,
     TrialCancelled,
     TrialPaused,
@@ -86,6 +91,7 @@ class Luck:
     bad_builds: float = 0.0
     node_falls: float = 0.0  # at each minute
     people: float = 0.0
+    changes: float = 0.0  # of the policy, and tests that are held and released
     crashes: float = 0.0
     gauge_fails: float = 0.0
     until: float = 3600.0
@@ -108,6 +114,7 @@ class World:
         self.random = Random(self.seed)
         self.probes = Random(self.seed + 1)
         self.now = START
+        self.first_policy = self.policy
         self.conductor = self._new()
         self.events: list[Event] = []
         self.names = [f"n{number:03}" for number in range(1, self.policy.nodes + 1)]
@@ -124,6 +131,8 @@ class World:
         self.wake: int | None = None
         self.held = False
         self.stopped: dict[str, int] = {}  # test -> since when
+        self.on_hold: dict[str, int] = {}  # test -> since when a person holds it
+        self.heavy_on_hold: int | None = None
         self.excluded: dict[str, int] = {}
         self.closed_at: dict[str, int] = {}  # gauge -> since when
         self.failed_on: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
@@ -141,7 +150,7 @@ class World:
         self.ran = 0  # ns of the trial's clock before it was last taken up
 
     def _new(self) -> Conductor:
-        return Conductor("tag", self.cases, self.limits, self.policy)
+        return Conductor("tag", self.cases, self.limits, self.first_policy)
 
     # ---- the driver -----------------------------------------------------------------------
 
@@ -281,7 +290,7 @@ class World:
         assert intent.run_id == launch.run_id
         self.runs[launch.run_id] = run
         self.launches.append((self.now, launch))
-        self._check_caps()
+        self._check_caps(entry)
         if about.io != "light" and self.policy.stagger:
             self._check_bucket()
         self.note(SubmitEnded, launch.run_id, launch.case, refused=0)
@@ -312,6 +321,9 @@ class World:
         about = self.policy.entries[run.entry]
         late = self.now - SLACK
         assert self.stopped.get(about.name, late) >= late, "starts though its test is stopped"
+        assert self.on_hold.get(about.name, late) >= late, "starts though its test is held"
+        if self.heavy_on_hold is not None and self.heavy_on_hold < late and about.io != "light":
+            raise AssertionError("starts though all tests with I/O are held")
         away = {node for node, since in self.excluded.items() if since < late}
         for window in self._blackouts(run.entry, SLACK + 1):
             assert window.nodes, "starts in a blackout"
@@ -339,6 +351,8 @@ class World:
     def _check_time(self, about: Entry, entry: int) -> None:
         assert not self.held
         assert about.name not in self.stopped
+        assert about.name not in self.on_hold
+        assert about.io == "light" or self.heavy_on_hold is None
         if self.policy.duration:
             assert self.clock() < round(self.policy.duration * NS)
         assert not any(not w.nodes for w in self._blackouts(entry)), "launched in a blackout"
@@ -365,7 +379,8 @@ class World:
         if bad and self.policy.nodes - len(bad | shut) >= case.nodes:
             assert bad <= run.avoid, "it is to run elsewhere"
 
-    def _check_caps(self) -> None:
+    def _check_caps(self, launched: int) -> None:
+        """A cap that a person lowered may be exceeded by runs of other tests that go on."""
         runs, caps, policy = list(self.runs.values()), self.policy.caps, self.policy
         entries = [policy.entries[run.entry] for run in runs]
         if self.limits.room:
@@ -376,7 +391,8 @@ class World:
         if caps.machine:
             assert len(runs) <= caps.machine
         for number, entry in enumerate(policy.entries):
-            assert not entry.most or sum(run.entry == number for run in runs) <= entry.most
+            if number == launched or policy is self.first_policy:
+                assert not entry.most or sum(run.entry == number for run in runs) <= entry.most
         for name, most in caps.file_systems.items():
             assert sum(entry.file_system == name for entry in entries) <= most
         for name, space in caps.bytes.items():
@@ -495,7 +511,10 @@ class World:
             self._take_up()
         elif person:
             deed()
+        if luck.changes and self.lucky(luck.changes) and not self.held:
+            self.random.choice([self._change, self._change, self._hold, self._release])()
         if self.now >= START + luck.until * NS:
+            self._release()
             self._admit()  # nobody is held back for ever
         self.at(60, self._minute)
 
@@ -566,3 +585,43 @@ class World:
             del self.excluded[node]
             self.told.pop(("excluded", node), None)
             self.note(NodeAdmitted, nodes=node)
+
+    def _hold(self) -> None:
+        name = self.random.choice([entry.name for entry in self.policy.entries])
+        if self.random.random() < 0.3:
+            if self.heavy_on_hold is None:
+                self.heavy_on_hold = self.now
+            self.note(TestHeld, io="heavy", by="a person")
+        else:
+            self.on_hold.setdefault(name, self.now)
+            self.note(TestHeld, test=name, by="a person")
+
+    def _release(self) -> None:
+        for name in sorted(self.on_hold):
+            self.note(TestReleased, test=name)
+        if self.heavy_on_hold is not None:
+            self.note(TestReleased, io="heavy")
+        self.on_hold, self.heavy_on_hold = {}, None
+
+    def _change(self) -> None:
+        """What a plan may change of each kind of component."""
+        kind, policy, draw = self.policy.kind, self.policy, self.random
+        name = draw.choice([entry.name for entry in policy.entries])
+        changed: dict[str, Any] = {"stop_after": draw.choice([0, 2]), "attempts": 3}
+        parts: dict[str, Any] = {"entries": {name: changed}}
+        parts["exclusion"] = to_builtins(replace(policy.exclusion, after=draw.choice([0, 1, 2])))
+        parts["watch"] = to_builtins(replace(policy.watch, short_for=draw.choice([0.0, 60.0])))
+        if draw.random() < 0.5:
+            stagger = RateLimit(starts=draw.choice([1, 3]), per=11.3)
+            if stagger != policy.stagger:
+                self.heavy_starts = []
+            parts["stagger"] = to_builtins(stagger)
+        if kind != "isolated_then_full":
+            changed["most"] = draw.choice([0, 1, 4])
+            parts["caps"] = to_builtins(replace(policy.caps, machine=draw.choice([0, 3, 6])))
+        if kind == "sustained":
+            changed |= {"copies": draw.choice([0, 1, 2]), "weight": draw.choice([0.0, 0.2, 0.7])}
+            parts["reserve"] = draw.choice([0, 2, 4])
+            parts["duration"] = policy.duration + draw.choice([0, 50])
+        self.policy = with_parts(policy, parts)
+        self.note(PolicyChanged, parts=parts, by="a person")

@@ -156,6 +156,11 @@ def test_the_golden_lines_are_of_every_kind() -> None:
         "item_tick",
         "plan_entry",
         "run_review",
+        "policy_change",
+        "request_refuse",
+        "run_cancel",
+        "test_hold",
+        "test_release",
     }
 
 

@@ -168,7 +168,7 @@ def test_members_of_the_group_record_and_are_named_by_their_accounts(place: Work
             try:
                 done = record(folder, PlanEntry(kind="part", text=text))
             except TrialError as error:
-                assert "ask the trial's owner" in str(error)
+                assert "nothing can be asked there" in str(error)
                 os._exit(7)
             os._exit(0 if done else 3)
 

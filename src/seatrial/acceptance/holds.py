@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from seatrial.conduct.builds import unbuilt
 from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy_change import followed
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.codes import PASS
 from seatrial.journal.events import (
     BuildEnded,
     Event,
     GaugeRead,
+    PolicyChanged,
     TrialOpened,
     finite,
 )
@@ -30,8 +32,9 @@ from seatrial.units import SECOND_NS, show_seconds
 
 class Hold(Struct, frozen=True, kw_only=True):
     """One thing that holds launches back. ``kind`` is ``gauge``, ``blackout``, ``excluded``
-    (nodes), ``stopped`` (a test) or ``unbuilt`` (tests); ``what`` names it. Times in ns, None if
-    not known. ``value`` is the gauge's last good reading, ``low`` and ``high`` are its bounds."""
+    (nodes), ``stopped`` or ``held`` (a test), or ``unbuilt`` (tests); ``what`` names it. Times in
+    ns, None if not known. ``value`` is the gauge's last good reading, ``low`` and ``high`` are its
+    bounds."""
 
     kind: str
     what: str
@@ -63,9 +66,22 @@ class Holds:
             self._since = event.time
         elif isinstance(event, GaugeRead):
             self._read(event)
+        elif isinstance(event, PolicyChanged):
+            self._follow(followed(self.policy, event.parts))
         elif isinstance(event, BuildEnded):
             good = event.code == PASS.number
             self._why_failed[event.key] = "" if good else event.log or "no log"
+
+    def _follow(self, policy: Policy) -> None:
+        closed = dict(
+            zip((each.about.gauge for each in self._throttles), self._closed, strict=True)
+        )
+        former = {throttle.about.gauge: throttle for throttle in self._throttles}
+        self.policy = policy
+        self._throttles = [
+            ThrottleState(about, former.get(about.gauge)) for about in policy.throttles
+        ]
+        self._closed = [closed.get(about.gauge) for about in policy.throttles]
 
     def unbuilt(self) -> list[Hold]:
         """Return the tests of which no case could be built, those with the same failure

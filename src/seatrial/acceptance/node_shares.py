@@ -23,6 +23,7 @@ from msgspec import Struct
 from seatrial.acceptance.outages import Span, whole_outages
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.acceptance.utilisation import Timeline
+from seatrial.conduct.policy import Policy
 from seatrial.conduct.shares import planned_for
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.units import SECOND_NS, show_share
@@ -85,7 +86,7 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
             if not names:
                 had[history.test_of(run)] += history.part_of_node(run) * (end - start)
     shared = sum(_divide(history, runs, had) for runs in beside.values())
-    planned, unclaimed, fills = _planned(history)
+    planned, unclaimed, fills = _planned(history, timeline)
     _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
     return NodeShares(
         tests=[
@@ -115,18 +116,39 @@ def sharing(found: NodeShares | None) -> str:
     )
 
 
-def _planned(history: TrialHistory) -> tuple[dict[str, float], float | None, set[str]]:
-    """Return the planned share of each test, the share of none, and the tests that fill."""
+def _planned(
+    history: TrialHistory, timeline: Timeline
+) -> tuple[dict[str, float], float | None, set[str]]:
+    """Return the planned share of each test, the share of none, and the tests that fill. Where the
+    policy changed, the shares are means over the node-hours that were available under each."""
     policy = history.policy
     if policy.kind != "sustained":
         return {}, None, set()
-    shares, left, fills = planned_for(history.cases, policy, history.room)
+    shares = [0.0] * len(policy.entries)
+    left, fills = 0.0, set[str]()
+    for each, part in _parts_of_policies(history, timeline):
+        planned = planned_for(history.cases, each, history.room)
+        shares = [had + part * more for had, more in zip(shares, planned.shares, strict=True)]
+        left += part * planned.left
+        fills.update(each.entries[number].name for number in planned.fills)
     named = zip(policy.entries, shares, strict=True)
-    return (
-        {entry.name: share for entry, share in named},
-        left,
-        {policy.entries[number].name for number in fills},
-    )
+    return {entry.name: share for entry, share in named}, left, fills
+
+
+def _parts_of_policies(history: TrialHistory, timeline: Timeline) -> Iterator[tuple[Policy, float]]:
+    """Yield each policy of the trial with its part of the available node-hours."""
+    if len(history.policies) == 1:
+        yield history.policy, 1.0
+        return
+    starts = [span.start for span in history.policies]
+    available = [0] * len(starts)
+    for begin, end, use in timeline.pieces:
+        for number, start in enumerate(starts):
+            until = starts[number + 1] if number + 1 < len(starts) else end
+            available[number] += use.available * max(0, min(end, until) - max(begin, start))
+    total = sum(available)
+    for span, part in zip(history.policies, available, strict=True):
+        yield span.policy, part / total
 
 
 def _credit(had: dict[str, float], without_script: dict[str, float], most: float) -> None:

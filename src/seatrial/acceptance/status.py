@@ -16,6 +16,7 @@ from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
+from seatrial.acceptance.operator_actions import OperatorAction
 from seatrial.acceptance.reviews import RunReview, reviews_of
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
@@ -74,10 +75,11 @@ class Status(Struct, frozen=True, kw_only=True):
     between its pauses and interruptions. ``excluded`` has nodes and reasons. ``criteria`` has the
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
-    built. ``node_shares`` has the planned and the achieved share of each test, None before any
-    node-hours were available. ``reviews`` is what people said of runs,
-    ``items`` are those of a checklist, whose state is ``awaited`` until each has its result.
-    ``evidence`` are its documents, empty where they were not looked at."""
+    built. ``held`` are the holds of people that last, ``actions`` is all that people did while it
+    was under way. ``node_shares`` has the planned and the achieved share of each test, None before
+    any node-hours were available. ``reviews`` is what people said of runs, ``items`` are those of a
+    checklist, whose state is ``awaited`` until each has its result. ``evidence`` are its documents,
+    empty where they were not looked at."""
 
     tag: str
     plan: str
@@ -101,6 +103,8 @@ class Status(Struct, frozen=True, kw_only=True):
     excluded: list[tuple[str, str]]
     criteria: list[list[Result]]
     held_back_by: list[Hold] = []
+    held: list[OperatorAction] = []
+    actions: list[OperatorAction] = []
     node_shares: NodeShares | None = None
     reviews: list[RunReview] = []
     items: list[ItemStatus] = []
@@ -213,6 +217,8 @@ def status_of(
         node_shares=view.node_shares,
         reviews=reviews_of(history),
         items=items_of(component.items, history.ticks),
+        held=[] if history.over else list(history.held.values()),
+        actions=history.actions,
     )
 
 
@@ -226,11 +232,24 @@ def _kept_back(found: Status) -> list[Hold]:
     """Return the excluded nodes and stopped tests."""
     stopped = [(part.test, part.stopped) for part in found.parts if part.stopped]
     named = [("excluded", found.excluded), ("stopped", stopped)]
-    return [
+    return holds_of(found) + [
         Hold(kind=kind, what=what, text=f"{what}: {why}")
         for kind, each in named
         for what, why in each
     ]
+
+
+def holds_of(found: Status) -> list[Hold]:
+    """Return the holds of people."""
+    return [
+        Hold(kind="held", what=each.subject, text=_held_text(each), since=each.time)
+        for each in found.held
+    ]
+
+
+def _held_text(action: OperatorAction) -> str:
+    why = f": {action.reason}" if action.reason else ""
+    return f"{action.subject}, by {action.by or 'a person'}{why}"
 
 
 def tests_of(
@@ -249,13 +268,21 @@ def tests_of(
             test=test,
             in_flight=in_flight[test],
             running=running[test],
-            expected=0 if test in history.stopped else expected.get(test, 0),
+            expected=0 if _is_shelved(history, test) else expected.get(test, 0),
             accepted=found["pass"],
             verdicts=dict(found.most_common()),
             stopped=history.stopped.get(test, ""),
         )
         for test, found in tallied.items()
     ]
+
+
+def _is_shelved(history: TrialHistory, test: str) -> bool:
+    """Return whether people or failures let no run of a test start."""
+    heavy = "" in history.held and any(
+        entry.name == test and entry.io != "light" for entry in history.policy.entries
+    )
+    return heavy or test in history.stopped or test in history.held
 
 
 def expected_of(history: TrialHistory, machine: Machine) -> dict[str, int]:

@@ -119,7 +119,7 @@ def target_loads(history: TrialHistory, now: int) -> dict[str, list[LevelSpan]]:
     for run in history.runs:
         held = run.held_nodes(now)
         if run.target and held is not None and run.entry != NO_ENTRY:
-            opens = history.policy.entries[run.entry].opens
+            opens = history.policy_at(run.submitted or 0).entries[run.entry].opens
             by_target.setdefault(run.target, []).append((*held, opens))
     spans = history.window(now)
     return {name: levels(intervals, spans) for name, intervals in by_target.items()}

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from seatrial.acceptance.node_bits import NodeBits
+from seatrial.acceptance.operator_actions import OperatorAction, action_of
 from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy_change import followed
 from seatrial.journal import codes
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -30,9 +32,13 @@ from seatrial.journal.events import (
     NodeDown,
     NodeExcluded,
     NodeUp,
+    PolicyChanged,
+    RunCancelAsked,
     RunEvent,
     RunJudgedAgain,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TestStopped,
     finite,
 )
@@ -145,6 +151,13 @@ class Down(NamedTuple):
     end: int | None
 
 
+class PolicySpan(NamedTuple):
+    """A policy of the trial, and from when (ns) it holds; 0: from its begin."""
+
+    start: int
+    policy: Policy
+
+
 class RaisedAlert(NamedTuple):
     """An alert; ``over``: the condition of an earlier one has passed."""
 
@@ -157,9 +170,10 @@ class RaisedAlert(NamedTuple):
 
 class TrialHistory(TrialLife):
     """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
-    has. Events of other nodes do not count. Runs are in the order of their creation. ``room`` is
-    the cores of a host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the
-    cores of its largest node, 0 where runs never share one."""
+    has. Events of other nodes do not count. ``policy`` is the one that holds now, ``policies`` are
+    all in the order of time. Runs are in the order of their creation. ``room`` is the cores of a
+    host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the cores of its
+    largest node, 0 where runs never share one."""
 
     def __init__(
         self,
@@ -172,6 +186,8 @@ class TrialHistory(TrialLife):
         super().__init__(policy.duration)
         self.cases = cases
         self.policy = policy
+        self.policies = [PolicySpan(0, policy)]
+        self.actions: list[OperatorAction] = []  # of people
         self.room = room
         self._cores = cores
         self.names = frozenset(nodes)
@@ -183,6 +199,7 @@ class TrialHistory(TrialLife):
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
         self.items: Sequence[ChecklistItem] = ()  # of a checklist
         self.ticks = Ticks()
+        self.held: dict[str, OperatorAction] = {}  # tests that people hold; "": all with I/O
         self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
         self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
         self.last = 0  # the time of its latest event (ns)
@@ -208,10 +225,13 @@ class TrialHistory(TrialLife):
                     run.apply(event)
                     if event.__class__ is MetricRecorded:
                         _add_figure(run, event)
+                    elif event.__class__ is RunCancelAsked:
+                        self._note_action(event)
             elif (handler := _HANDLERS.get(type(event))) is not None:
                 handler(self, event)
             else:
                 TrialLife.apply(self, event)
+                self._note_action(event)
         self.last = last
 
     @property
@@ -236,6 +256,10 @@ class TrialHistory(TrialLife):
                 spans.append((span.start, end))
                 left -= end - span.start
         return spans
+
+    def policy_at(self, time: int) -> Policy:
+        """Return the policy that held at a time (ns)."""
+        return next(span.policy for span in reversed(self.policies) if span.start <= time)
 
     def test_of(self, run: RunHistory) -> str:
         return self.cases[run.case].test
@@ -282,20 +306,46 @@ class TrialHistory(TrialLife):
 
     def _on_excluded(self, event: NodeExcluded) -> None:
         self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
+        self._note_action(event)
 
     def _on_admitted(self, event: NodeAdmitted) -> None:
         for name in self._ours(event.nodes):
             self.excluded.pop(name, None)
+        self._note_action(event)
 
     def _on_test_stopped(self, event: TestStopped) -> None:
         if event.test not in self.stopped:
             self.stops.setdefault(event.test, []).append((event.time, None))
         self.stopped[event.test] = event.reason
+        self._note_action(event)
 
     def _on_test_admitted(self, event: TestAdmitted) -> None:
         if self.stopped.pop(event.test, None) is not None:
             spans = self.stops[event.test]
             spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
+        self._note_action(event)
+
+    def _on_test_held(self, event: TestHeld) -> None:
+        if (action := self._note_action(event)) is not None:
+            self.held["" if event.io else event.test] = action
+
+    def _on_test_released(self, event: TestReleased) -> None:
+        self.held.pop("" if event.io else event.test, None)
+        self._note_action(event)
+
+    def _follow_policy(self, event: PolicyChanged) -> None:
+        self._note_action(event)
+        changed = followed(self.policy, event.parts)
+        if changed is not self.policy:
+            TrialLife.apply(self, event)
+            self.policy = changed
+            self.policies.append(PolicySpan(event.time, changed))
+
+    def _note_action(self, event: Event) -> OperatorAction | None:
+        action = action_of(event, self.policy)
+        if action is not None:
+            self.actions.append(action)
+        return action
 
     def _on_build_ended(self, event: BuildEnded) -> None:
         if event.code == codes.PASS.number:
@@ -328,4 +378,7 @@ _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
     TestStopped: TrialHistory._on_test_stopped,
     TestAdmitted: TrialHistory._on_test_admitted,
     ItemTicked: TrialHistory._on_ticked,
+    TestHeld: TrialHistory._on_test_held,
+    TestReleased: TrialHistory._on_test_released,
+    PolicyChanged: TrialHistory._follow_policy,
 }

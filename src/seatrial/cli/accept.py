@@ -22,10 +22,18 @@ from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli import plan_acceptance, plan_control, plan_records, supervise, ticking
+    from seatrial.cli import (
+        plan_acceptance,
+        plan_change,
+        plan_control,
+        plan_records,
+        supervise,
+        ticking,
+    )
     from seatrial.plan.checklist import ItemState
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
+    plan_change = LazyModule("seatrial.cli.plan_change")
     plan_control = LazyModule("seatrial.cli.plan_control")
     plan_records = LazyModule("seatrial.cli.plan_records")
     supervise = LazyModule("seatrial.cli.supervise")
@@ -48,6 +56,8 @@ def command() -> None:
     seatrial accept pause plan.yaml
     seatrial accept resume plan.yaml
     seatrial accept extend plan.yaml 12h --component stability
+    seatrial accept change plan.yaml --reason "fewer copies of CM4"
+    seatrial accept hold plan.yaml heavy --reason "others need the file system"
     seatrial accept tick plan.yaml ITEM --pass --by NAME
     """
 
@@ -74,6 +84,7 @@ _again_option = click.option(
     "--again", default="", metavar="TEXT", help="Why it replaces an earlier one."
 )
 _format_option = format_option("table", "json", help="How the status is shown.")
+_reason_option = click.option("--reason", required=True, help="Why; recorded with your name.")
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
 
 
@@ -134,6 +145,8 @@ def run(
             chosen[argument] = former[name]
         elif name == "status":
             chosen["form"] = form
+        if name == "admit":
+            chosen["reason"] = ""
         code: int = click.get_current_context().invoke(command.commands[name], **chosen)
         return code
     if supervised:
@@ -269,7 +282,8 @@ def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
 @command.command("admit")
 @_plan_options
 @click.argument("names", metavar="NODES|TEST")
-def admit(folders: Folders, /, names: str, **chosen: Any) -> int:
+@click.option("--reason", default="", help="Why.")
+def admit(folders: Folders, /, names: str, reason: str, **chosen: Any) -> int:
     """Let excluded nodes or a stopped test run again.
 
     A test whose build failed cannot be admitted.
@@ -280,10 +294,117 @@ def admit(folders: Folders, /, names: str, **chosen: Any) -> int:
     seatrial accept admit plan.yaml lammps
 
     \b
-    Exit codes:  0  admitted, or the driver was asked to, or none was shut out
+    Exit codes:  0  admitted, or none was shut out
                  2  no trial is running, several are, a name is unknown, or usage
+                 3  the driver has not answered yet
     """
-    return plan_control.Steering(folders, **chosen).admit(names)
+    return plan_control.Steering(folders, **chosen).admit(names, reason)
+
+
+@command.command("change")
+@_plan_options
+@_reason_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def change(folders: Folders, /, reason: str, yes: bool, **chosen: Any) -> int:
+    """Have trials under way follow the plan as it is now.
+
+    Edit the plan first. Copies, weights, shares, caps, stagger, throttles, blackouts, retry,
+    exclude, watch, coming outages and the duration take effect from now on. The difference is
+    shown, and asked about. Criteria are judged over the spans: by each plan for as long as it held.
+
+    What contradicts what ran is refused, with its place in the plan: other tests, a duration that
+    has passed, a change of the machine or of what is built.
+
+    
+    seatrial accept change plan.yaml --reason "CM4 opens too much"
+
+    
+    Exit codes:  0  changed, or nothing to change
+                 1  not changed, as you said no
+                 2  the change is refused, nothing is under way, or usage
+                 3  a driver has not answered yet
+    """
+    return plan_change.Changing(folders, **chosen).change(reason, yes)
+
+
+@command.command("hold")
+@_plan_options
+@click.argument("test", metavar="TEST")
+@_reason_option
+def hold(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Start no run of a test until it is released.
+
+    `heavy` holds all tests whose I/O is not light, as a closed gauge does. Running jobs go on,
+    runs that wait at the scheduler are recalled. The clock runs on, and criteria count the time.
+
+    
+    seatrial accept hold plan.yaml lammps --reason "its input is wrong"
+    seatrial accept hold plan.yaml heavy --reason "the forecast is late"
+
+    
+    Exit codes:  0  held
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).hold(test, reason)
+
+
+@command.command("release")
+@_plan_options
+@click.argument("test", metavar="TEST")
+@click.option("--reason", default="", help="Why.")
+def release(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Let a held test start again.
+
+    
+    seatrial accept release plan.yaml heavy
+
+    
+    Exit codes:  0  released, or it was not held
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).release(test, reason)
+
+
+@command.command("stop")
+@_plan_options
+@click.argument("test")
+@_reason_option
+def stop(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Start no run of a test any more.
+
+    As if it had failed too often: its component goes on without it, and `admit` takes it in again.
+
+    
+    seatrial accept stop plan.yaml lammps --reason "its fault, ticket 812"
+
+    
+    Exit codes:  0  stopped
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).stop(test, reason)
+
+
+@command.command("exclude")
+@_plan_options
+@click.argument("nodes")
+@_reason_option
+def exclude(folders: Folders, /, nodes: str, reason: str, **chosen: Any) -> int:
+    """Start no more runs on nodes.
+
+    Runs there go on; those that wait at the scheduler are recalled. `admit` lets them back in.
+
+    
+    seatrial accept exclude plan.yaml "n[017-018]" --reason "the fan is loud"
+
+    
+    Exit codes:  0  excluded
+                 2  no trial is under way, several are, an unknown node, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).exclude(nodes, reason)
 
 
 @command.command("tick")

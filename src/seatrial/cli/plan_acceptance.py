@@ -149,6 +149,7 @@ class Acceptance(OfPlan):
                 f"{tag}: {', '.join(changed)} changed since it was made, and it keeps what it was "
                 "made with.\n"
                 f"  to continue as it was:  {self.folders.command('resume', tag)}\n"
+                f"  to change it from now:  {self.command('--reason', 'WHY', act='change')}\n"
                 f"  to begin it anew:       {abandon}\n"
                 f"                          {self.command()}\n"
                 f"  to run both:            {self.command('--name', f'{self.plan}-b')}"

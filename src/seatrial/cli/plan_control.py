@@ -1,4 +1,4 @@
-"""Control the trials of a plan: pause, extend, abandon, admit; and print their status.
+"""Control the trials of a plan: pause, extend, abandon, hold, stop, admit ...; print their status.
 
 The trials are found by their own records alone, so a running acceptance can be controlled even if
 its plan, a suite or a document has a fault by now.
@@ -12,12 +12,14 @@ from pathlib import Path
 
 import click
 
+from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, run_driver, status_table
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.trial.alarm import alarm_limit, alarms
+from seatrial.trial.answers import HEAVY
 from seatrial.trial.plan_trials import PlanTrial, made, plan_name
-from seatrial.trial.requests import Request
+from seatrial.trial.requests import Request, RequestKind
 from seatrial.units import seconds, show_seconds
 
 
@@ -91,9 +93,9 @@ class Steering(OfPlan):
     def pause(self) -> int:
         resume = self.command(act="resume")
         for trial in self._open():
-            seen = run_driver.ask(trial.folder, Request(request="pause"))
+            answer = run_driver.ask(trial.folder, Request(request="pause"))
             tag = trial.folder.tag
-            if seen:
+            if not answer.waits:
                 click.echo(f"{tag}: it is paused; `{resume}` continues it.")
             else:
                 click.echo(
@@ -126,7 +128,51 @@ class Steering(OfPlan):
             )
         return run_driver.abandon(trial.folder, self.folders, reason, self.command())
 
-    def admit(self, names: str) -> int:
+    def hold(self, name: str, reason: str) -> int:
+        """Hold a test, or all whose I/O is not light (`heavy`)."""
+        trial = self._one("told to hold a test", self._open())
+        release = self.command(name, act="release")
+        done = f"{_held(name)} held: nothing of that starts until `{release}`"
+        return self._steer(trial, "hold", self._known(trial, name, HEAVY), reason, done)
+
+    def release(self, name: str, reason: str) -> int:
+        trial = self._one("told to release a test", self._open())
+        self._known(trial, name, HEAVY)
+        held = [each.subject for each in status_table.status_of(trial).held]
+        if not {name, OF_HEAVY if name == HEAVY else name}.intersection(held):
+            click.echo(f"{trial.folder.tag}: {name} is not held: there is nothing to release.")
+            return 0
+        return self._steer(trial, "release", name, reason, f"{_held(name)} released")
+
+    def stop(self, test: str, reason: str) -> int:
+        trial = self._one("told to stop a test", self._open())
+        admit = self.command(test, act="admit")
+        done = f"{test} is stopped: it is launched no more, unless `{admit}`"
+        return self._steer(trial, "stop", self._known(trial, test), reason, done)
+
+    def exclude(self, nodes: str, reason: str) -> int:
+        trial = self._one("told to exclude nodes", self._open())
+        folded = fold(self._known_nodes(trial, nodes))
+        admit = self.command(folded, act="admit")
+        done = f"{folded}: no more runs go there; `{admit}` lets them back in"
+        return self._steer(trial, "exclude", folded, reason, done)
+
+    def _steer(self, trial: PlanTrial, kind: RequestKind, text: str, reason: str, done: str) -> int:
+        """Hand a request to the trial; tell what follows; return the exit code."""
+        if kind not in ("admit", "release") and not reason.strip():
+            raise click.BadParameter("say why", param_hint="--reason")
+        return run_driver.tell_answer(
+            trial.folder, Request(request=kind, text=text, reason=reason), done
+        )
+
+    def _known(self, trial: PlanTrial, name: str, *more: str) -> str:
+        """Return the name of a test of a trial, or one of ``more``. Raises UsageError."""
+        if name not in trial.record.tests and name not in more:
+            tests = ", ".join(trial.record.tests)
+            raise UsageError(f"{name}: {trial.folder.tag} has no such test; its tests are {tests}")
+        return name
+
+    def admit(self, names: str, reason: str) -> int:
         trial = self._one("told to admit anything", self._open())
         tag = trial.folder.tag
         is_test = names in trial.record.tests
@@ -135,14 +181,18 @@ class Steering(OfPlan):
             was = "not stopped" if is_test else "not excluded"
             click.echo(f"{tag}: {names} is {was}: there is nothing to let back in.")
             return 0
-        if run_driver.ask(trial.folder, Request(request="admit", text=shut_out)):
-            click.echo(f"{tag}: {shut_out} is let back in.")
-        else:
-            click.echo(f"{tag}: its driver was asked to let {shut_out} back in.")
-        return 0
+        return self._steer(trial, "admit", shut_out, reason, f"{shut_out} is let back in")
 
     def _excluded(self, trial: PlanTrial, nodes: str) -> str:
         """Return those of the nodes that are excluded, folded."""
+        asked = self._known_nodes(trial, nodes)
+        excluded = {
+            name for names, _ in status_table.status_of(trial).excluded for name in unfold(names)
+        }
+        return fold([name for name in asked if name in excluded])
+
+    def _known_nodes(self, trial: PlanTrial, nodes: str) -> Sequence[str]:
+        """Return the names of a node set of the trial's machine. Raises UsageError."""
         try:
             asked = unfold(nodes)
         except ValueError as error:
@@ -152,10 +202,7 @@ class Steering(OfPlan):
                 f"{nodes}: {trial.folder.tag} has no node and no test {unknown[0]}; "
                 f"its tests are {', '.join(trial.record.tests)}"
             )
-        excluded = {
-            name for names, _ in status_table.status_of(trial).excluded for name in unfold(names)
-        }
-        return fold([name for name in asked if name in excluded])
+        return asked
 
     def _open(self) -> list[PlanTrial]:
         found = [each for each in self.trials if each.state == "open" and not _is_checklist(each)]
@@ -174,6 +221,10 @@ class Steering(OfPlan):
             raise UsageError(f"nothing of {self.plan} can be {done}")
         tags = ", ".join(trial.folder.tag for trial in trials)
         raise UsageError(f"say by --component and --phase which is to be {done}: {tags}")
+
+
+def _held(name: str) -> str:
+    return f"{OF_HEAVY} are" if name == HEAVY else f"{name} is"
 
 
 def _stopped(trial: PlanTrial, test: str) -> str:

@@ -22,9 +22,13 @@ from seatrial.journal.events import (
     NodeAdmitted,
     NodeDown,
     NodeUp,
+    PolicyChanged,
+    RequestRefused,
     RunEvent,
     RunJudged,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TrialAbandoned,
     TrialCancelled,
     TrialExtended,
@@ -63,6 +67,10 @@ _TOLD: dict[type[Event], str] = {
     NodeUp: "up again",
     NodeAdmitted: "admitted",
     TestAdmitted: "admitted",
+    TestHeld: "held",
+    TestReleased: "released",
+    PolicyChanged: "the policy is changed",
+    RequestRefused: "refused",
     TrialExtended: "time is added",
 }
 _FOLLOWS = {
@@ -73,7 +81,9 @@ _FOLLOWS = {
 
 def _told(event: Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
-    parts = [getattr(event, name, "") for name in ("nodes", "test", "reason", "text")]
+    by = getattr(event, "by", "")
+    parts = [getattr(event, name, "") for name in ("nodes", "test", "io", "asked", "reason")]
+    parts += [getattr(event, "text", ""), by and f"by {by}"]
     if isinstance(event, TrialExtended):
         parts = [show_seconds(event.seconds)]
     said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+import time
 from contextlib import closing
+from typing import NamedTuple
 
 import click
 
@@ -13,17 +16,22 @@ from seatrial.cli import Folders
 from seatrial.cli.end_alert import outcome_text, tell_end, told_if_it_stops
 from seatrial.cli.progress import Progress, fall_silent
 from seatrial.cli.summary import print_summary
-from seatrial.errors import Owned
+from seatrial.errors import JournalError, Owned, UsageError
+from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
+from seatrial.journal.journal import read
 from seatrial.log import log_to
 from seatrial.sinks.process import Starting
+from seatrial.store.liveness import owned
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import WAS_COMPLETE
 from seatrial.trial.requests import Request
-from seatrial.units import count
+from seatrial.units import count, listed
 from seatrial.verify.reading import plain_line
+
+ANSWER_SECONDS = 10.0  # in which a driver is to answer
 
 
 def drive_and_tell(
@@ -131,15 +139,84 @@ def cancel(folder: TrialFolder, folders: Folders) -> int:
     return 0
 
 
-def ask(folder: TrialFolder, request: Request) -> bool:
-    """Hand a request to the trial. Return True if nobody drives it and the request is recorded at
-    once; else its driver will record it."""
+def cancel_run(folder: TrialFolder, folders: Folders, run: str, reason: str) -> int:
+    """Cancel one run, by its id or the beginning of it; return the exit code."""
+    folders = folders.around(folder.path)
+    found = _in_flight(folder, run)
+    request = Request(request="cancel", text=found, reason=reason)
+    done = f"run {found} is cancelled"
+    if not owned(str(folder.path)):
+        resume = folders.command("resume", folder.tag)
+        done = f"run {found} is to be cancelled: nobody drives the trial, `{resume}` does it"
+    return tell_answer(folder, request, done)
+
+
+def _in_flight(folder: TrialFolder, run: str) -> str:
+    """Return the id of the only run in flight whose id begins so. Raises UsageError."""
+    over: dict[str, bool] = {}
+    for event in read(folder.journal):
+        if event.run_id.startswith(run):
+            if isinstance(event, RunSubmitted):
+                over[event.run_id] = False
+            elif isinstance(event, JobEnded | RunJudged):
+                over[event.run_id] = True
+    going = [run_id for run_id, is_over in over.items() if not is_over]
+    if len(going) == 1:
+        return going[0]
+    if going:
+        raise UsageError(f"{run!r} is the beginning of {listed(going, 5)}; give more letters")
+    why = f"run {next(iter(over))} is over" if over else f"it has no run {run!r}"
+    raise UsageError(f"{folder.tag}: {why}; `seatrial runs --trial {folder.tag}` lists them")
+
+
+def tell_answer(folder: TrialFolder, request: Request, done: str) -> int:
+    """Hand a request to a trial, tell that it is ``done`` or waits for its driver; return 0, or 3
+    if it waits."""
+    answer = ask(folder, request, ANSWER_SECONDS)
+    if not answer.waits:
+        click.echo(f"{folder.tag}: {done}.")
+        return 0
+    what = f"{request.request} {request.text}".strip()
+    when = "its driver has not answered yet" if owned(str(folder.path)) else "nobody drives it"
+    click.echo(f"{folder.tag}: {when}; the request ({what}) is left in {folder.requests} for it.")
+    return 3
+
+
+class RequestAnswer(NamedTuple):
+    """The answer to a request: the event that records it, or None while there is none, and where
+    nothing had to be recorded. ``waits``: it waits for the trial's driver."""
+
+    event: Event | None
+    waits: bool = False
+
+
+def ask(folder: TrialFolder, request: Request, patience: float = 0.0) -> RequestAnswer:
+    """Hand a request to the trial. If nobody drives it, it is recorded at once; else its driver is
+    asked, and for so many seconds waited for. Raises UsageError if the request is refused."""
     try:
-        Driver(folder).answer(request)
-    except Owned:
-        requests.ask(folder, request)
-        return False
-    return True
+        answer = RequestAnswer(Driver(folder).answer(request))
+    except JournalError as error:
+        if not isinstance(error, Owned) and os.access(folder.journal, os.W_OK):
+            raise
+        before = folder.journal.stat().st_size  # another member of the group, who may only ask
+        file = requests.ask(folder, request)
+        patience = patience if owned(str(folder.path)) else 0.0
+        answer = RequestAnswer(_answer_of(folder, file, before, patience), waits=True)
+    if isinstance(answer.event, RequestRefused):
+        raise UsageError(f"{folder.tag}: {answer.event.reason}")
+    return answer._replace(waits=answer.waits and answer.event is None)
+
+
+def _answer_of(folder: TrialFolder, file: str, since: int, patience: float) -> Event | None:
+    """Return the event that answers a request, as soon as the journal has it (behind the byte
+    ``since``); None if that takes too long."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if not (folder.path / file).exists():
+            events = read(folder.journal, since)
+            return next((each for each in events if getattr(each, "request", "") == file), None)
+        time.sleep(0.05)
+    return None
 
 
 def answer_late(folder: TrialFolder) -> bool:

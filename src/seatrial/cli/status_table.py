@@ -24,6 +24,7 @@ from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
+MAX_ACTIONS = 10  # of people that are shown
 COURSE = 40  # characters of the row of bars
 WIDTH = 78
 MAX_REVIEWS = 20
@@ -39,7 +40,7 @@ def print_status(found: Sequence[Status]) -> None:
     for one in found:
         parts = [
             _items(one),
-            *(_parts(one), _sub_phases(one), _notes(one)),
+            *(_parts(one), _sub_phases(one), _notes(one), _actions(one)),
             *(_criteria(one.criteria), _reviews(one)),
         ]
         shown = [part for part in parts if part]
@@ -217,6 +218,16 @@ def _reviews(one: Status) -> str:
         rows.add(each.run, each.case, *words)
     more = len(one.reviews) - MAX_REVIEWS
     return "\n".join([str(rows), *([f"and {more} more: --format json has all"] * (more > 0))])
+
+
+def _actions(one: Status) -> str:
+    """Return the latest actions of people."""
+    rows = TextTable("by people | who | what~ | why~")
+    for each in one.actions[-MAX_ACTIONS:]:
+        what = "; ".join([each.text, *each.changes])
+        rows.add(show_time(each.time), each.by, what, each.reason)
+    more = len(one.actions) - MAX_ACTIONS
+    return f"{rows}\nand {more} before" if more > 0 else str(rows)
 
 
 def _criteria(criteria: Sequence[Sequence[Result]]) -> str:

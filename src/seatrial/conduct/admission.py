@@ -9,7 +9,7 @@ An ``Offer`` (``demand``) is what one decision may launch, caps and targets incl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -100,6 +100,9 @@ class Admission:
         self._blackouts: list[Shut] = []  # of all nodes
         self.shut: list[Shut] = []  # blackouts of some nodes
         self.stopped: dict[int, str] = {}  # entries that are launched no more, with reasons
+        self.held: dict[int, str] = {}  # entries that a person holds, with reasons
+        self.heavy_held: str | None = None  # reason why all whose I/O is not light are held
+        self.shelved: frozenset[int] = frozenset()  # those of which people let no run start
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
         self._gates: Gates | None = None
@@ -135,12 +138,49 @@ class Admission:
     def stop(self, entry: int, why: str) -> None:
         """Record that an entry is launched no more."""
         self.stopped[entry] = why
-        self._gates = None
+        self._shelve()
 
     def admit(self, entry: int) -> None:
         """Record that a stopped entry may be launched again."""
         self.stopped.pop(entry, None)
+        self._shelve()
+
+    def hold(self, entries: Iterable[int], why: str) -> None:
+        """Record that a person holds entries: they are not launched until they are released."""
+        self.held.update(dict.fromkeys(entries, why))
+        self._shelve()
+
+    def release(self, entries: Iterable[int]) -> None:
+        """Record that held entries may be launched again."""
+        for entry in entries:
+            self.held.pop(entry, None)
+        self._shelve()
+
+    def hold_heavy(self, why: str | None) -> None:
+        """Record that a person holds all entries whose I/O is not light; None: no longer."""
+        self.heavy_held = why
+        self._shelve()
+
+    def _shelve(self) -> None:
+        """Find out which entries are stopped or held."""
+        heavy = self.heavy if self.heavy_held is not None else ()
+        self.shelved = frozenset((*self.stopped, *self.held, *heavy))
         self._gates = None
+
+    def change(self, policy: Policy, now: int) -> None:
+        """Follow another policy from ``now`` (ns) on."""
+        before, self.policy = self.policy, policy
+        self.targets = self.targets.changed(policy.targets, policy.placement, policy.caps)
+        if policy.stagger != before.stagger:
+            self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
+        former = {throttle.about.gauge: throttle for throttle in self.throttles}
+        self.throttles = [
+            ThrottleState(about, former.get(about.gauge)) for about in policy.throttles
+        ]
+        self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
+        self._any_gate = _any_gate(policy)
+        self._shelve()
+        self.go(self.start, self.since)
 
     # ---- what holds launches back ---------------------------------------------------------
 
@@ -156,7 +196,7 @@ class Admission:
         windows = self._blackouts + self.shut
         holds = [time for time in [each.start for each in windows] + stale if time > now]
         starts = [time for time in [each.end for each in windows] + stale if time > now]
-        held = set(self.stopped)
+        held = set(self.shelved)
         if any(throttle.closed(now, self.since) for throttle in self.throttles):
             held |= self.heavy
         for each in self._blackouts:
@@ -181,7 +221,7 @@ class Admission:
     @property
     def lets_all(self) -> bool:
         """Whether nothing can hold a launch back."""
-        return not self._any_gate and not self.stopped
+        return not self._any_gate and not self.shelved
 
     def windows_of(self, entry: int) -> list[tuple[int, int]]:
         """Return the spans (ns) of the blackouts of an entry."""
@@ -213,6 +253,8 @@ class Admission:
                 for_what = f" ({window.why})" if window.why else ""
                 why.append(f"a blackout{on}{for_what} ends in {left}")
         why += [f"{self.policy.entries[n].name} is stopped" for n in sorted(self.stopped)]
+        why += [f"{self.policy.entries[n].name} is held" for n in sorted(self.held)]
+        why += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
         return "; ".join(why)
 
     def next_token(self, now: int, launched: Sequence[int]) -> int | None:

@@ -54,9 +54,10 @@ class Conductor:
         if state.queued and not state.cancelling:
             decision.recalls = self._recalls(now, gates.held)
 
-        # 2. Cancel all runs of a trial that is cancelled, else those that hang.
-        if state.cancelling or state.hung:
-            runs = state.in_flight if state.cancelling else state.hung
+        # 2. Cancel all runs of a trial that is cancelled, else those that hang or that a person
+        #    asked to cancel.
+        if state.cancelling or state.ending:
+            runs = state.in_flight if state.cancelling else state.ending
             decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
 
         # 3. Judge runs by their build; too many failures hold everything else back.
@@ -205,7 +206,7 @@ class Conductor:
             found += dogs.waiting(now, admission.outages, self._patience)
             if since := state.shortages.since:
                 windows = admission.windows_of
-                found += dogs.short(since, counts.in_flight, admission.stopped, windows)
+                found += dogs.short(since, counts.in_flight, admission.shelved, windows)
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(dogs.pending("nodes", "", text))
         for throttle in gates.failing:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from seatrial.conduct.admission import Admission, Gates, Shape
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.nodes import NodePool
+from seatrial.conduct.policy import Policy
 
 
 class Candidate(Struct, frozen=True):
@@ -154,6 +155,10 @@ class Demand(Protocol):
 
     def again(self, case: int) -> None:
         """Record that a run of a case is to be repeated."""
+        return
+
+    def change(self, policy: Policy, flights: Iterable[RunInFlight], now: int) -> None:
+        """Follow another policy from ``now`` (ns) on; ``flights`` have no verdict yet."""
         return
 
     def __len__(self) -> int:

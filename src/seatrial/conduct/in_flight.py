@@ -17,9 +17,8 @@ class RunInFlight(RunLife, kw_only=True):
     takes of the machine: its nodes, or on a shared node its cores; ``gpus`` are those that it takes
     of a shared node; ``unfit`` is the number of its set of nodes that it cannot run on.
     ``cancelled``: the trial was cancelled; ``ended_for``: the verdict code for which this run alone
-    is being cancelled, or None. ``exclusions`` is how many there had been when it was launched,
-    ``away`` the nodes that it alone
-    was to avoid."""
+    is being cancelled, or None, and ``ended_why`` the reason. ``exclusions`` is how many there had
+    been when it was launched, ``away`` the nodes that it alone was to avoid."""
 
     case: int
     entry: int
@@ -30,6 +29,7 @@ class RunInFlight(RunLife, kw_only=True):
     unfit: int = 0
     cancelled: bool = False
     ended_for: int | None = None
+    ended_why: str = ""
     exclusions: int = 0
     away: set[str] | None = None
 

@@ -31,7 +31,7 @@ started before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
@@ -40,6 +40,7 @@ from seatrial.conduct.pace import Pace
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.shares import ROUNDING, planned_shares, widest_of
 from seatrial.suite.model import Case
+from seatrial.units import SECOND_NS
 
 PATIENCE = 10
 MAX_OVER = 0.02  # of all node-hours, that a test may have beyond its share to fill gaps
@@ -55,24 +56,14 @@ class Mix(Demand):
     ) -> None:
         entries = policy.entries
         self._entry_of = policy.entry_of
-        self._copies = [entry.copies for entry in entries]
-        self._with_copies = [n for n, copies in enumerate(self._copies) if copies]
-        self._reserve = policy.reserve
         self._shared = bool(room)
         self._shapes = shapes
         self._cases: list[list[int]] = [[] for _ in entries]  # cases that can start, by entry
         self._closed = set(range(len(entries)))  # entries without such cases
         self._least = 0  # the width of the narrowest such case
-        self._widest = widths = widest_of(shapes, len(entries))
-        whole = room or policy.nodes
-        planned = planned_shares(policy, widths, whole)
-        self._share = planned.shares
-        self._claimed = [n for n, share in enumerate(self._share) if share > 0]
-        self._unclaimed = [n for n, share in enumerate(self._share) if not share]
-        self._keeps_to_copies = _keeps_to_copies(policy, widths, whole)
-        self._pace = None
-        if planned.left > ROUNDING:
-            self._pace = Pace([share * whole for share in planned.shares], widths, self._copies)
+        self._widest = widest_of(shapes, len(entries))
+        self._whole = room or policy.nodes
+        self._follow(policy)
         self._delivered = [0.0] * len(entries)  # width x seconds
         self._seconds = [0.0] * len(entries)  # of runs that started and ended
         self._ended = [0] * len(entries)
@@ -85,7 +76,37 @@ class Mix(Demand):
         self._gaps = 0  # runs launched of tests without a share
         self._passed_at = [0] * len(entries)  # ``_gaps`` when an entry was last launched
 
+    def _follow(self, policy: Policy) -> None:
+        """Take the shares, the copies and the reserve of a policy."""
+        widths, whole = self._widest, self._whole
+        self._copies = [entry.copies for entry in policy.entries]
+        self._with_copies = [n for n, copies in enumerate(self._copies) if copies]
+        self._reserve = policy.reserve
+        planned = planned_shares(policy, widths, whole)
+        self._share = planned.shares
+        self._claimed = [n for n, share in enumerate(self._share) if share > 0]
+        self._unclaimed = [n for n, share in enumerate(self._share) if not share]
+        self._keeps_to_copies = _keeps_to_copies(policy, widths, whole)
+        self._pace: Pace | None = None
+        if planned.left > ROUNDING:
+            self._pace = Pace([share * whole for share in planned.shares], widths, self._copies)
+
     # ---- events in ------------------------------------------------------------------------
+
+    def change(self, policy: Policy, flights: Iterable[RunInFlight], now: int) -> None:
+        """Share by another policy from now on. What a test lacks of its former share, or has had
+        beyond it, is still made up for; but a new share asks for nothing from before the change."""
+        going = [0.0] * len(self._share)  # node-seconds of runs that were not added yet
+        for flight in flights:
+            began = flight.job_started or flight.script_started
+            if began is not None and flight.holds_room:
+                going[flight.entry] += flight.width * max(0, now - began) / SECOND_NS
+        had = [each + more for each, more in zip(self._delivered, going, strict=True)]
+        total, former = sum(had), self._share
+        self._follow(policy)
+        for n, share in enumerate(self._share):
+            lag = had[n] - former[n] * total if share > 0 and former[n] > 0 else 0.0
+            self._delivered[n] = lag - going[n]
 
     def __len__(self) -> int:
         return 1 << 30 if self._least else 0

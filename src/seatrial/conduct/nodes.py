@@ -60,6 +60,20 @@ class NodeRecord:
         self._lost: dict[tuple[int, frozenset[str]], int] = {}
         self.pools = self._pools()
 
+    def change(self, exclusion: Exclusion) -> None:
+        """Follow another rule; of earlier failures it knows as many as the former rule kept."""
+        self._exclusion = exclusion
+        after = exclusion.after
+        self._failed = {
+            node: deque(failures, maxlen=after) for node, failures in self._failed.items() if after
+        }
+        self._suspected.intersection_update(self._failed)
+        self.suspects = {
+            node: None
+            for node, failures in self._failed.items()
+            if len(failures) == after and node not in self.excluded
+        }
+
     # ---- events in ------------------------------------------------------------------------
 
     def fall(self, nodes: str, time: int) -> None:

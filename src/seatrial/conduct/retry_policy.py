@@ -26,6 +26,10 @@ class RetryPolicy:
         self._refused = [0] * len(entries)
         self.to_stop: dict[int, str] = {}  # entries to stop, with reasons
 
+    def change(self, entries: list[Entry]) -> None:
+        """Follow other rules for the same tests; what was counted stays."""
+        self._entries = entries
+
     def answer(self, entry: int, code: int) -> Answer:
         """Return the policy's answer to a verdict; by default lost runs are retried."""
         default: Answer = "again" if code == LOST.number else "never"

@@ -91,6 +91,13 @@ class Shortages:
                 self.since.setdefault(entry, time)
         return len(self.since) > before
 
+    def change(self, dues: Sequence[Due], in_flight: Sequence[int], time: int) -> None:
+        """Follow other dues: an entry that is short by both was short before, too."""
+        self._dues = dues
+        for entry, runs in enumerate(in_flight):
+            self.count(entry, runs, time)
+        self.look(time)
+
     def restart(self, entry: int, in_flight: int, time: int) -> None:
         """Count from now how long an entry is short."""
         self.since.pop(entry, None)

@@ -16,7 +16,8 @@ from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
-from seatrial.conduct.policy import Limits, Policy, whole
+from seatrial.conduct.policy import Entry, Limits, Policy, whole
+from seatrial.conduct.policy_change import followed
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.run_times import RunTimes
@@ -41,12 +42,16 @@ from seatrial.journal.events import (
     NodeUp,
     OutputQuiet,
     OutputRemoved,
+    PolicyChanged,
+    RunCancelAsked,
     RunEvent,
     RunJudged,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
     TestAdmitted,
+    TestHeld,
+    TestReleased,
     TestStopped,
     TrialAbandoned,
     TrialCancelled,
@@ -59,11 +64,12 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
+from seatrial.units import show_seconds
 
 # What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
 # outputs, which follows a verdict.
 _NEWS = {kind for kind in EVENT_KINDS.values() if issubclass(kind, RunEvent | BuildEvent)}
-_NEWS -= {OutputQuiet, OutputRemoved}
+_NEWS -= {OutputQuiet, OutputRemoved, RunCancelAsked}
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
@@ -72,10 +78,10 @@ class ConductorState:
     """All that is known of one trial.
 
     ``trial`` is its life, ``in_flight`` holds the runs without a verdict, ``queued`` those of them
-    whose jobs have not started, ``hung`` those that are ended because they hang. ``held`` is the
-    reason why nothing is launched, "" if there is none. ``changed`` is set by every event after
-    which there may be something new to decide; the driver clears it before it asks. A launch does
-    not set it: the decision already accounted for it."""
+    whose jobs have not started, ``ending`` those that are ended by themselves, because they hang or
+    a person asked for it. ``held`` is the reason why nothing is launched, "" if there is none.
+    ``changed`` is set by every event after which there may be something new to decide; the driver
+    clears it before it asks. A launch does not set it: the decision already accounted for it."""
 
     def __init__(
         self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
@@ -93,7 +99,7 @@ class ConductorState:
         self.over_at: int | None = None  # when its time is up
         self.in_flight: dict[str, RunInFlight] = {}
         self.queued: dict[str, RunInFlight] = {}
-        self.hung: dict[str, RunInFlight] = {}
+        self.ending: dict[str, RunInFlight] = {}
         self.failures = 0
         self.finished = 0
         self.held = ""
@@ -243,7 +249,7 @@ class ConductorState:
         reruns = self.will_rerun(number, event.run_id, code)
         if flight is not None:
             del self.in_flight[event.run_id]
-            self.hung.pop(event.run_id, None)
+            self.ending.pop(event.run_id, None)
             self._follow_up(number, flight, reruns)
         elif not self._judged_by_build(number):
             return  # it is known neither as a run nor as one without a job
@@ -287,9 +293,22 @@ class ConductorState:
         text = f"{entry.name}: run {event.run_id} hangs, {follows}"
         self.watchdogs.tell_once("hung", event.run_id, text)
         if entry.end_quiet:
-            flight.ended_for = HUNG.number
-            self.hung[event.run_id] = flight
+            self._end(flight, event.run_id, HUNG.number, _quiet_for(entry))
         self.changed = True
+
+    def _on_cancel_asked(self, event: RunCancelAsked) -> None:
+        flight = self.in_flight.get(event.run_id)
+        if flight is None or not flight.holds_room or flight.ended_for is not None:
+            return
+        asked = f"cancelled by {event.by or 'a person'}"
+        why = f"{asked}: {event.reason}" if event.reason else asked
+        self._end(flight, event.run_id, CANCELLED.number, why)
+        self.changed = True
+
+    def _end(self, flight: RunInFlight, run_id: str, code: int, why: str) -> None:
+        """Have this run alone ended, with a verdict."""
+        flight.ended_for, flight.ended_why = code, why
+        self.ending[run_id] = flight
 
     # ---- the trial ------------------------------------------------------------------------
 
@@ -378,14 +397,13 @@ class ConductorState:
     def _on_node_excluded(self, event: NodeExcluded) -> None:
         if event.nodes:
             self.nodes.exclude(event.nodes, event.reason)
-            reason = event.reason or "no reason was given"
-            text = f"{event.nodes}: no more runs go there: {reason}"
+            text = f"{event.nodes}: no more runs go there: {_why(event)}"
             self.watchdogs.tell_once("excluded", event.nodes, text)
 
     def _on_test_stopped(self, event: TestStopped) -> None:
         for number in self._entries(event.test):
             self.admission.stop(number, event.reason)
-            text = f"{event.test} is launched no more: {event.reason or 'no reason was given'}"
+            text = f"{event.test} is launched no more: {_why(event)}"
             self.watchdogs.tell_once("stopped", event.test, text)
 
     def _on_test_admitted(self, event: TestAdmitted) -> None:
@@ -393,6 +411,46 @@ class ConductorState:
             self.admission.admit(number)
             self.retry_policy.forgive(number)
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
+
+    def _on_test_held(self, event: TestHeld) -> None:
+        if event.test:
+            self.admission.hold(self._entries(event.test), event.reason)
+        elif event.io:
+            self.admission.hold_heavy(event.reason)
+        self.shortages.look(event.time)
+
+    def _on_test_released(self, event: TestReleased) -> None:
+        before = set(self.admission.shelved)
+        if event.test:
+            self.admission.release(self._entries(event.test))
+        elif event.io:
+            self.admission.hold_heavy(None)
+        for number in sorted(before - self.admission.shelved):
+            self.shortages.restart(number, self.counts.in_flight[number], event.time)
+
+    # ---- another policy -------------------------------------------------------------------
+
+    def _on_policy_changed(self, event: PolicyChanged) -> None:
+        """Follow the policy that a person changed, from now on."""
+        policy = followed(self.policy, event.parts)
+        if policy is self.policy:
+            return
+        self.policy = policy
+        self.trial.apply(event)
+        self.over_at = self.trial.over_at()
+        self.counts = InFlightCounts(policy.entries)
+        for run_id, flight in self.in_flight.items():
+            if flight.holds_room:
+                self.counts.launch(flight.entry, flight.width, flight.target, flight.unfit)
+                if run_id not in self.queued:
+                    self.counts.start(flight.entry, flight.width, flight.unfit)
+        self.admission.change(policy, event.time)
+        self.retry_policy.change(policy.entries)
+        self.nodes.change(policy.exclusion)
+        dues = dues_of(self.cases, self.shapes, policy, self.limits.room)
+        self.watchdogs.change(policy, dues)
+        self.demand.change(policy, self.in_flight.values(), event.time)
+        self.shortages.change(dues, self.counts.in_flight, event.time)
 
     # ---- the parts of the state -----------------------------------------------------------
 
@@ -428,6 +486,16 @@ class ConductorState:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
 
+def _why(event: NodeExcluded | TestStopped) -> str:
+    """Return the reason of an event, and who asked for it."""
+    why = event.reason or "no reason was given"
+    return f"{why} (by {event.by})" if event.by else why
+
+
+def _quiet_for(entry: Entry) -> str:
+    return f"no output for {show_seconds(entry.quiet_after)}"
+
+
 _Handler = Callable[[ConductorState, Any], None]
 _HANDLERS: dict[type[Event], _Handler] = {
     RunSubmitted: ConductorState._on_submitted,
@@ -445,6 +513,7 @@ _HANDLERS: dict[type[Event], _Handler] = {
     TrialAbandoned: ConductorState._on_trial,
     TrialExtended: ConductorState._on_trial,
     TrialEnded: ConductorState._on_trial,
+    RunCancelAsked: ConductorState._on_cancel_asked,
 }
 # After these events there is always something new to decide.
 _NEWS_HANDLERS: dict[type[Event], _Handler] = {
@@ -456,6 +525,9 @@ _NEWS_HANDLERS: dict[type[Event], _Handler] = {
     NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
     TestStopped: ConductorState._on_test_stopped,
     TestAdmitted: ConductorState._on_test_admitted,
+    TestHeld: ConductorState._on_test_held,
+    TestReleased: ConductorState._on_test_released,
+    PolicyChanged: ConductorState._on_policy_changed,
     GaugeRead: ConductorState._on_gauge,
     AlertRaised: lambda state, event: state.watchdogs.told(event.kind, event.subject, event.time),
 }

@@ -30,6 +30,13 @@ class Targets:
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
 
+    def changed(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> Targets:
+        """Return the targets by another policy; turns that were taken stay."""
+        other = Targets(targets, placement, caps)
+        other._turn |= {name: turn for name, turn in self._turn.items() if name in other._turn}
+        other._time = self._time.copy()
+        return other
+
     def place(self, name: str) -> None:
         """Record that a run was placed on a target."""
         target = self._targets.get(name)

@@ -10,12 +10,18 @@ from seatrial.units import SECOND_NS, show_seconds
 class ThrottleState:
     """The state of one throttle, a fold over the readings of its gauge."""
 
-    def __init__(self, about: policy.ThrottleRule) -> None:
+    def __init__(self, about: policy.ThrottleRule, former: ThrottleState | None = None) -> None:
+        """``former`` is the throttle by the same gauge that this one replaces."""
         self.about = about
         self._stale_after = round(about.stale_after * SECOND_NS)
         self._closed: bool | None = None  # None before the first good reading
         self._read = 0  # time of the latest good reading
+        self._value: float | None = None  # the latest good reading
         self.failure = ""  # reason why the latest reading failed
+        if former is not None:
+            self._closed, self._read = former._closed, former._read
+            self._value, self.failure = former._value, former.failure
+            self._set()
 
     def apply(self, event: GaugeRead) -> None:
         """Record a reading of the gauge; a reading without a finite number is a failure."""
@@ -25,6 +31,14 @@ class ThrottleState:
             return
         self.failure = ""
         self._read = event.time
+        self._value = value
+        self._set()
+
+    def _set(self) -> None:
+        """Close or open by the latest good reading."""
+        value = self._value
+        if value is None:
+            return
         if value > self.about.high:
             self._closed = True
         elif value < self.about.low or self._closed is None:

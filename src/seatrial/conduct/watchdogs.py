@@ -34,11 +34,7 @@ class Watchdogs:
     flight; the queued runs are kept oldest first."""
 
     def __init__(self, policy: Policy, dues: Sequence[Due]) -> None:
-        self._policy = policy
-        self._watch = policy.watch
-        self._dues = dues
-        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
-        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
+        self.change(policy, dues)
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
         self.latest = 0  # the time at which something happened to a run or a build
@@ -47,6 +43,14 @@ class Watchdogs:
         self._started = 0
 
     # ---- events in ------------------------------------------------------------------------
+
+    def change(self, policy: Policy, dues: Sequence[Due]) -> None:
+        """Follow another policy; what was told and what waits stay."""
+        self._policy = policy
+        self._watch = policy.watch
+        self._dues = dues
+        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
+        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
 
     def queued(self, run_id: str, entry: int, time: int) -> bool:
         """Record that a run waits at the scheduler. Returns whether it has waited longest."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
@@ -203,6 +203,16 @@ class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
     names: list[str] | None = None
 
 
+class RunCancelAsked(RunEvent, frozen=True, kw_only=True, tag="run_cancel"):
+    """A person, ``by`` name, asked to cancel this run alone, and why; ``request`` is the file of
+    the request."""
+
+    number: ClassVar[int] = 220
+    by: str = ""
+    reason: str = field(default="", name="text")
+    request: str = field(default="", name="path")
+
+
 class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
     """The run got another verdict in place of ``before`` (its code), as a check, a tolerance or a
     reference was corrected after it was judged: ``by`` whom, ``why``, and by which definitions:
@@ -321,9 +331,11 @@ class TrialResumed(TrialOpened, frozen=True, kw_only=True, tag="trial_resume"):
 
 
 class RequestedEvent(Event, frozen=True, kw_only=True, tag="requested"):
-    """What a person asked for; ``request`` is the file of the request if the trial was running."""
+    """What a person asked for, ``by`` name; ``request`` is the file of the request if the trial was
+    running."""
 
     request: str = field(default="", name="path")
+    by: str = ""
 
 
 class TrialPaused(RequestedEvent, frozen=True, kw_only=True, tag="trial_pause"):
@@ -365,6 +377,46 @@ class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend
 
     number: ClassVar[int] = 342
     seconds: Number = field(name="value")
+
+
+class PolicyChanged(RequestedEvent, frozen=True, kw_only=True, tag="policy_change"):
+    """A person changed the policy of the trial from now on, and why: ``parts`` are the members of
+    the new policy that differ from the one before (``conduct.policy_change``)."""
+
+    number: ClassVar[int] = 222
+    reason: str = field(default="", name="text")
+    parts: dict[str, Any] = {}
+
+
+class TestHeld(RequestedEvent, frozen=True, kw_only=True, tag="test_hold"):
+    """A person holds a test, and why: no run of it starts until it is released. In the place of a
+    test, ``io`` may be ``heavy``: all tests whose I/O is not light."""
+
+    __test__: ClassVar[bool] = False
+    number: ClassVar[int] = 224
+    app: str = ""
+    test: str = ""
+    io: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
+
+
+class TestReleased(RequestedEvent, frozen=True, kw_only=True, tag="test_release"):
+    """A person released a held test; with ``io`` those that were held for their I/O."""
+
+    __test__: ClassVar[bool] = False
+    number: ClassVar[int] = 226
+    app: str = ""
+    test: str = ""
+    io: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
+
+
+class RequestRefused(RequestedEvent, frozen=True, kw_only=True, tag="request_refuse"):
+    """A request (``asked``: what for) was not carried out, and why. It changes nothing."""
+
+    number: ClassVar[int] = 228
+    asked: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
 
 
 class TrialAbandoned(RequestedEvent, frozen=True, kw_only=True, tag="trial_abandon"):
@@ -412,8 +464,8 @@ class NodeUp(Event, frozen=True, kw_only=True, tag="node_up"):
     reason: str = field(default="", name="text")
 
 
-class NodeExcluded(Event, frozen=True, kw_only=True, tag="node_exclude"):
-    """Nodes get no more runs of this trial, and why."""
+class NodeExcluded(RequestedEvent, frozen=True, kw_only=True, tag="node_exclude"):
+    """Nodes get no more runs of this trial, and why; ``by`` is "" where they failed too often."""
 
     number: ClassVar[int] = 364
     nodes: str = ""
@@ -428,8 +480,8 @@ class NodeAdmitted(RequestedEvent, frozen=True, kw_only=True, tag="node_admit"):
     reason: str = field(default="", name="text")
 
 
-class TestStopped(Event, frozen=True, kw_only=True, tag="test_stop"):
-    """A test is launched no more, and why."""
+class TestStopped(RequestedEvent, frozen=True, kw_only=True, tag="test_stop"):
+    """A test is launched no more, and why; ``by`` is "" where it failed too often."""
 
     __test__: ClassVar[bool] = False
     number: ClassVar[int] = 370
@@ -465,7 +517,6 @@ class PersonsEvent(RequestedEvent, frozen=True, kw_only=True, tag="person"):
     account that wrote it."""
 
     names: list[str] = []
-    by: str = ""
 
 
 class ItemTicked(PersonsEvent, frozen=True, kw_only=True, tag="item_tick"):

@@ -31,6 +31,7 @@ from seatrial.journal.events import (
     JobEnded,
     JobQueued,
     JobStarted,
+    PolicyChanged,
     RunCreated,
     RunJudged,
     RunJudgedAgain,
@@ -360,6 +361,7 @@ class TrialLife:
     def __init__(self, duration: float = 0.0, state: TrialState = TrialState.NEW) -> None:
         self.state = state
         self.duration = duration
+        self._planned = duration  # without what it was extended by
         self.complete = False
         self.reason = ""
         self.host = ""
@@ -425,6 +427,15 @@ class TrialLife:
             self.complete, self.reason = False, ""
         return True
 
+    def _on_policy_changed(self, event: PolicyChanged) -> bool:
+        """Record another duration; what the trial was extended by is added to it."""
+        seconds = finite(event.parts.get("duration"))
+        if not self.duration or seconds is None or seconds <= 0:
+            return False
+        self.duration += seconds - self._planned
+        self._planned = seconds
+        return True
+
     # ---- its clock ------------------------------------------------------------------------
 
     @property
@@ -465,5 +476,6 @@ _TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
     TrialAbandoned: TrialLife._on_paused,
     TrialEnded: TrialLife._on_ended,
     TrialExtended: TrialLife._on_extended,
+    PolicyChanged: TrialLife._on_policy_changed,
     FiguresImported: TrialLife._on_imported,
 }

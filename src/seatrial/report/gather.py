@@ -46,6 +46,7 @@ from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.judged_again import judged_again, other_references
+from seatrial.report.operator_actions import operator_actions
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
 from seatrial.report.reviewed import causes, excluded_by_agreement
@@ -308,6 +309,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store, kept: PlanRecords)
         failed(history),
         judged_again(history),
         causes(found.reviews),
+        operator_actions(history),
         expected(view),
         *tables.node_shares(found),
         *tables.node_hours(found),

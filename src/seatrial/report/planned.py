@@ -16,6 +16,7 @@ from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.journal.events import EvidenceGiven
 from seatrial.journal.journal import read as events
+from seatrial.journal.lifecycle import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other, titled
@@ -173,7 +174,7 @@ def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
         except TrialError:
             continue
         if record.rehearsed and record.plan == plan and record.component is not None:
-            found.append(PlanTrial(folder, record, "complete"))
+            found.append(PlanTrial(folder, record, "complete", record.policy, TrialLife()))
     return found
 
 

@@ -290,7 +290,7 @@ def excluded(
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
     columns = "what | which | number: count | why"
-    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(record, history)]
+    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
     return [table for table in made if table.rows]
 
 
@@ -322,10 +322,11 @@ def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
             yield ["runs", one.name, one.willed, why]
 
 
-def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
-    if not record.policy.outages:
+def _outages(history: TrialHistory) -> Iterator[Table]:
+    outages = history.policy.outages
+    if not outages:
         return
-    whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
+    whys = ", ".join(dict.fromkeys(each.why for each in outages if each.why))
     columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
     rows: list[list[Cell]] = []
     for each in outages_of(history):

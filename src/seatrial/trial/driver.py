@@ -17,7 +17,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Update
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble
 from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -28,11 +28,11 @@ from seatrial.journal.events import (
     Event,
     NodeDown,
     NodeUp,
+    PolicyChanged,
     RunEvent,
     TrialAbandoned,
     TrialCancelled,
     TrialEnded,
-    TrialExtended,
     TrialPaused,
 )
 from seatrial.journal.journal import Journal
@@ -42,10 +42,11 @@ from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
+from seatrial.trial.answers import answer_to
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.gauges import watch_gauges
+from seatrial.trial.folder import TrialFolder, user_name
+from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.heartbeat import beat
 from seatrial.trial.job_builds import JobBuilds
@@ -54,10 +55,10 @@ from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
 from seatrial.trial.remedies import remedy
-from seatrial.trial.requests import Request
+from seatrial.trial.requests import Request, WaitingRequest
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
-from seatrial.trial.tasks import Nudge, Tasks
+from seatrial.trial.tasks import News, Nudge, Tasks
 from seatrial.units import SECOND_NS
 
 __all__ = ["DriveOutcome", "Driver", "Stop"]
@@ -118,6 +119,7 @@ class Driver:
             self._clean_up,
         )
         self.was_complete = False  # whether the trial was complete before this drive
+        self._gauges = GaugeWatch(record.machine, self._tasks)
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
@@ -245,11 +247,11 @@ class Driver:
         self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
-        tests = self.record.tests
-        self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
+        requests.open_to_group(self.folder)
+        self._tasks.spawn(requests.watch(self.folder, self._tasks.put, self._on_cancel))
         if policy.kind == "sustained" or policy.exclusion.after:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
-        watch_gauges(self.record, self._tasks)
+        self._gauges.watch(policy)
         quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
         quiet.start(self.ledger.journal.now)
 
@@ -330,12 +332,14 @@ class Driver:
 
     # ---- updates --------------------------------------------------------------------------
 
-    def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
+    def _receive(self, update: News | BaseException) -> None:
         _log.log(WARNING if isinstance(update, Trouble) else DEBUG, "told %s", update)
         if isinstance(update, BaseException):
             raise update
         if isinstance(update, Event):
             self._on_event(update)
+        elif isinstance(update, WaitingRequest):
+            self._answer(update.request, update.by, update.file)
         elif isinstance(update, Trouble):
             active = 0 if update.over else 1
             alert = AlertRaised(
@@ -370,8 +374,8 @@ class Driver:
         if is_of_run and event.run_id not in self.ledger.runs:
             return
         self.ledger.note(event)
-        if event.request:
-            self._answered.append(event.request)
+        if isinstance(event, PolicyChanged):
+            self._gauges.watch(self.conductor.state.policy)
 
     def _flush(self) -> None:
         """Write the recorded events to the journal, then remove the files that they stand for."""
@@ -398,13 +402,21 @@ class Driver:
     def _answer_left(self) -> None:
         """Record the requests that came too late for an earlier driver. Of a trial that is
         complete, only requests to extend or abandon it count, and what people record."""
-        for event in requests.left(self.folder, self.record.tests, self.ledger.answered):
-            late = isinstance(event, (TrialExtended, TrialAbandoned, *PERSONAL))
-            if self.ledger.complete and not late:
-                requests.drop(self.folder, [event.request])
+        for each in requests.left(self.folder, self.ledger.answered):
+            if self.ledger.complete and each.request.request not in ("extend", "abandon", "record"):
+                requests.drop(self.folder, [each.file])
             else:
-                self._on_event(event)
+                self._answer(each.request, each.by, each.file)
         self._flush()
+
+    def _answer(self, request: Request, by: str, file: str = "") -> Event:
+        """Record the answer to a request of a person; return it."""
+        now = self.ledger.journal.now()
+        event = answer_to(request, self.conductor.state, self.record, by=by, file=file, now=now)
+        self._on_event(event)
+        if file:
+            self._answered.append(file)
+        return event
 
     def answer_left(self) -> None:
         """Record the requests that came in the last moments of a drive. Raises Owned where another
@@ -413,14 +425,16 @@ class Driver:
             self.ledger.replay()
             self._answer_left()
 
-    def answer(self, request: Request) -> None:
-        """Record a request to a trial that nobody drives. Raises Owned where another process drives
-        it, and TrialError where it is over."""
+    def answer(self, request: Request) -> Event | None:
+        """Record a request to a trial that nobody drives. Return the event, None where there was
+        nothing to record. Raises Owned where another process drives it, and TrialError where it is
+        over."""
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             if self.conductor.state.abandoned:
                 raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
             if self.ledger.complete and request.request != "extend":
                 raise TrialError(f"{self.folder.tag} is complete; start a new trial")
-            if request.request != "pause" or self.conductor.state.trial.clock_runs:
-                self._on_event(requests.answer_to(request, self.record.tests))
+            if request.request == "pause" and not self.conductor.state.trial.clock_runs:
+                return None
+            return self._answer(request, user_name())

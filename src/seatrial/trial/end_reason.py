@@ -9,12 +9,11 @@ from seatrial.units import show_seconds
 
 def cancellation(state: ConductorState, run_id: str) -> tuple[int, str]:
     """Return the verdict code of a run that Seatrial cancelled, and the reason: its output did not
-    grow, or the trial was cancelled."""
-    code = state.ended_for(run_id)
-    if code is None:
+    grow, a person asked for it, or the trial was cancelled."""
+    flight = state.in_flight.get(run_id)
+    if flight is None or flight.ended_for is None:
         return CANCELLED.number, state.held
-    entry = state.policy.entries[state.in_flight[run_id].entry]
-    return code, f"no output for {show_seconds(entry.quiet_after)}"
+    return flight.ended_for, flight.ended_why
 
 
 def end_reason(code: Code, state: str, nodes: str, walltime: float) -> str:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from seatrial.journal.events import AlertRaised, BuildEvent, Event, TestAdmitted, TestStopped
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEvent,
+    Event,
+    TestAdmitted,
+    TestHeld,
+    TestReleased,
+    TestStopped,
+)
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
+
+_OF_A_TEST = (BuildEvent, TestStopped, TestAdmitted, TestHeld, TestReleased, AlertRaised)
 
 
 class RunEventHeader(TypedDict):
@@ -34,7 +44,7 @@ def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
 def header_of(record: Record, event: Event) -> dict[str, str]:
     """Return the header of an event of no run. ``app`` is "" if it is of no test either."""
     header = {"trial": record.tag, "machine": record.machine.machine}
-    if not isinstance(event, BuildEvent | TestStopped | TestAdmitted | AlertRaised):
+    if not isinstance(event, _OF_A_TEST):
         return header
     name = event.subject if isinstance(event, AlertRaised) else event.test
     return {**header, "app": record.tests[name].app if name in record.tests else ""}

@@ -6,21 +6,31 @@ import asyncio
 import contextlib
 import math
 
+from seatrial.conduct.policy import Policy
 from seatrial.journal.events import GaugeRead
-from seatrial.machine.model import Gauge
+from seatrial.machine.model import Gauge, Machine
 from seatrial.runs.shell import CommandResult, Shell
-from seatrial.trial.folder import Record
 from seatrial.trial.tasks import Tasks
 from seatrial.units import seconds
 
 LONGEST_QUOTE = 60
 
 
-def watch_gauges(record: Record, tasks: Tasks) -> None:
-    """Start to read each gauge of the policy at its interval."""
-    names = dict.fromkeys(throttle.gauge for throttle in record.policy.throttles)
-    for name in names:
-        tasks.spawn(_watch(name, record.machine.gauges.get(name), tasks))
+class GaugeWatch:
+    """Reads gauges of a machine, each at its interval."""
+
+    def __init__(self, machine: Machine, tasks: Tasks) -> None:
+        self._machine = machine
+        self._tasks = tasks
+        self._watched: set[str] = set()
+
+    def watch(self, policy: Policy) -> None:
+        """Start to read the gauges of a policy that are not read yet. Others are read on: a change
+        of the policy may need them again."""
+        for name in dict.fromkeys(throttle.gauge for throttle in policy.throttles):
+            if name not in self._watched:
+                self._watched.add(name)
+                self._tasks.spawn(_watch(name, self._machine.gauges.get(name), self._tasks))
 
 
 async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:

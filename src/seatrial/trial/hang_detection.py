@@ -7,6 +7,7 @@ a run. Times of files are compared within one directory only, as a file server h
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,12 +59,15 @@ class HangDetector:
         self._looking: set[str] = set()  # places; one that hangs delays no other
 
     def start(self, now: Callable[[], int]) -> None:
-        spans = [e.quiet_after for e in self._conductor.state.policy.entries if e.quiet_after]
-        if spans:
-            pause = min(max(min(spans) / LOOKS, SHORTEST_SECONDS), LONGEST_SECONDS)
-            self._tasks.spawn(self._watch(pause, now))
+        self._tasks.spawn(self._watch(now))  # a person may change the policy
 
-    async def _watch(self, pause: float, now: Callable[[], int]) -> None:
+    def _pause(self) -> float:
+        """Return the seconds between two looks, by the policy as it is now."""
+        spans = [e.quiet_after for e in self._conductor.state.policy.entries if e.quiet_after]
+        shortest = min(spans, default=math.inf)
+        return min(max(shortest / LOOKS, SHORTEST_SECONDS), LONGEST_SECONDS)
+
+    async def _watch(self, now: Callable[[], int]) -> None:
         while True:
             places: dict[str, dict[str, Path]] = {}
             state = self._conductor.state
@@ -77,7 +81,7 @@ class HangDetector:
                 if place not in self._looking:
                     self._looking.add(place)
                     self._tasks.spawn(self._look_at(place, paths, now))
-            await asyncio.sleep(pause)
+            await asyncio.sleep(self._pause())
 
     async def _look_at(self, place: str, paths: dict[str, Path], now: Callable[[], int]) -> None:
         outputs = await run_in_thread(lambda: _look(paths), "quiet")

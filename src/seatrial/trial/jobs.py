@@ -338,7 +338,7 @@ class Jobs:
         cancelled the job. A scheduler that is restarted in the meantime may report that such a job
         failed; its script then left no end (``own``)."""
         code, reason = cancellation(self._conductor.state, ended.run_id)
-        ended_alone = code != CANCELLED.number
+        ended_alone = self._conductor.state.ended_for(ended.run_id) is not None
         broken = ended_alone and ended.code is None and own.end is None
         if broken or (
             ended.code == CANCELLED.number and (ended_alone or ended.run_id in self._cancelled)

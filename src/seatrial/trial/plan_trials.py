@@ -20,8 +20,10 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy_change import followed
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
+from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.lazy import yaml
@@ -43,11 +45,14 @@ State = Literal["open", "complete", "abandoned"]
 
 
 class PlanTrial(NamedTuple):
-    """A trial of a component in a phase. ``damaged``: some lines of its journal are."""
+    """A trial of a component in a phase. ``damaged``: some lines of its journal are. ``policy`` is
+    the one that holds now, as people may have changed it; ``life`` is by its journal."""
 
     folder: TrialFolder
     record: Record
     state: State
+    policy: Policy
+    life: TrialLife
     damaged: bool = False
 
 
@@ -160,41 +165,54 @@ def state_of(folder: TrialFolder) -> State:
 
 
 def _plan_trial(folder: TrialFolder, record: Record) -> PlanTrial:
-    life, damaged = _read_life(folder, record.policy.duration)
+    life, policy, damaged = _read_life(folder, record.policy)
     abandoned = life.state is TrialState.ABANDONED
     state: State = "abandoned" if abandoned else "complete" if life.complete else "open"
-    return PlanTrial(folder, record, state, damaged)
+    return PlanTrial(folder, record, state, policy, life, damaged)
 
 
 def duration_of(trial: PlanTrial) -> float:
     """Return the seconds that a trial is to run, extensions included; 0: no limit."""
-    duration = trial.record.policy.duration
-    return life_of(trial.folder, duration).duration if duration else duration
+    return trial.life.duration
 
 
 def life_of(folder: TrialFolder, duration: float) -> TrialLife:
     """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
     JournalError."""
-    return _read_life(folder, duration)[0]
+    life = TrialLife(duration)
+    for event in read(folder.journal):
+        life.apply(event)
+    return life
 
 
-def _read_life(folder: TrialFolder, duration: float) -> tuple[TrialLife, bool]:
-    """Return the life of a trial, and whether its journal is damaged."""
-    life, reading = TrialLife(duration), read(folder.journal)
+def _read_life(folder: TrialFolder, policy: Policy) -> tuple[TrialLife, Policy, bool]:
+    """Return the life of a trial, its policy by now, and whether its journal is damaged."""
+    life, reading = TrialLife(policy.duration), read(folder.journal)
     for event in reading:
         life.apply(event)
-    return life, reading.damaged > 0
+        if isinstance(event, PolicyChanged):
+            policy = followed(policy, event.parts)
+    return life, policy, reading.damaged > 0
 
 
 def changes(
     trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
 ) -> list[str]:
-    """Return what has changed in the plan, its machine and its tests since the trial was created.
-    The trial itself does not change. Without ``builds`` they are not compared, as the plan may have
-    been prepared without them."""
+    """Return what has changed in the plan, its machine and its tests since the trial was created,
+    or since people last changed its policy. Without ``builds`` they are not compared, as the plan
+    may have been prepared without them."""
+    policy = policy_before(trial, part)
+    found = ["the policy"] if _as_kept(policy) != _as_kept(part.policy) else []
+    return found + changed_inputs(trial, prepared, part, builds)
+
+
+def changed_inputs(
+    trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
+) -> list[str]:
+    """Return what has changed as ``changes`` does, the policy aside: `accept change` cannot change
+    that of a trial under way."""
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
-        ("the policy", _without_old_caps(record.policy, part.policy), part.policy),
         ("the machine", _deciding(record.machine), _deciding(part.machine)),
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
@@ -215,6 +233,11 @@ def changes(
 def _deciding(machine: Machine) -> Machine:
     """Return a machine without the keys that change nothing in a trial."""
     return replace(machine, sinks=[], facts={})
+
+
+def policy_before(trial: PlanTrial, part: PreparedComponent) -> Policy:
+    """Return the policy of a trial by now, to compare with the plan's."""
+    return _without_old_caps(trial.policy, part.policy)
 
 
 def _without_old_caps(before: Policy, now: Policy) -> Policy:

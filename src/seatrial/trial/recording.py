@@ -15,7 +15,7 @@ import time
 
 from msgspec.structs import replace
 
-from seatrial.errors import JournalError, Owned, TrialError
+from seatrial.errors import JournalError, Owned
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     PERSONAL,
@@ -48,13 +48,7 @@ def record(folder: TrialFolder, event: PersonsEvent | RunReviewed) -> Event | No
     """Record what a person says. Return the event as the journal has it; None where it is left for
     the next process that owns the journal. Raises JournalError and TrialError."""
     event = replace(event, by=account())
-    try:
-        file = requests.ask(folder, Request(request="record", text=encode(event).decode()))
-    except OSError as error:
-        raise TrialError(
-            f"{folder.requests}: nothing can be recorded there: {error.strerror}; ask the trial's "
-            "owner for the permission to write there"
-        ) from error
+    file = requests.ask(folder, Request(request="record", text=encode(event).decode()))
     until = time.monotonic() + PATIENCE_SECONDS
     while (folder.path / file).exists():
         try:
@@ -92,13 +86,13 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
         elif isinstance(event, TrialEnded):
             ended = True
     files = []
-    for file, request in requests.waiting(folder):
+    for file, request, by in requests.waiting(folder):
         if request.request != "record":
             continue
         files.append(file)
         if file in answered:
             continue
-        event = requests.answer_to(request, trial.tests, file)
+        event = requests.recorded(request, by, file)
         if isinstance(event, IssueRecorded) and not event.issue:
             issues += 1
             event = replace(event, issue=issues)

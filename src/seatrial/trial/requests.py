@@ -1,10 +1,12 @@
 """Requests of people to a running trial: files in its folder, which its driver reads.
 
-    ask(folder, Request(request="extend", value=7200))
-    for file, request in waiting(folder): ...             # in the order of asking
-    drop(folder, [event.request])                         # when its answer is in the journal
+    file = ask(folder, Request(request="extend", value=7200))
+    for asked in waiting(folder): ...                     # in the order of asking
+    drop(folder, [asked.file])                            # when its answer is in the journal
 
-The event that answers a request names its file (``request``), so that it is answered once.
+The event that answers a request names its file (``request``), so that it is answered once; ``by``
+is the name of the file's owner, whatever its text says. Each member of a trial's group may ask,
+where the folder of trials belongs to a group that may write there: see ``open_to_group``.
 `seatrial cancel` leaves a file of its own (``TrialFolder.cancel_request``).
 """
 
@@ -14,102 +16,144 @@ import asyncio
 import contextlib
 import os
 import pwd
+import stat
 import time
 from collections.abc import Callable, Container, Iterable
-from pathlib import Path
 from socket import gethostname
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import is_of_host, read_regular
+from seatrial.errors import TrialError
+from seatrial.files import is_of_host, open_regular
 from seatrial.journal.encoding import decode
-from seatrial.journal.events import (
-    PERSONAL,
-    NodeAdmitted,
-    PersonsEvent,
-    RequestedEvent,
-    RunReviewed,
-    TestAdmitted,
-    TrialAbandoned,
-    TrialExtended,
-    TrialPaused,
-)
+from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.tasks import Tasks
 
 MAX_REQUEST_BYTES = 1 << 20
+MAX_REASON = 1000  # characters
 LOOK_SECONDS = 1.0  # between two looks
 
-Answer = RequestedEvent | RunReviewed
+RequestKind = Literal[
+    "pause",
+    "extend",
+    "abandon",
+    "admit",
+    "change",
+    "hold",
+    "release",
+    "stop",
+    "exclude",
+    "cancel",
+    "record",
+]
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request. ``value`` are the seconds to extend; ``text`` is the reason to abandon, the test
-    or node set to admit, or the event to record, as a line of a journal. ``user`` is the account
-    that owns its file, whatever the file says."""
+    or node set to admit, hold, release, stop or exclude, the id of the run to cancel, or the event
+    to record, as a line of a journal. ``parts`` are the parts of the policy to change, ``before``
+    what they were when the change was made."""
 
-    request: Literal["pause", "extend", "abandon", "admit", "record"]
+    request: RequestKind
     value: float = 0.0
     text: str = ""
-    user: str = ""
+    reason: str = ""
+    parts: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+
+
+class WaitingRequest(NamedTuple):
+    """A request with its file (relative to the trial's folder) and the name of the file's
+    owner."""
+
+    file: str
+    request: Request
+    by: str
 
 
 async def watch(
-    folder: TrialFolder, tests: Container[str], tasks: Tasks, on_cancel: Callable[[], None]
+    folder: TrialFolder, put: Callable[[WaitingRequest], None], on_cancel: Callable[[], None]
 ) -> None:
     """Pass on requests, from any host that sees the folder, until the task is cancelled."""
     passed_on: set[str] = set()
     while True:
         if take_cancel(folder):
             on_cancel()
-        for file, request in waiting(folder):
-            if file not in passed_on:
-                passed_on.add(file)
-                tasks.put(answer_to(request, tests, file))
+        for each in waiting(folder):
+            if each.file not in passed_on:
+                passed_on.add(each.file)
+                put(each)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[Answer]:
-    """Return the events that answer the requests that an earlier driver left. A request to pause is
-    dropped, as that drive is over. ``answered`` are the files of requests in the journal."""
+def left(folder: TrialFolder, answered: Container[str]) -> list[WaitingRequest]:
+    """Return the requests that an earlier driver left. A request to pause is dropped, as that drive
+    is over. ``answered`` are the files of requests in the journal."""
     take_cancel(folder)
-    answers = []
-    for file, request in waiting(folder):
-        if request.request == "pause" or file in answered:
-            drop(folder, [file])
+    found = []
+    for each in waiting(folder):
+        if each.request.request == "pause" or each.file in answered:
+            drop(folder, [each.file])
         else:
-            answers.append(answer_to(request, tests, file))
-    return answers
+            found.append(each)
+    return found
 
 
 def ask(folder: TrialFolder, request: Request) -> str:
-    """Write a request for the driver of the trial; return its file, as ``waiting`` does. The file
-    appears when it is complete."""
-    folder.requests.mkdir(exist_ok=True)
+    """Write a request for the driver of the trial; return its file, relative to the trial's
+    folder. It appears when it is complete. Raises TrialError where it cannot be written."""
     name = f"{time.time_ns():020d}-{gethostname()}-{os.getpid()}"
     part = folder.requests / f".{name}"
-    part.write_bytes(msgspec.json.encode(request))
-    part.chmod(0o644)  # the driver may be another member's
-    part.rename(folder.requests / f"{name}.json")
+    try:
+        open_to_group(folder)
+        folder.requests.mkdir(exist_ok=True)
+        part.write_bytes(msgspec.json.encode(request))
+        part.chmod(0o644)  # the driver may be another member's
+        part.rename(folder.requests / f"{name}.json")
+    except OSError as error:
+        raise TrialError(
+            f"{folder.requests}: nothing can be asked there: {error.strerror}; its owner can open "
+            f"it to a group: `chgrp GROUP {folder.requests}` and `chmod 3775` it"
+        ) from error
     return f"{folder.requests.name}/{name}.json"
 
 
-def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
-    """Return the requests and their files, oldest first. A file that is no request, such as a FIFO,
-    is removed. Where the file server does not answer, return those read so far."""
+def open_to_group(folder: TrialFolder) -> None:
+    """Where the group of the folder of trials may write there, make a folder of requests in which
+    each member may ask: it gets that group, and the sticky bit, so that none removes or renames the
+    request of another. A folder that is there stays as its owner made it."""
+    trials = folder.path.parent.stat()
+    if not trials.st_mode & stat.S_IWGRP:
+        return
+    with contextlib.suppress(OSError):  # one is there, or this is another member
+        folder.requests.mkdir()
+        if folder.requests.stat().st_gid != trials.st_gid:
+            os.chown(folder.requests, -1, trials.st_gid)
+        folder.requests.chmod(0o3775)
+
+
+def waiting(folder: TrialFolder) -> list[WaitingRequest]:
+    """Return the requests, oldest first. A file that is no request, such as a FIFO or a link, is
+    removed. Where the file server does not answer, return those read so far."""
     requests = []
     with contextlib.suppress(OSError):
         for path in sorted(folder.requests.glob("[!.]*.json")):
             try:
-                data = read_regular(path, MAX_REQUEST_BYTES, follow=False)
-                request = replace(decoder(Request).decode(data), user=_owner(path))
+                with open_regular(path, follow=False) as file:
+                    about = os.fstat(file.fileno())
+                    data = file.read(MAX_REQUEST_BYTES + 1)
+                if len(data) > MAX_REQUEST_BYTES or about.st_nlink > 1:
+                    path.unlink()  # a second name may be another's file
+                    continue
+                request = decoder(Request).decode(data)
+                by = name_of(about.st_uid)
                 if request.request == "record":
-                    _recorded(request)  # raises one of DAMAGED
-                requests.append((f"{path.parent.name}/{path.name}", request))
+                    recorded(request, by)  # raises one of DAMAGED
+                requests.append(WaitingRequest(f"{path.parent.name}/{path.name}", request, by))
             except DAMAGED:
                 path.unlink()
             except OSError as error:
@@ -120,6 +164,14 @@ def waiting(folder: TrialFolder) -> list[tuple[str, Request]]:
     return requests
 
 
+def name_of(uid: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
     """Remove the files of answered requests. One that cannot be removed is not answered again."""
     for file in answered:
@@ -127,38 +179,14 @@ def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
             (folder.path / file).unlink()
 
 
-def answer_to(request: Request, tests: Container[str], file: str = "") -> Answer:
-    """Return the event that answers a request (in a file); ``tests`` are the trial's."""
-    if request.request == "record":
-        return replace(_recorded(request), request=file)
-    if request.request == "extend":
-        return TrialExtended(seconds=request.value, request=file)
-    if request.request == "abandon":
-        return TrialAbandoned(reason=request.text or "abandoned", request=file)
-    if request.request == "pause":
-        return TrialPaused(reason=request.text or "paused by `seatrial accept`", request=file)
-    if request.text in tests:
-        return TestAdmitted(test=request.text, request=file)
-    return NodeAdmitted(nodes=request.text, request=file)
-
-
-def _recorded(request: Request) -> PersonsEvent | RunReviewed:
-    """Return the event that a person records, by the account that owns the request's file. Raises
-    one of DAMAGED where it is none that people may record."""
+def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunReviewed:
+    """Return the event that a person (``by``) records. Raises one of DAMAGED where it is none that
+    people may record."""
     event = decode(request.text.encode())
     if not isinstance(event, PERSONAL):
         raise msgspec.ValidationError(f"{event.name} is not for people to record")
-    account, _, host = event.by.partition("@")
-    return replace(event, by=f"{request.user or account}@{host}")
-
-
-def _owner(path: Path) -> str:
-    """Return the name of the account that owns a file, or its number."""
-    number = path.lstat().st_uid
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
+    host = event.by.partition("@")[2]
+    return replace(event, by=f"{by}@{host}", request=file)
 
 
 def take_cancel(folder: TrialFolder) -> bool:

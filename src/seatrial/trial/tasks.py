@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 
 from seatrial.backends.protocol import Update
 from seatrial.journal.events import AlertRaised, Event
+from seatrial.trial.requests import WaitingRequest
 
 
 class Nudge(NamedTuple):
     """Makes the loop ask the conductor again, though there is nothing to record."""
+
+
+News = Update | Event | WaitingRequest | Nudge
 
 
 class Tasks:
@@ -19,10 +23,10 @@ class Tasks:
     failures."""
 
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[Update | Event | Nudge | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[News | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, update: Update | Event) -> None:
+    def put(self, update: Update | Event | WaitingRequest) -> None:
         self.inbox.put_nowait(update)
 
     def alert(self, kind: str, subject: str, text: str) -> None:

@@ -14,6 +14,10 @@ from seatrial.acceptance.node_shares import sharing
 from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
 from seatrial.acceptance.utilisation import USES, available_in_all, timeline_of
+from seatrial.conduct.admission import shapes_of
+from seatrial.conduct.expected_runs import expected_runs
+from seatrial.conduct.policy import Policy
+from seatrial.conduct.shares import widest_of
 from seatrial.journal import codes
 from seatrial.plan.model import Criterion
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
@@ -172,6 +176,7 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
     found = in_flight(history, view.now, view.tests(criterion))
     if not history.duration and history.over:
         found = _to_last_start(view, criterion, found)
+    found, fewer = _as_planned(view, criterion, bounds.least, found)
     n = sum(run.held_nodes(view.now) is not None for run in view.runs(criterion))
     largest = max((level.value for level in found), default=None)
     why = "no run has started"
@@ -206,8 +211,46 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
             f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
             f" {100 * share:.3g} % of the time"
         )
+    why += fewer
     reach = (0.0, kept)
     return [decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)]
+
+
+def _as_planned(
+    view: TrialView, criterion: Criterion, least: float | None, found: list[LevelSpan]
+) -> tuple[list[LevelSpan], str]:
+    """Return the levels, and a note. Where people changed the policy, and it then kept fewer runs
+    than the bound, runs that it did not ask for are added."""
+    spans = view.history.policies
+    if least is None or len(spans) == 1:
+        return found, ""
+    planned = [_kept_by(view, criterion, span.policy) for span in spans]
+    missing = [least - max(kept, 0) if kept < least <= planned[0] else 0 for kept in planned]
+    if not any(missing):
+        return found, ""
+    levels = []
+    ends = [*(span.start for span in spans[1:]), view.now]
+    for level in found:
+        for span, end, more in zip(spans, ends, missing, strict=True):
+            start, until = max(level.start, span.start), min(level.end, end)
+            if start < until:
+                levels.append(LevelSpan(start, until, level.value + more))
+    note = ", ".join(
+        f"{kept} from {show_seconds(view.history.clock(span.start))} on"
+        for span, kept, more in zip(spans, planned, missing, strict=True)
+        if more
+    )
+    return levels, f"; the changed plan kept fewer: {note}"
+
+
+def _kept_by(view: TrialView, criterion: Criterion, policy: Policy) -> int:
+    """Return how many runs of the criterion's tests a policy keeps in flight."""
+    history, wanted = view.history, set(view.tests(criterion))
+    shapes = shapes_of(history.cases, policy, history.room)
+    widths = widest_of(shapes, len(policy.entries))
+    expected = expected_runs(policy, widths, history.room or policy.nodes)
+    pairs = zip(policy.entries, expected, strict=True)
+    return sum(each.runs for entry, each in pairs if entry.name in wanted)
 
 
 def _to_last_start(

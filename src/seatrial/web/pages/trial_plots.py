@@ -251,7 +251,7 @@ def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
     fold = tailed.fold
     if fold is None or fold.history.start is None:
         return []
-    policy = fold.record.policy
+    policy = fold.history.policy
     origin, last = fold.history.start / SECOND_NS, fold.history.last / SECOND_NS
     found = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):

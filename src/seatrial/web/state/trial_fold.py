@@ -18,6 +18,7 @@ from seatrial.acceptance.counts import verdict_of
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.status import TestStatus, accounts_of, expected_of, tests_of
 from seatrial.acceptance.trial_history import RunHistory
+from seatrial.conduct.policy import Policy
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
 from seatrial.journal.clock import present
@@ -46,7 +47,8 @@ class TrialFold:
         self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
         self._runs = 0  # how many runs of the history were looked at
         self._open: list[RunHistory] = []  # those of them without a verdict
-        self._expected = expected_of(self.history, self.record.machine)
+        self._expected: dict[str, int] = {}  # by the policy below
+        self._policy: Policy | None = None
         self.judged: deque[str] = deque(maxlen=LATEST)  # ids of runs, by their verdicts
         self.end = self.size = self.damaged = 0
         self._holds = Holds(self.record.policy, self.cases)
@@ -126,6 +128,9 @@ class TrialFold:
 
     def tests(self) -> list[TestStatus]:
         """Return the status of each test."""
+        if self._policy is not self.history.policy:
+            self._policy = self.history.policy
+            self._expected = expected_of(self.history, self.record.machine)
         return tests_of(self.history, self._open, self.verdicts, self._expected)
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from seatrial.acceptance import lost_node_hours, step_functions
 from seatrial.acceptance.criteria.result import bounds_of
 from seatrial.acceptance.outages import whole_outages
-from seatrial.acceptance.status import Status, status_of
+from seatrial.acceptance.status import Status, holds_of, status_of
 from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.lazy import np
@@ -36,7 +36,8 @@ MAX_STEPS = 3000  # of one line
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
     """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
     found = status_of(fold.record, fold.history, now, fold.references, driven)
-    return replace(found, held_back_by=fold.held(now) if driven else [])
+    held = [*fold.held(now), *holds_of(found)] if driven else holds_of(found)
+    return replace(found, held_back_by=held)
 
 
 # ---- how nodes were used ------------------------------------------------------------------
@@ -169,7 +170,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
         _steps(name, each, most=safe.get(name, 0.0))
         for name, each in step_functions.target_loads(fold.history, now).items()
     ]
-    highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
+    highs = {throttle.gauge: throttle.high for throttle in fold.history.policy.throttles}
     for name, readings in fold.gauges.items():
         each = [
             LevelSpan(time, following, value)
@@ -188,7 +189,7 @@ def _safe_loads(fold: TrialFold) -> dict[str, float]:
         for name, system in systems.items()
         for target in system.metadata_targets
     }
-    capped = {target.name: target.safe for target in fold.record.policy.targets}
+    capped = {target.name: target.safe for target in fold.history.policy.targets}
     return found | {name: safe for name, safe in capped.items() if safe}
 
 

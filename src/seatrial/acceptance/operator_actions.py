@@ -1,0 +1,88 @@
+"""What people did to a trial while it was under way: who, when, why, and what.
+
+action_of(event, policy)        # None for what nobody asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy_difference import differences
+from seatrial.journal.events import (
+    Event,
+    NodeAdmitted,
+    NodeExcluded,
+    PolicyChanged,
+    RequestRefused,
+    RunCancelAsked,
+    TestAdmitted,
+    TestHeld,
+    TestReleased,
+    TestStopped,
+    TrialAbandoned,
+    TrialExtended,
+    TrialPaused,
+)
+from seatrial.units import show_seconds
+
+HEAVY = "tests whose I/O is not light"
+
+
+class OperatorAction(Struct, frozen=True, kw_only=True):
+    """What a person did. ``time`` is in ns; ``by`` is "" where a version before 0.2 recorded no
+    name. ``action`` is one word, as of the command; ``subject`` is the test, nodes or run that it
+    is about, "" for the trial; ``changes`` are the values that a change made others."""
+
+    time: int
+    by: str
+    action: str
+    subject: str
+    reason: str
+    changes: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What was done, in words."""
+        return " ".join(filter(None, (self.action, self.subject)))
+
+
+_ACTIONS: dict[type[Event], tuple[str, Callable[[Any], str]]] = {
+    PolicyChanged: ("change", lambda event: ""),
+    TestHeld: ("hold", lambda event: HEAVY if event.io else event.test),
+    TestReleased: ("release", lambda event: HEAVY if event.io else event.test),
+    TestStopped: ("stop", lambda event: event.test),
+    TestAdmitted: ("admit", lambda event: event.test),
+    NodeExcluded: ("exclude", lambda event: event.nodes),
+    NodeAdmitted: ("admit", lambda event: event.nodes),
+    RunCancelAsked: ("cancel", lambda event: event.run_id),
+    TrialPaused: ("pause", lambda event: ""),
+    TrialExtended: ("extend", lambda event: f"by {show_seconds(event.seconds)}"),
+    TrialAbandoned: ("abandon", lambda event: ""),
+    RequestRefused: ("refused:", lambda event: event.asked),
+}
+# These are also recorded where nobody asked.
+_OFTEN_BY_ITSELF = (TestStopped, NodeExcluded, TrialPaused)
+
+
+def action_of(event: Event, policy: Policy) -> OperatorAction | None:
+    """Return what a person did by an event, under the policy before it; None for other events."""
+    found = _ACTIONS.get(type(event))
+    by = getattr(event, "by", "")
+    if found is None or (not by and isinstance(event, _OFTEN_BY_ITSELF)):
+        return None
+    word, subject = found
+    changes: list[str] = []
+    if isinstance(event, PolicyChanged):
+        changes = [str(each) for each in differences(policy, event.parts)]
+    return OperatorAction(
+        time=event.time,
+        by=by,
+        action=word,
+        subject=subject(event),
+        reason=getattr(event, "reason", ""),
+        changes=changes,
+    )

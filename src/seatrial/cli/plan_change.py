@@ -1,0 +1,123 @@
+"""``seatrial accept change``: have trials under way follow the plan as it is now."""
+
+from __future__ import annotations
+
+import sys
+import time
+from textwrap import wrap
+
+import click
+
+from seatrial.cli.plan_acceptance import WIDTH, Acceptance
+from seatrial.cli.run_driver import tell_answer
+from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy_change import Parts, before_parts, changed_parts, refused, too_short
+from seatrial.conduct.policy_difference import differences
+from seatrial.documents import Faults
+from seatrial.errors import UsageError
+from seatrial.plan.load import load_plan
+from seatrial.plan.prepare import PreparedComponent
+from seatrial.trial import plan_trials
+from seatrial.trial.plan_trials import PlanTrial
+from seatrial.trial.requests import Request
+
+
+class Changing(Acceptance):
+    """The change of the chosen components and phases of a plan (none: all)."""
+
+    def change(self, reason: str, yes: bool) -> int:
+        """Show what differs, ask, and have the trials follow it; return the exit code."""
+        if not reason.strip():
+            raise click.BadParameter("say why", param_hint="--reason")
+        under_way = [
+            (part, trial)
+            for part, trial in self._trials()
+            if trial is not None and trial.state == "open"
+        ]
+        if not under_way:
+            shown = self.command(act="status")
+            raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
+        self._require_possible(under_way)
+        changes = []
+        for part, trial in under_way:
+            before = plan_trials.policy_before(trial, part)
+            parts = changed_parts(before, part.policy)
+            self._show(part, trial, before, parts)
+            if parts:
+                changes.append((trial, before, parts))
+        if not changes:
+            return 0
+        if not yes and not _agreed():
+            click.echo("nothing was changed")
+            return 1
+        codes = [
+            tell_answer(
+                trial.folder,
+                Request(
+                    request="change",
+                    reason=reason,
+                    parts=parts,
+                    before=before_parts(before, parts),
+                ),
+                "changed from now on",
+            )
+            for trial, before, parts in changes
+        ]
+        return max(codes)
+
+    def _require_possible(self, under_way: list[tuple[PreparedComponent, PlanTrial]]) -> None:
+        """Raise UsageError with all that contradicts what ran, each at its place in the plan."""
+        faults, now = Faults(), time.time_ns()
+        loaded = load_plan(self.path, Faults())
+        assert loaded is not None, "it was prepared"
+        at = loaded.spot(faults)
+        for part, trial in under_way:
+            number = loaded.plan.components.index(part.component)
+            component, tag = at.inside("components", number), trial.folder.tag
+            before = plan_trials.policy_before(trial, part)
+            for refusal in refused(before, part.policy, now, trial.life.start):
+                at_plan = refusal.key[0] in ("outages", "phases")
+                spot = at if at_plan else component
+                why = f"cannot change while {tag} is under way: {refusal.reason}"
+                spot.fault(why, *refusal.key)
+            if fault := too_short(trial.life, before, part.policy, now):
+                component.fault(fault, "duration")
+            for changed in plan_trials.changed_inputs(trial, self.prepared, part):
+                key = {"the machine": "machine", "alerts": "alerts"}.get(changed.split(" (")[0])
+                spot = at.inside(key) if key else component.inside("tests")
+                spot.fault(f"{changed} changed, and {tag} keeps what it was made with")
+        if faults.texts:
+            anew = self.command("--name", f"{self.name or self.plan}-b")
+            told = "\n".join(faults.texts)
+            raise UsageError(
+                f"{told}\nnothing was changed; put that back as it was, and the rest can change, "
+                f"or run the plan anew: `{anew}`"
+            )
+
+    def _show(
+        self, part: PreparedComponent, trial: PlanTrial, before: Policy, parts: Parts
+    ) -> None:
+        """Print what would differ, and what of the plan does not count."""
+        tag = trial.folder.tag
+        if parts:
+            click.echo(f"{tag}: this would change:")
+            for each in differences(before, parts):
+                lines = wrap(str(each), WIDTH, initial_indent="  ", subsequent_indent="    ")
+                click.echo("\n".join(lines))
+        else:
+            click.echo(f"{tag}: it follows the plan already; there is nothing to change.")
+        judging = plan_trials.changed_judging(trial, part)
+        if judging:
+            click.echo(
+                f"{tag}: {', '.join(judging)} changed, too; it is judged by what it was made with"
+            )
+
+
+def _agreed() -> bool:
+    """Ask whether to change it. Raises UsageError where nobody can answer."""
+    try:
+        return click.confirm("Change this from now on?")
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise UsageError("nobody can be asked here; say --yes to change it") from None
