@@ -84,9 +84,14 @@ ACROSS_MODULES = {
         "mutations": "tests that are spoilt in every way",
         "schema": "the JSON Schema beside the loader",
     },
-    "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
+    "suites": {
+        "c5_surrogates": "C5's plan with surrogates",
+        "probes": "the shipped probes",
+        "recipes": "the shipped recipes",
+    },
     "trial": {
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",
+        "beside": "components that run at once on the emulated Slurm",
         "damage": "damage from outside",
         "features_slurm": "tests that require features on the emulated Slurm",
         "kill": "a driver that is killed at any moment",
@@ -104,6 +109,7 @@ ACROSS_MODULES = {
         "csv": "lists as CSV",
         "fifos": "a FIFO where a file was",
         "frame": "what every page has around it",
+        "given": "figures that others gave, on each page",
         "live": "open pages while a trial runs",
         "people": "what people recorded, on the pages",
         "plots": "large plots in a browser",

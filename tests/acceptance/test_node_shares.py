@@ -11,7 +11,7 @@ from seatrial.acceptance.node_shares import NodeShares, node_shares, sharing
 from seatrial.acceptance.utilisation import timeline_of
 from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal.codes import FAILED, PASS
-from seatrial.journal.events import TrialEnded, TrialPaused, TrialResumed
+from seatrial.journal.events import PolicyChanged, TrialEnded, TrialPaused, TrialResumed
 
 from .stories import NODES, Story, at, cases_of
 
@@ -134,3 +134,24 @@ def test_on_a_host_whose_cores_runs_share_they_have_parts_of_it() -> None:
     assert [each.planned for each in found.tests] == [0.5, 1 / 8, 3 / 8]
     assert achieved(found) == pytest.approx([0.25, 1 / 8, 0])
     assert sharing(found) == "", "it is meant"
+
+
+def test_after_a_change_the_planned_share_is_the_mean_over_the_spans() -> None:
+    story = a_mix((2, 1))
+    story.tell(4, PolicyChanged, parts={"entries": {story.cases[0].test: {"weight": 0.25}}})
+    found = shares_of(story)
+    assert [each.planned for each in found.tests] == pytest.approx([0.4 * 0.5 + 0.6 * 0.25, 0.25])
+    assert found.unclaimed == pytest.approx(0.4 * 0.25 + 0.6 * 0.5)
+    story.tell(5, PolicyChanged, parts={"entries": {"unknown": {"weight": 9}}}, by="mallory")
+    again = shares_of(story)
+    assert [each.planned for each in again.tests] == [each.planned for each in found.tests]
+
+
+def test_a_pause_between_two_plans_counts_for_neither() -> None:
+    story = a_mix((2, 1), hours=4)
+    story.tell(2, TrialPaused)
+    story.tell(5, PolicyChanged, parts={"entries": {story.cases[0].test: {"weight": 1.0}}})
+    story.tell(8, TrialResumed)
+    story.tell(10, TrialEnded, failed=0)
+    planned = shares_of(story).tests[0].planned
+    assert planned == pytest.approx((0.5 + 1.0 / 1.25) / 2)

@@ -129,6 +129,29 @@ def test_a_changed_trial_goes_on_after_a_pause_and_after_a_driver_that_died(
     audit(place)
 
 
+def test_a_change_stays_to_the_end_and_is_in_status_and_report(place: Workplace) -> None:
+    halves(place, "6s")
+    with start(place, "-q") as driving:
+        driving.until(lambda: passed(place) > 4, "runs")
+        halves(place, "5s", share="30%")
+        assert control(place, "change", "--reason", "less of <a>", "--yes").code == 0
+        done = driving.end()
+    assert done.code == 0, done.said
+    assert "its plan changed" not in done.said
+    assert status(place)["duration"] == 5
+    assert status(place)["clock"] == pytest.approx(5, abs=0.1)
+    shown = control(place, "status")
+    assert "tests.a.share: 50 % -> 30 %" in shown.out
+    assert "less of <a>" in shown.out
+    written = place.seatrial("report", "plan.yaml", "-o", "report.md")
+    assert written.code in (0, 3), written.said
+    report = (place.folder / "report.md").read_text()
+    assert "What people did while it ran" in report
+    assert "duration: 6.00 s -> 5.00 s" in report
+    late = control(place, "change", "--reason", "late", "--yes")
+    assert (late.code, "nothing of p is under way" in late.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -64,6 +64,8 @@ def test_given_figures_are_a_side_and_decide_nothing(measured: Workplace) -> Non
     assert small["second"]["n"] == 5 and small["second"]["given"] == []
     assert small["ratio"] == pytest.approx(small["second"]["median"] / 1000)
     assert 0.9 < small["low"] <= small["ratio"] <= small["high"] < 1
+    ends = small["better_from"], small["better_by"], small["better_to"]
+    assert ends == pytest.approx([100 * (small[key] - 1) for key in ("low", "ratio", "high")])
     shown = measured.seatrial("compare", "pt", "vt")
     assert shown.code == 0
     assert "vt: given, not measured" in shown.out and "2 given" in shown.out
@@ -93,6 +95,32 @@ def test_nothing_takes_them_for_measured(measured: Workplace) -> None:
     assert measured.seatrial("compare", "pt:given=yes", "pt").code == 2
     code, rows = compared(measured, "@machine=here", "vt")
     assert code == 0 and rows[0]["first"]["n"] == 5
+
+
+def test_a_report_shows_them_beside_what_was_measured(measured: Workplace) -> None:
+    assert bring(measured, FIGURES).code == 0
+    done = measured.seatrial("report", "pt", "--given", "vt", "-o", "pt.json")
+    assert done.code == 0, done.said
+    report = json.loads((measured.folder / "pt.json").read_text())
+    (figure,) = [
+        one
+        for one in report["components"][0]["figures"]
+        if one["title"] == "Beside given figures: vt"
+    ]
+    rows = {row[0]: row for row in figure["table"]["rows"]}
+    row = rows["hello{size=small}"]
+    assert row[1:5] == ["rate", "MB/s", 1000, 7] and row[6] == 5
+    assert row[7] == pytest.approx(100 * (row[5] / 1000 - 1))
+    assert "not measured here" in figure["about"]
+    assert {"vt"} <= {file["trial"] for file in report["files"]}
+    assert measured.seatrial("report", "pt", "--given", "vt", "-o", "pt.html").code == 0
+    page = (measured.folder / "pt.html").read_text()
+    assert "worse than given" in page and "given, not measured" in page
+    assert measured.seatrial("report", "verify", "pt.html").code == 3, "nobody signed it"
+    journal = measured.trial("vt").journal
+    journal.write_text(journal.read_text().replace("1000", "1001"))
+    assert measured.seatrial("report", "verify", "pt.html").code == 1
+    assert measured.seatrial("report", "pt", "--given", "pt").code == 2
 
 
 def test_the_store_is_rebuilt_from_their_journal(measured: Workplace) -> None:

@@ -23,8 +23,8 @@ from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
 from ..studies.test_history import DAY, Story
-from ..studies.test_matrices import pairs_text
 from ..verify.helpers import DATA
+from ..verify.test_matrices import pairs_text
 from .test_query_common import ask, is_safe
 
 
@@ -421,6 +421,9 @@ def test_network_names_slow_nodes_links_and_cut_groups(tmp_path: Path) -> None:
     )
     answer = ask(tmp_path, "network", "pairs.matrix", "-m", "grouped")
     assert (answer.code, answer.err) == (0, "")
+    average = np.mean([row[row > 0].mean() for row in rates.T]) * 2**20 / 1e9
+    greatest = rates.max() * 2**20 / 1e9
+    assert f"average {average:.3f}, greatest {greatest:.3f} GB/s a NIC" in answer.out
     lines = answer.out.splitlines()
     assert "groups that talk with no other group: c" in lines
     sender = lines[lines.index(next(line for line in lines if "slow senders" in line)) + 1]
@@ -433,6 +436,8 @@ def test_network_names_slow_nodes_links_and_cut_groups(tmp_path: Path) -> None:
     assert "cannot talk" not in alone and "group" not in alone
     (record,) = json.loads(ask(tmp_path, "network", "pairs.matrix", "-m", "grouped", "--json").out)
     assert (record["nodes"], record["cut_off"], record["slow_links"]) == (24, ["c"], 1)
+    assert record["average_gb_per_s"] == pytest.approx(average)
+    assert record["greatest_gb_per_s"] == pytest.approx(greatest)
 
 
 def test_network_of_a_trial(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.events import BuildEnded, BuildStarted
+from seatrial.journal.events import BuildEnded, BuildStarted, RunJudged
 from seatrial.runs import compiler_versions, shared_builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
@@ -94,6 +94,9 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
     version("1.0")
     assert place.run("--name", "c").code == 0
     assert compiled(place) == 2
+    (run_id,) = {event.run_id for event in place.events("b", RunJudged)}
+    shown = place.seatrial("show", f"b/{run_id}")
+    assert "mycc 1.1" in shown.out
     told = place.seatrial("compare", "a", "b").said
     assert "mycc 1.0" in told
     assert "mycc 1.1" in told
@@ -354,3 +357,20 @@ def test_a_driver_that_is_killed_finds_the_job_of_its_shared_build(
     assert compiled(place) == 1
     assert place.run("--name", "b").code == 0
     assert (compiled(place), ended(place, "b").made_by) == (1, "a")
+
+
+@pytest.mark.slurm
+def test_a_job_that_finds_another_compiler_shares_nothing(
+    tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    place = Workplace(tmp_path)
+    compiler = place.folder / "mycc"
+    compiler.write_text('#!/bin/sh\necho "mycc ${SLURM_JOB_ID:+in a job}"\n')
+    compiler.chmod(0o755)
+    mine = {"mine": {"cc": str(compiler)}}
+    place.slurm(cluster, builds={"where": "job"}, toolchains=mine)
+    put(place)
+    for tag in "ab":
+        assert place.run("--name", tag).code == 0
+        assert (ended(place, tag).facts or {})["cc"] == "mycc in a job"
+    assert compiled(place) == 2

@@ -54,7 +54,7 @@ def test_runs_are_read_with_their_spans_of_nodes(tmp_path: Path, location: Locat
 def test_a_trial_without_runs_has_empty_arrays(tmp_path: Path, location: Location) -> None:
     TrialMaker(tmp_path, "t", [a_case(1)]).write()
     with synced(location, tmp_path) as store:
-        assert [len(column) for column in runs_of_trial(store, 1)] == 9 * [0]
+        assert [len(column) for column in runs_of_trial(store, 1)] == 10 * [0]
 
 
 def test_a_version_changes_with_the_journal(tmp_path: Path, location: Location) -> None:

@@ -69,6 +69,10 @@ def test_the_direction_decides(
     assert one.ratio == pytest.approx(factor, rel=0.005)
     assert one.low is not None and one.high is not None and one.ratio is not None
     assert one.low <= one.ratio <= one.high
+    sign = -1 if kind is TIME else 1
+    assert one.better_by == pytest.approx(100 * sign * (one.ratio - 1)), "positive is better"
+    ends = sorted(100 * sign * (end - 1) for end in (one.low, one.high))
+    assert [one.better_from, one.better_to] == pytest.approx(ends)
     assert (one.first.n, one.second.n) == (6, 6)
     assert found.without_elapsed == 1 and [r.metric for r in found.rows] == [kind[0]]
     elapsed = row(compared(tmp_path, "a", "b", elapsed=True), "elapsed")

@@ -52,6 +52,16 @@ def test_a_right_run_that_is_slower_than_its_reference_has_the_verdict_performan
     assert "better by" in shown.out
 
 
+def test_seatrial_run_tells_which_figure_was_slow(place: Workplace) -> None:
+    component(place, [])
+    reference(place, metric="elapsed", unit="s", value=0.5, upper=1)
+    done = place.run("--name", "t", "--repeat", "2")
+    assert done.code == 1, done.said
+    (row,) = [line for line in done.out.splitlines() if line.startswith("a@plain")]
+    assert "elapsed" in row
+    assert row.endswith("1 of 2 performance")
+
+
 def test_the_same_judged_again(place: Workplace) -> None:
     component(place, [])
     assert accept(place) == 0

@@ -30,7 +30,7 @@ from seatrial.suite.model import Case
 from ..programs import until
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
 from ..studies.figures import TIME, TRIAD, Measuring, bound, steady
-from ..studies.test_matrices import pairs_text
+from ..verify.test_matrices import pairs_text
 from .served import Served
 
 NODES = 64

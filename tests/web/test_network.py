@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from seatrial.studies.matrices import Matrix, judged
+from seatrial.verify.matrices import Matrix, judged
 from seatrial.web.matrices import MUTE, SELF, Cells, Charted, MatrixPanel
 
 from ..programs import until
 from ..store.trials import TrialMaker, a_case
-from ..studies.test_matrices import pairs_text
+from ..verify.test_matrices import pairs_text
 from . import frost
 from .served import Served, open_page
 

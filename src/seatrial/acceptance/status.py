@@ -26,6 +26,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
+from seatrial.plan.alongside import named_beside
 from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.model import Component
@@ -76,10 +77,11 @@ class Status(Struct, frozen=True, kw_only=True):
     results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
     launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
     built. ``held`` are the holds of people that last, ``actions`` is all that people did while it
-    was under way. ``node_shares`` has the planned and the achieved share of each test, None before
-    any node-hours were available. ``reviews`` is what people said of runs, ``items`` are those of a
-    checklist, whose state is ``awaited`` until each has its result. ``evidence`` are its documents,
-    empty where they were not looked at."""
+    was under way. ``alongside`` are the components that it runs beside, ``node_hours`` are those
+    that were available. ``node_shares`` has the planned and the achieved share of each test, None
+    before any node-hours were available. ``reviews`` is what people said of runs, ``items`` are
+    those of a checklist, whose state is ``awaited`` until each has its result. ``evidence`` are its
+    documents, empty where they were not looked at."""
 
     tag: str
     plan: str
@@ -106,6 +108,8 @@ class Status(Struct, frozen=True, kw_only=True):
     held: list[OperatorAction] = []
     actions: list[OperatorAction] = []
     node_shares: NodeShares | None = None
+    alongside: list[str] = []
+    node_hours: float = 0.0
     reviews: list[RunReview] = []
     items: list[ItemStatus] = []
     evidence: list[EvidenceStatus] = []
@@ -182,7 +186,9 @@ def status_of(
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
-    view = TrialView(history, now, references, absent_tests(component, history.cases))
+    view = TrialView(
+        history, now, references, absent_tests(component, history.cases, record.left_out)
+    )
     results = judged(component, view) if record.component is not None else []
     together = overall(results)
     total = view.timeline.total
@@ -219,6 +225,8 @@ def status_of(
         items=items_of(component.items, history.ticks),
         held=[] if history.over else list(history.held.values()),
         actions=history.actions,
+        alongside=named_beside(component),
+        node_hours=total.available / SECOND_NS / 3600,
     )
 
 

@@ -103,9 +103,10 @@ def sbatch_line(
 
 def _excluded(machine: Machine, avoid: str, needed: Collection[str] = ()) -> str:
     """Return the nodes that a job must not get: those outside the machine's ``nodelist``, those
-    without the features ``needed``, and those to avoid. The option ``--nodelist`` of sbatch would
-    ask for all its nodes."""
+    that it excludes, those without the features ``needed``, and those to avoid. The option
+    ``--nodelist`` of sbatch would ask for all its nodes."""
     lacking = [kind.names for kind in machine.nodes if set(needed) - set(kind.features)]
+    lacking += [machine.slurm.exclude] if machine.slurm.exclude else []
     if not (machine.slurm.nodelist or lacking):
         return avoid
     excluded = nodeset.NodeSet(",".join(filter(None, [*lacking, avoid])), resolver=None)

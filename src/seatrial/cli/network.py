@@ -21,10 +21,10 @@ from seatrial.machine.load import find_machine
 from seatrial.store import queries
 from seatrial.store.export import to_json
 from seatrial.store.rows import Filters, RunRow
-from seatrial.studies import matrices
-from seatrial.studies.matrices import Matrix, MatrixJudgement
+from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import LESS, find_format
+from seatrial.verify.matrices import Matrix, MatrixJudgement
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
 HEAD = 64
@@ -164,5 +164,7 @@ def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:
         "ranks": judged.ranks,
         "ungrouped": judged.ungrouped,
         "hidden_pairs": judged.hidden,
+        "average_gb_per_s": judged.average,
+        "greatest_gb_per_s": judged.greatest,
         **msgspec.to_builtins(judged.network),
     }

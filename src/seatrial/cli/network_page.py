@@ -11,9 +11,9 @@ import click
 from seatrial.cli.tables import TextTable
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
-from seatrial.studies.matrices import MatrixJudgement
-from seatrial.units import count, listed, show_change, show_figure
+from seatrial.units import count, listed, show_change, show_figure, show_number
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.matrices import MatrixJudgement
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 20  # maximum rows of a table
@@ -25,6 +25,10 @@ def print_network(judged: MatrixJudgement) -> None:
     net = judged.network
     ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
     noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
+    if judged.average is not None and judged.greatest is not None:
+        rates = f"average {show_number(judged.average)}, greatest {show_number(judged.greatest)}"
+        each = "a rank" if judged.ranks != net.nodes or judged.unit == "rank" else "a NIC"
+        click.echo(f"{rates} GB/s {each}")
     click.echo(f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}")
     if judged.ungrouped:
         click.echo(f"in no group: {_names(judged.ungrouped)}")

@@ -22,17 +22,19 @@ from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
-from seatrial.cli.run_driver import answer_late, drive
+from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.errors import UsageError
 from seatrial.journal.journal import read
 from seatrial.machine.choice import require_chosen
 from seatrial.plan import planned_mix
+from seatrial.plan.alongside import place_of, together
 from seatrial.plan.model import Component
 from seatrial.plan.phases import phases_of
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.outcome import DriveOutcome
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
@@ -58,8 +60,25 @@ class Acceptance(OfPlan):
     ) -> None:
         super().__init__(folders, path, name)
         self.components, self.phases = components, phases
+        self._with_builds = with_builds
+        self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
         self.plan = self.prepared.plan.plan
+
+    def _load_again(self) -> None:
+        """Take the plan as people have edited it while a component ran; if it has a fault, or
+        another name, by now, keep it as it was."""
+        try:
+            text = self.path.read_bytes()
+            if text == self._text:
+                return
+            self._text = text
+            prepared = prepare_plan(self.path, self.components, self.phases, self._with_builds)
+        except (OSError, UsageError) as error:
+            click.echo(f"{self.path}: it is followed as it was: {error}", err=True)
+            return
+        if prepared.plan.plan == self.plan:
+            self.prepared = prepared
 
     def _trials(self) -> list[_PartTrial]:
         """Return each component that runs in a phase, with its latest trial."""
@@ -91,7 +110,9 @@ class Acceptance(OfPlan):
                 tick = self.command("ITEM", "--pass", "--by", "NAME", act="tick")
                 items = count(len(part.component.items), "item")
                 click.echo(f"{made.folder.tag} awaits {items}: {tick}")
-        if self._run_all(quiet):
+        is_complete = self._run_all(quiet)
+        self._load_again()
+        if is_complete:
             return self.print_status(form)
         return self._print_not_met()
 
@@ -103,29 +124,49 @@ class Acceptance(OfPlan):
         if any(answered):  # requests that came too late for a driver
             trials = self._trials()
         self._require_unchanged(trials)
-        for part, trial in trials:
-            if trial is not None and trial.state == "complete":
-                if not trial.damaged:
-                    click.echo(f"{trial.folder.tag} is complete.")
-                elif not self._drive(trial.folder, quiet):  # it may have lost verdicts
-                    return False
-                self._print_changed(part, trial)
-                continue
-            _print_left_out(part)
-            if trial is not None and trial.state == "open":
-                self._print_changed(part, trial)
-                folder = trial.folder
-            else:
-                require_chosen(self.prepared.plan.machine or None, "machine:")
-                require_scheduler(part.machine)
-                folder = plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
-            if not self._drive(folder, quiet):
+        for group in together(trials, lambda each: place_of(each[0].component, each[0].phase)):
+            folders = [
+                folder
+                for part, trial in group
+                if (folder := self._to_drive(part, trial)) is not None
+            ]
+            if folders and not self._drive(folders, quiet):
                 return False
+            for part, trial in group:
+                if trial is not None and trial.state == "complete":
+                    self._print_changed(part, trial)
         return True
 
-    def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
-        """Drive a trial. Return True if it is complete."""
-        outcome = drive(folder, self.folders, quiet)
+    def _to_drive(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder | None:
+        """Return the trial of a component, which begins if there is none; None for a complete
+        one."""
+        if trial is not None and trial.state == "complete":
+            if trial.damaged:  # it may have lost verdicts
+                return trial.folder
+            click.echo(f"{trial.folder.tag} is complete.")
+            return None
+        _print_left_out(part)
+        if trial is not None and trial.state == "open":
+            self._print_changed(part, trial)
+            return trial.folder
+        self._load_again()
+        part = next((each for each in self.prepared.parts if each.tag == part.tag), part)
+        require_chosen(self.prepared.plan.machine or None, "machine:")
+        require_scheduler(part.machine)
+        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+
+    def _drive(self, folders: Sequence[TrialFolder], quiet: bool) -> bool:
+        """Drive trials, several at once. Return True if all are complete."""
+        if len(folders) == 1:
+            return self._came_to_end(folders[0], drive(folders[0], self.folders, quiet))
+        outcomes = drive_together(folders, self.folders, quiet)
+        complete = [self._came_to_end(*each) for each in zip(folders, outcomes, strict=True)]
+        return all(complete)  # after each was told
+
+    def _came_to_end(self, folder: TrialFolder, outcome: DriveOutcome | None) -> bool:
+        """Return True if a trial is complete, else say so; of None the reason was told."""
+        if outcome is None:
+            return False
         if not outcome.complete:
             click.echo(f"{folder.tag} is not complete: {outcome.reason}")
             anew = "  (begins it anew)" if plan_trials.state_of(folder) == "abandoned" else ""

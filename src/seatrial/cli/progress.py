@@ -12,7 +12,7 @@ import click
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.clock import present
-from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
+from seatrial.journal.codes import BUILD_FAILED, KNOWN, PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -114,8 +114,11 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
 class Progress(Observer):
     """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, label: str = "") -> None:
+        """``label`` begins each line where several trials are driven at once; there is no status
+        line then."""
         self.quiet = quiet
+        self._label = label
         self.finished = 0
         self.wanted = 0
         self.began = time.monotonic()
@@ -141,7 +144,7 @@ class Progress(Observer):
     def on_open(self, finished: int, wanted: int) -> None:
         """Keep the state of the trial, which is known only once its journal has been read."""
         self.finished, self.wanted = finished, wanted
-        if sys.stdout.isatty() and not self.quiet:
+        if sys.stdout.isatty() and not self.quiet and not self._label:
             from rich.live import Live  # takes 30 ms, and only terminals have a status line
 
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
@@ -158,7 +161,8 @@ class Progress(Observer):
         elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
         elif isinstance(event, TrialOpened) and not self.quiet:
-            self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
+            about = f"{self._to_come(event)} on {event.machine}"
+            self._print("", about if self._label else f"{event.trial}: {about}")
 
     def _on_run(self, event: RunEvent, case: Case) -> None:
         life = self._lives.setdefault(event.run_id, RunLife())
@@ -193,7 +197,8 @@ class Progress(Observer):
         said = ", ".join(figures) if good else event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:
             said = "see the build above"
-        colour = "green" if good else "yellow" if event.code == RECALLED.number else "red"
+        bad = event.code not in (RECALLED.number, KNOWN.number)
+        colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
     def _on_build_end(self, event: BuildEnded) -> None:
@@ -214,6 +219,7 @@ class Progress(Observer):
 
     def _print(self, word: str, text: str) -> None:
         line = f"{word} {plain(text)}" if word else plain(text)
+        line = f"{self._label}: {line}" if self._label else line
         try:
             if self._live is not None:
                 from rich.text import Text
@@ -234,7 +240,7 @@ class Progress(Observer):
         parts = [f"{self.finished}/{self.wanted} done"]
         if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])
-        fine = (PASS.name, RECALLED.name)
+        fine = (PASS.name, RECALLED.name, KNOWN.name)
         failed = sum(number for name, number in self.tally.items() if name not in fine)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")

@@ -13,6 +13,7 @@ from seatrial.acceptance.criteria import STATES, Result
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli.plots import bars
 from seatrial.cli.tables import TextTable
+from seatrial.plan.alongside import Place, together
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import RehearsalReport
@@ -35,6 +36,7 @@ def page(report: RehearsalReport) -> str:
         parts += [_head(trial), _over_time(trial), _tests(trial.tests), _mix(trial)]
         parts.append(_criteria(trial.criteria))
         parts.append(_loads([trial]))
+    parts += _beside(report.first)
     if report.odds:
         parts += [_odds(report.odds), _loads(chain(*report.by_seed), with_seed=True)]
     if report.awaited:
@@ -42,6 +44,17 @@ def page(report: RehearsalReport) -> str:
     if report.assumed:
         parts.append(_listed("assumed", report.assumed))
     return "\n\n".join(filter(None, parts))
+
+
+def _beside(trials: Sequence[Rehearsed]) -> Iterator[str]:
+    """Yield the utilisation over components that ran at once, by one clock."""
+    for group in together(trials, lambda one: Place(one.phase, one.component, one.alongside)):
+        if len(group) > 1:
+            end = max(one.end for one in group)
+            hours = sum(one.use.available + one.nodes * (end - one.end) for one in group)
+            share = sum(one.use.accepted for one in group) / hours if hours else 0.0
+            names = " and ".join(one.component for one in group)
+            yield f"{names}, beside each other: utilisation {_percent(share)} of node-hours"
 
 
 # ---- one trial ----------------------------------------------------------------------------

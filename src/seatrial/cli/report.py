@@ -69,6 +69,12 @@ def command() -> None:
 @name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
 @click.option(
+    "--given",
+    default="",
+    metavar="TAG",
+    help="Imported figures, such as a vendor's, to be shown beside the measured ones.",
+)
+@click.option(
     "--by", metavar="PERSON", help="Who makes it. Default: `name` of config.yaml, or the account."
 )
 @click.option(
@@ -96,6 +102,7 @@ def write(
     key: Path | None,
     name: str,
     rehearsed: bool,
+    given: str,
     by: str | None,
     organisation: str | None,
     decision: str | None,
@@ -124,7 +131,7 @@ def write(
         reservations,
     )
     with opened(folders) as store:
-        made = _report(folders, store, asked, name, rehearsed, author)
+        made = _report(folders, store, asked, name, rehearsed, author, given)
     if decision and made.rehearsed:
         raise UsageError(f"--decision {decision}: a rehearsal accepts nothing")
     text = _text(made, form)
@@ -165,6 +172,7 @@ def _report(
     name: str,
     rehearsed: bool,
     author: Author,
+    given: str,
 ) -> Report:
     from seatrial.report.gather import gather
     from seatrial.report.planned import Planned, find
@@ -180,7 +188,7 @@ def _report(
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
     else:
         planned = Planned([find_trial(folders.trials, one) for one in dict.fromkeys(asked)])
-    made = gather(planned, store, author)
+    made = gather(planned, store, author, given)
     damaged = {file.trial for file in made.files if file.damaged}
     for folder in planned.trials:
         if folder.tag in damaged:

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import time
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from typing import NamedTuple
 
 import click
@@ -16,7 +17,7 @@ from seatrial.cli import Folders
 from seatrial.cli.end_alert import outcome_text, tell_end, told_if_it_stops
 from seatrial.cli.progress import Progress, fall_silent
 from seatrial.cli.summary import print_summary
-from seatrial.errors import JournalError, Owned, UsageError
+from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
 from seatrial.journal.journal import read
 from seatrial.log import log_to
@@ -77,6 +78,47 @@ def drive(
     elif outcome.complete and driver.conductor.unbuildable:
         click.echo(f"{folder.tag} has ended early: {outcome.reason}")
     return outcome
+
+
+def drive_together(
+    folders_of_trials: Sequence[TrialFolder], folders: Folders, quiet: bool
+) -> list[DriveOutcome | None]:
+    """Drive several trials at the same time, in one event loop. Return the outcome of each; None
+    for one that could not go on, which is told at once and keeps none of the others from its
+    end. A signal is for all of them."""
+    drivers = []
+    for folder in folders_of_trials:
+        progress = Progress(quiet, label=folder.tag)
+        driver = _driver(folder, folders, progress)
+        progress.conductor = driver.conductor
+        drivers.append(driver)
+    with ExitStack() as logs:
+        for driver in drivers:
+            logs.enter_context(log_to(driver.folder.log("driver"), folders.log_level))
+        return asyncio.run(_together(drivers))
+
+
+async def _together(drivers: Sequence[Driver]) -> list[DriveOutcome | None]:
+    def interrupt() -> None:
+        for driver in drivers:
+            driver.interrupt()
+
+    def stop() -> None:
+        for driver in drivers:
+            driver.stop()
+
+    async def work(driver: Driver) -> DriveOutcome | None:
+        try:
+            return await driver.drive()
+        except (SeatrialError, Stop) as error:
+            print(f"seatrial: {driver.folder.tag}: {plain_line(str(error))}", file=sys.stderr)
+            return None
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
+    return list(await asyncio.gather(*map(work, drivers)))
 
 
 def _driver(

@@ -13,6 +13,7 @@ from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
+from seatrial.runs.compiler_versions import read_found, versions_of
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
@@ -73,6 +74,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
+            "compilers": _compilers(trial, case),
             "launcher": msgspec.to_builtins(_launched(trial, found, case)),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
@@ -113,6 +115,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("toolchain", run.toolchain),
         ("launcher", _launcher(trial, run, case)),
         ("build", case.build),
+        ("compilers", "; ".join(_compilers(trial, case).values())),
         ("job", run.job_id),
         ("nodes", run.nodes),
         ("target", run.target),
@@ -146,6 +149,13 @@ def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:
         record = None
     job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     return launched(record, case, job.text if job else "")
+
+
+def _compilers(trial: TrialRow, case: CaseRow) -> dict[str, str]:
+    """Return the versions of the compilers that the build of a case found."""
+    if not case.build:
+        return {}
+    return versions_of(read_found(TrialFolder(Path(trial.path)).builds / case.build))
 
 
 def _former(former: FormerVerdict) -> str:

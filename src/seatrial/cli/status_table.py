@@ -10,12 +10,13 @@ from typing import Any
 import click
 import msgspec
 
+from seatrial.acceptance.beside import beside
 from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.documents import with_documents
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.journal.journal import read
 from seatrial.plan.checklist import ItemResult
 from seatrial.store.export import to_json
@@ -37,6 +38,10 @@ def print_status(found: Sequence[Status]) -> None:
         click.echo("No component has been started yet")
         return
     click.echo(_components(found))
+    for use in beside(found):
+        hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
+        share = f"{100 * use.utilisation:.1f} %"
+        click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in found:
         parts = [
             _items(one),
@@ -224,8 +229,9 @@ def _actions(one: Status) -> str:
     """Return the latest actions of people."""
     rows = TextTable("by people | who | what~ | why~")
     for each in one.actions[-MAX_ACTIONS:]:
-        what = "; ".join([each.text, *each.changes])
-        rows.add(show_time(each.time), each.by, what, each.reason)
+        rows.add(show_time(each.time), each.by, each.text, each.reason)
+        for change in each.changes:
+            rows.add("", "", f"  {change}", "")
     more = len(one.actions) - MAX_ACTIONS
     return f"{rows}\nand {more} before" if more > 0 else str(rows)
 

@@ -18,10 +18,11 @@ from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.studies.one_run import expected
+from seatrial.studies.one_run import expected, with_elapsed
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
+from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References
 
@@ -58,8 +59,12 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
         rows: dict[str, list[SummaryRow]] = {}
-        for row in queries.summary(store, trial):
-            rows.setdefault(row.case, []).append(row)
+        references = references_of(folder.record())
+        timed = [test for test, metric in references.by_metric if metric == ELAPSED]
+        for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
+            of_case = rows.setdefault(row.case, [])
+            if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
+                of_case.append(row)
         failed = queries.runs(store, Filters(trial=name, failed=True))
         slow = [run.row for run in failed if run.code == PERFORMANCE.number]
         figures = queries.figures(store, slow)
@@ -74,7 +79,6 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         }
     if not cases:
         return name
-    references = references_of(folder.record())
     missed = _missed(failed, figures, cases, references)
     shown: list[list[object]] = []
     for case in cases.values():
@@ -100,7 +104,7 @@ def _missed(
     """Return by case and metric how many runs have a figure that misses its reference."""
     missed: Counter[tuple[str, str]] = Counter()
     for run in failed:
-        for figure in figures.get(run.row, ()):
+        for figure in with_elapsed(figures.get(run.row, ()), run, references):
             wanted = expected(figure, cases[run.case], references, run.stage)
             if wanted is not None and wanted.meets is False:
                 missed[run.case, figure.name] += 1

@@ -35,6 +35,7 @@ class Pace:
         self._widths = widths
         self._base = [0] * len(nodes)  # 0 before the first launch
         self._width = [0] * len(nodes)
+        self._known: list[tuple[float, int] | None] = [None] * len(nodes)
 
     def launched(self, entry: int, width: int, time: int, usual: float) -> None:
         """Record the launch of a run. ``usual`` is the time of a run of the entry in seconds."""
@@ -42,12 +43,24 @@ class Pace:
         if earliest > self._base[entry] + self._span(entry, self._width[entry], usual):
             self._base[entry], self._width[entry] = earliest, 0
         self._width[entry] += width
+        self._known[entry] = None
 
     def due(self, entry: int, now: int, usual: float, ahead: int = 0) -> int:
         """Return when the share will be used up (ns) by the runs so far, and by runs of the width
         ``ahead`` that are launched now."""
-        due = self._base[entry] + self._span(entry, self._width[entry], usual)
-        return max(due, self._earliest(entry, now, usual)) + self._span(entry, ahead, usual)
+        due = self._used_up(entry, usual)
+        if due < now:
+            due = max(due, self._earliest(entry, now, usual))
+        return due + self._span(entry, ahead, usual) if ahead else due
+
+    def _used_up(self, entry: int, usual: float) -> int:
+        """Return when the share is used up by the runs that were launched (ns); kept, as it is
+        asked for often between two launches."""
+        known = self._known[entry]
+        if known is None or known[0] != usual:
+            span = self._span(entry, self._width[entry], usual)
+            known = self._known[entry] = usual, self._base[entry] + span
+        return known[1]
 
     def _earliest(self, entry: int, now: int, usual: float) -> int:
         """Return the time before which nothing is made up for: that of one run, none at first."""
@@ -72,8 +85,9 @@ class Pace:
         are launched with it. ``counts`` includes these."""
         if counts.in_flight[entry] >= self._most[entry]:
             return False
-        within = counts.width[entry] + width <= self._nodes[entry]
-        return within or now >= self.due(entry, now, usual, ahead)
+        if counts.width[entry] + width <= self._nodes[entry]:
+            return True
+        return self._used_up(entry, usual) <= now and now >= self.due(entry, now, usual, ahead)
 
     def next_start(
         self, now: int, launches: Sequence[Shape], counts: InFlightCounts, usual: Sequence[float]

@@ -24,7 +24,7 @@ from seatrial.conduct.run_times import RunTimes
 from seatrial.conduct.shortages import Shortages, dues_of
 from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves
-from seatrial.journal.codes import CANCELLED, HUNG, PASS, RECALLED, code_of
+from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
 from seatrial.journal.events import (
     EVENT_KINDS,
     AlertRaised,
@@ -121,6 +121,7 @@ class ConductorState:
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
+        self._mended: set[str] = set()  # tests with toolchains that pass though they are known
         self.room = limits.room
         self.gpus = limits.gpus  # those that no run has
         self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
@@ -254,11 +255,22 @@ class ConductorState:
         elif not self._judged_by_build(number):
             return  # it is known neither as a run nor as one without a job
         self.changed = True
+        if event.known and code == PASS.number:
+            self._passes_again(self.cases[number], event.known)
         if not reruns:
             self.finished += 1
-            self.failures += code != PASS.number
+            self.failures += code not in (PASS.number, KNOWN.number)
             if self.too_many(self.failures) and not self.held:
                 self.held = f"{self.failures} runs did not pass, the most that was allowed"
+
+    def _passes_again(self, case: Case, known: str) -> None:
+        """Alert people once that a test passes whose failure is known, and why."""
+        subject = f"{case.test}@{case.toolchain}"
+        if subject not in self._mended:
+            self._mended.add(subject)
+            text = f"{case.test} passes with {case.toolchain}, though its failure is known"
+            text += f" ({known}): remove it from known_failures"
+            self.watchdogs.tell_once("known", subject, text)
 
     def _judged_by_build(self, number: int) -> bool:
         """Record the verdict of a run without a job. Returns False if none was wanted."""

@@ -30,6 +30,7 @@ from seatrial.draw.svg import (
 
 MAX_ROWS: int = 80
 _ROW = 20
+_THICK = 12
 _TALL = 40  # of a row below its name
 
 
@@ -56,8 +57,9 @@ def forest(
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
     stacked: bool = False,
+    bars: bool = False,
 ) -> Markup:
-    """Draw rows of values with intervals.
+    """Draw rows of values with intervals; with ``bars`` a bar from the centre to each value.
 
     ``centre``: the value of no difference, a line. ``bounds``: dashed lines. ``ends``: the meaning
     of the left and the right side. ``stacked``: each row below its name and label, for narrow
@@ -84,6 +86,8 @@ def forest(
     for i, row in enumerate(shown):
         below = box.top + (i + 1) * tall
         parts += (_above if stacked else _beside)(row, below, box, width)
+        if bars:
+            parts.append(_bar(row, below - _ROW / 2, across.at(centre), across.at(row.value)))
         parts += _row(row, below - _ROW / 2, across)
     notes = left_out("rows", len(rows), len(shown))
     return figure(parts, box, axis, notes, width, title, about, "forest")
@@ -112,6 +116,12 @@ def _above(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
 def _line(x: float, box: Box, colour: str, dash: str | None) -> Markup:
     path = f"M{number(x)} {number(box.top)}V{number(box.bottom)}"
     return stroke(path, colour, stroke_width=1.2, stroke_dasharray=dash)
+
+
+def _bar(row: Interval, y: float, start: float, end: float) -> Markup:
+    left, width = min(start, end), max(abs(end - start), 0.5)
+    top = y - _THICK / 2
+    return rect(left, top, width, _THICK, fill=ink(row.colour), opacity="0.35")
 
 
 def _row(row: Interval, y: float, across: Scale) -> list[Markup]:

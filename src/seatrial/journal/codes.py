@@ -39,10 +39,14 @@ CHECK_ERROR = Code(42, "check error", "the check itself could not be carried out
 SPECIAL_EXIT = Code(43, "special exit", "the scheduler holds it for its special exit state")
 HUNG = Code(44, "hung", "its output had not grown for as long as the plan allows; it was ended")
 RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial recalled it")
+KNOWN = Code(46, "known", "it failed in a way that is known, up to a day that people named")
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""
+
+UNCOUNTED = WITHDRAWN | {KNOWN.number}
+"""The codes of runs that no rate of passed runs counts."""
 
 CODES: dict[int, Code] = {
     code.number: code
@@ -71,6 +75,7 @@ CODES: dict[int, Code] = {
         SPECIAL_EXIT,
         HUNG,
         RECALLED,
+        KNOWN,
         GIVEN,
     )
 }

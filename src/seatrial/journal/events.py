@@ -182,7 +182,8 @@ class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
 class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     """The run's verdict: its code, its name, and the reason. ``will_rerun``: it does not stand, as
     the case runs again. ``sha256``: the checksums of stdout, stderr and the files that were judged,
-    by their names; "" for one that is too large."""
+    by their names; "" for one that is too large. ``known``: why a failure of the case is known; a
+    run that passes is then told."""
 
     number: ClassVar[int] = 200
     code: Whole = field(name="value")
@@ -190,6 +191,7 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     reason: str = field(default="", name="text")
     will_rerun: bool = field(default=False, name="again")
     sha256: dict[str, str] | None = None
+    known: str = ""
 
 
 class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):

@@ -11,7 +11,7 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import FileSystem, Gauge, Machine
+from seatrial.machine.model import FileSystem, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -27,6 +27,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         spot.fault(_NO_NAME, "machine")
     names = _nodes(machine, spot)
     _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    if machine.slurm.exclude:
+        spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
@@ -98,8 +100,20 @@ def _named_nodes(name: str, folded: str, names: set[str], at: Spot) -> tuple[str
     return _subset(folded, names, at)
 
 
+def _places(places: Places, spot: Spot) -> None:
+    """Check that places name one source of groups, and that groups are not written as well."""
+    if bool(places.file) == (places.xnames is not None):
+        spot.fault("give file or xnames, one of them", "places")
+    if places.by and not places.file:
+        spot.fault("is about a file; give file", "places", "by")
+    if spot.given("groups"):
+        spot.fault("groups are written, too; remove groups or places", "places")
+
+
 def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
     """Check that groups name nodes of the machine, and each node at most once."""
+    if spot.given("places"):
+        _places(machine.places, spot)
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
         at = spot.inside("groups", name)

@@ -16,8 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold
+from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.machine.toolchains import detect_toolchains
 
 PATIENCE_SECONDS = 20.0
@@ -57,7 +58,20 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
+    machine = replace(machine, groups=_near(machine))
     return machine, _hint([node for node in seen if default and default not in node.partitions])
+
+
+def _near(machine: Machine) -> dict[str, str]:
+    """Return the groups of nodes that Slurm's topology tells, else the chassis of xnames; none if
+    neither tells more than one."""
+    try:
+        groups = of_machine(machine, groups_of_topology(_ask("scontrol", "show", "topology")))
+    except (UsageError, ValueError):  # Slurm has no topology
+        groups = {}
+    if len(groups) < 2:
+        groups = groups_by_xname(node_names(machine), "chassis")
+    return groups if len(groups) > 1 else {}
 
 
 def _hint(others: Sequence[NodeSeen]) -> str:

@@ -22,7 +22,8 @@ from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
 from seatrial.machine.include import read_with_includes
-from seatrial.machine.model import Machine
+from seatrial.machine.model import Machine, Places
+from seatrial.machine.places import placed
 
 FOLDER = Path("machines")
 SITE_FOLDER = Path("/etc/seatrial/machines")
@@ -108,6 +109,15 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
         return None
     assert node is not None
     machine = _with_paths(machine, node)
+    if machine.places != Places():
+        try:
+            groups = placed(machine, node.place_of("places").path.parent)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            about = f"{machine.places.file}: " if machine.places.file else ""
+            faults.add(node.place_of("places"), "places", f"{about}{reason}")
+            return None
+        machine = replace(machine, groups=groups, places=Places())
     return Site(machine, path.parent / machine.machine / "references.yaml")
 
 

@@ -82,6 +82,7 @@ class Slurm(FileModel, frozen=True):
     reservation: str = ""
     constraint: str = ""
     nodelist: Annotated[str, doc("the only nodes for jobs")] = ""
+    exclude: Annotated[str, doc("nodes that no job gets")] = ""
     cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
     poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
@@ -146,6 +147,19 @@ class Gauge(FileModel, frozen=True):
     ] = ""
 
 
+XnameLevel = Literal["cabinet", "chassis", "blade"]
+
+
+class Places(FileModel, frozen=True):
+    """Where it is told which nodes are near each other: a file, or the names of the nodes."""
+
+    file: Annotated[
+        str, doc("topology.conf, output of `scontrol show topology`, or JSON; beside this file")
+    ] = ""
+    by: Annotated[str, doc("key of a node's place in the JSON, such as cabinet")] = ""
+    xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
+
+
 class Machine(FileModel, frozen=True):
     """A system under test."""
 
@@ -171,6 +185,9 @@ class Machine(FileModel, frozen=True):
         dict[str, str],
         doc("node sets by name: nodes near each other in the network, such as a rack"),
     ] = {}
+    places: Annotated[Places, doc("where `groups` are read from, in place of writing them")] = (
+        Places()
+    )
     file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
     gauges: Annotated[dict[str, Gauge], doc("by name")] = {}
     sinks: Annotated[list[Sink], doc("where the events of its trials are sent")] = []

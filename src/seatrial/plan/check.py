@@ -13,6 +13,7 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
+from seatrial.plan.alongside import check_alongside
 from seatrial.plan.check_checklist import check_checklist
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
@@ -36,6 +37,7 @@ from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override
+from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
@@ -88,6 +90,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         _quantities(component, at)
         if component.kind == "sustained" or unread(at, "kind"):
             _sums(component, at)
+        _nodes(component.nodes, machine, at.inside("nodes"))
         if machine is not None:
             _on_machine(component, machine, at)
         _slurm(component.slurm, at.inside("slurm"))
@@ -102,10 +105,25 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         if component.kind == "checklist":
             check_checklist(component, at)
     check_ids(plan, spot)
+    _known_failures(plan, machine, tests, spot)
+    check_alongside(plan, machine, spot)
     at = spot.inside("rehearsal")
     for i, event in enumerate(plan.rehearsal.events):
         _span(event, machine, tests, at.inside("events", i))
     check_rehearsal(plan.rehearsal, whole, at)
+
+
+def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
+    """Check known failures: their reasons and days, and that their tests and toolchains exist."""
+    check_known_failures(plan.known_failures, spot)
+    chains = list(machine.toolchains) if machine is not None else []
+    for i, each in enumerate(plan.known_failures):
+        named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))
+        for key, patterns, there in named:
+            for j, pattern in enumerate(patterns):
+                if there and not any(fits([pattern], name) for name in there):
+                    at = spot.inside("known_failures", i)
+                    at.fault(f"{pattern!r} matches none of {', '.join(there)}", key, j)
 
 
 # ---- names --------------------------------------------------------------------------------

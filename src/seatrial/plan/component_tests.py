@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from seatrial.plan.model import Component, ComponentTest
 from seatrial.suite.model import Case
 from seatrial.units import share_of
+
+_TEST = re.compile(r"[{@%]")  # what follows the test in a case's name
 
 
 def pattern_of(component: Component, test: str) -> str | None:
@@ -35,12 +38,15 @@ def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
     return [name for name in names if pattern_of(component, name) is not None]
 
 
-def absent_tests(component: Component, cases: Iterable[Case]) -> dict[str, str]:
-    """Return the tests that a component names and that have no case in its trial, with the
-    reason."""
+def absent_tests(
+    component: Component, cases: Iterable[Case], left_out: Iterable[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """Return the tests that a component names and that have no case in its trial, with the reason.
+    ``left_out`` are the cases and tests that cannot run on the machine, with reasons."""
     there = {case.test for case in cases}
+    reasons = {_TEST.split(what, maxsplit=1)[0]: why for what, why in left_out}
     return {
-        name: "never ran: no case of it fits this machine and the component's filters"
+        name: f"never ran: {reasons.get(name) or 'it has no case here'}"
         for name in component.tests
         if name not in there and not is_pattern(name)
     }

@@ -13,7 +13,7 @@ from msgspec import Meta
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, Stage
+from seatrial.suite.model import Keep, KeepWord, KnownFailure, Stage
 
 Cause = Literal[
     "node failure",
@@ -41,6 +41,7 @@ CriterionName = Literal[
     "items_passed",
     "every_test",
     "within_expected",
+    "network",
 ]
 # Criteria that compare figures with what is expected of a run that has the machine for itself.
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
@@ -279,6 +280,10 @@ class Component(FileModel, frozen=True):
     kind: Kind = "once"
     about: str = ""
     phases: Annotated[list[str], doc("its phases; default: all")] = []
+    nodes: Annotated[str, doc("its nodes; default: all of the phase")] = ""
+    alongside: Annotated[
+        str | list[str], doc("components that run at the same time, on other nodes")
+    ] = []
     suites: Annotated[list[str], doc("suites; default: the plan's")] = []
     tests: Annotated[
         list[str] | dict[str, ComponentTest],
@@ -392,4 +397,7 @@ class Plan(FileModel, frozen=True):
     phases: list[Phase] = []
     outages: Annotated[list[TimeSpan], doc("planned outages; criteria ignore them")] = []
     alerts: Tell | None = None
+    known_failures: Annotated[
+        list[KnownFailure], doc("failures that are known, beside the tests' own")
+    ] = []
     rehearsal: Rehearsal = Rehearsal()

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from msgspec.structs import replace
 
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.facts import fold, node_names, unfold, unfold_or_empty
 from seatrial.machine.model import Machine, NodeGroup, Slurm, SlurmOverride
 from seatrial.plan.model import Component, Phase, Plan
 from seatrial.suite.fitting_nodes import has_partitions
@@ -27,16 +27,26 @@ def tag_of(plan: Plan, component: Component, phase: str) -> str:
     return "-".join(filter(None, (plan.plan, component.component, phase)))
 
 
-def machine_of(machine: Machine, phase: Phase) -> Machine:
+def machine_of(machine: Machine, phase: Phase, nodes: str = "") -> Machine:
     """Return the machine as it is in a phase: with the nodes of that alone, and what the phase says
-    to Slurm. Raises ValueError for a malformed node set."""
+    to Slurm. Of a component with ``nodes`` of its own, it has these, and jobs get no others.
+    Raises ValueError for a malformed node set."""
+    if nodes:
+        others = sorted(set(node_names(machine)) - set(unfold(nodes)))
+        machine = machine_of(machine, phase)
+        machine = _with_nodes(machine, nodes)
+        excluded = fold([*unfold_or_empty(machine.slurm.exclude), *others])
+        return replace(machine, slurm=replace(machine.slurm, exclude=excluded))
     if phase.slurm.partition is not None and has_partitions(machine):
         machine = replace(machine, nodes=_with_partitions(machine))
     if phase.slurm != SlurmOverride():
         machine = replace(machine, slurm=overridden_settings(machine.slurm, phase.slurm))
-    if not phase.nodes:
-        return machine
-    there = frozenset(unfold(phase.nodes))
+    return _with_nodes(machine, phase.nodes) if phase.nodes else machine
+
+
+def _with_nodes(machine: Machine, names: str) -> Machine:
+    """Return the machine with these of its nodes alone."""
+    there = frozenset(unfold(names))
     kinds = [replace(kind, names=kept(kind.names, there)) for kind in machine.nodes]
     slurm: Slurm = machine.slurm
     if slurm.nodelist:

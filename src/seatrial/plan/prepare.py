@@ -7,7 +7,7 @@ for part in prepared.parts:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.load import Site
 from seatrial.machine.model import Machine, SlurmOverride
+from seatrial.plan.alongside import place_of, together
 from seatrial.plan.check import check_plan
 from seatrial.plan.check_mix import check_mix, check_sizes
 from seatrial.plan.component_tests import chosen_tests
@@ -65,6 +66,10 @@ class PreparedPlan(NamedTuple):
     def all_parts(self) -> list[PreparedComponent]:
         """The checklists, and what runs."""
         return [*self.checklists, *self.parts]
+
+    def groups(self) -> Iterator[list[PreparedComponent]]:
+        """Yield the parts that run at the same time, in the order of the parts."""
+        yield from together(self.parts, lambda part: place_of(part.component, part.phase))
 
 
 def prepare_plan(
@@ -129,7 +134,10 @@ def _stages(loaded: Loaded, component: Component, at: Spot) -> list[tuple[Phase,
         return []
     machine = loaded.site.machine
     try:
-        stages = [(each, machine_of(machine, each)) for each in phases_of(loaded.plan, component)]
+        stages = [
+            (each, machine_of(machine, each, component.nodes))
+            for each in phases_of(loaded.plan, component)
+        ]
     except ValueError:  # reported where the nodes of phases are checked
         stages = []
     return stages if stages and not unread(at, "phases") else [(WHOLE, machine)]

@@ -63,12 +63,15 @@ def rehearse(
     With a folder ``trials`` each is written there, under its tag or a ``name``.
     """
     done = []
-    for part in plan.parts:
-        tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
-        with uncollected():
-            rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
-        done.append(rehearsed)
-        start = rehearsed.end
+    for group in plan.groups():
+        ends = []
+        for part in group:  # on nodes of their own, so that none waits for another's
+            tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
+            with uncollected():
+                rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
+            done.append(rehearsed)
+            ends.append(rehearsed.end)
+        start = max(ends)
     return done
 
 

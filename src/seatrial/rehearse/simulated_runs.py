@@ -16,6 +16,7 @@ from seatrial.backends.simulated.jobs import FinishedJob, Hangs
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.codes import (
     CANCELLED,
+    KNOWN,
     LAUNCH_FAILED,
     PASS,
     RECALLED,
@@ -41,6 +42,7 @@ from seatrial.journal.events import (
 from seatrial.rehearse.event_writer import EventWriter
 from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
+from seatrial.suite.known_failures import KnownFailures
 from seatrial.trial.end_reason import cancellation, end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS, ns
@@ -59,6 +61,7 @@ class SimulatedRuns:
     ) -> None:
         self._luck = luck
         self._references = references_of(record)
+        self._known = KnownFailures(record.known_failures)
         self._conductor = conductor
         self._writer = writer
         self._at = at
@@ -159,6 +162,7 @@ class SimulatedRuns:
         return judge(run, elapsed, found, self._references)
 
     def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
+        code, reason, known = self._known.judged(run.case, code, reason, now)
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
         judged = RunJudged(
             now,
@@ -167,10 +171,11 @@ class SimulatedRuns:
             verdict=code.name,
             reason=reason,
             will_rerun=reruns,
+            known=known,
         )
         self._writer.add(judged)
         del self.runs[run.id]
-        self.all_passed &= reruns or code is PASS
+        self.all_passed &= reruns or code in (PASS, KNOWN)
 
     def _quiet(self, now: int, run: RehearsedRun) -> bool:
         """The output of a run that hangs has not grown for as long as its plan bears."""

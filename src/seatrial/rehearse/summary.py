@@ -13,6 +13,7 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.journal.codes import RECALLED, WITHDRAWN
+from seatrial.plan.alongside import named_beside
 from seatrial.plan.component_tests import absent_tests
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
@@ -66,7 +67,8 @@ class Rehearsed(NamedTuple):
 
     ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
     test. ``start`` and ``end``: in ns. ``why``: the reason if it did
-    not come to its end, or "". ``remarks``: which jobs of others were left out.
+    not come to its end, or "". ``remarks``: which jobs of others were left out. ``alongside``: the
+    components that it ran beside.
     """
 
     component: str
@@ -85,6 +87,7 @@ class Rehearsed(NamedTuple):
     alerts: dict[str, int]
     loads: list[TargetLoad]
     remarks: list[str]
+    alongside: list[str]
 
     @property
     def name(self) -> str:
@@ -111,7 +114,7 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """Return the summary of a rehearsed trial's history."""
-    absent = absent_tests(part.component, part.cases)
+    absent = absent_tests(part.component, part.cases, part.skipped)
     view = TrialView(history, ending.time, references, absent)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
@@ -137,6 +140,7 @@ def summarise(
         alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
         loads=[load for load in ending.loads if load.highest],
         remarks=ending.remarks,
+        alongside=named_beside(part.component),
     )
 
 

@@ -94,6 +94,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         axis=Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
+        bars=True,
     )
     yield ReportFigure(title, about, data, str(drawing))
 

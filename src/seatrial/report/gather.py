@@ -45,6 +45,7 @@ from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
+from seatrial.report.given import beside_given, given_side
 from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.operator_actions import operator_actions
 from seatrial.report.planned import Planned
@@ -79,20 +80,24 @@ class Author(NamedTuple):
     reservations: Sequence[str] = ()
 
 
-def gather(planned: Planned, store: Store, author: Author | None = None) -> Report:
-    """Return a report on trials, in their order. Raises UsageError if some of them were measured
-    and some rehearsed."""
+def gather(planned: Planned, store: Store, author: Author | None = None, given: str = "") -> Report:
+    """Return a report on trials, in their order. ``given``: figures that somebody else gave, which
+    are shown beside the measured ones. Raises UsageError if some of the trials were measured and
+    some rehearsed."""
     author = author or Author()
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     kept, kept_files = _records(planned.records)
     with uncollected():
+        side = given_side(store, given) if given else None
         gathered = [
-            _trial(*each, store, kept) for each in zip(planned.trials, records, strict=True)
+            _trial(*each, store, kept, side) for each in zip(planned.trials, records, strict=True)
         ]
     parts = [one.part for one in gathered]
     files = [*chain.from_iterable(one.files for one in gathered), *kept_files]
     files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
+    for folder in [TrialFolder(Path(each.path)) for each in (side.trials if side else ())]:
+        files += [file_of(folder, name) for name in NAMES]
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in planned.others if each.state == "not begun"]
@@ -287,7 +292,9 @@ def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Tabl
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, record: Record, store: Store, kept: PlanRecords) -> GatheredTrial:
+def _trial(
+    folder: TrialFolder, record: Record, store: Store, kept: PlanRecords, given: Side | None = None
+) -> GatheredTrial:
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
@@ -319,6 +326,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store, kept: PlanRecords)
     made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
+    drawn += beside_given(store, folder, given) if given is not None else []
     part = ReportComponent(
         title=titled(component.component, record.phase) or folder.tag,
         tag=folder.tag,

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.acceptance.beside import beside
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status
 from seatrial.acceptance.step_functions import LevelSpan, target_loads
@@ -109,7 +110,14 @@ def phases(parts: Sequence[ReportComponent]) -> list[Table]:
         nodes = max(part.status.nodes for part in some)
         rows.append([phase, names, nodes, min(begun, default=None), last])
     columns = "phase | components | nodes: count | from (UTC): time | to (UTC): time"
-    return [bounded("Phases", columns, rows)] if rows else []
+    found = [bounded("Phases", columns, rows)] if rows else []
+    uses: list[list[Cell]] = [
+        [use.words, use.nodes, round(use.node_hours, 1), use.utilisation]
+        for use in beside([part.status for part in parts])
+    ]
+    columns = "components | nodes: count | node-hours: number | accepted: share"
+    about = "by one clock: the nodes of each count until the last of them ended"
+    return found + ([bounded("Components beside each other", columns, uses, about)] if uses else [])
 
 
 # ---- a component --------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from msgspec import field
 
 from seatrial.journal import codes
-from seatrial.journal.codes import RECALLED
+from seatrial.journal.codes import KNOWN, RECALLED
 from seatrial.journal.encoding import members
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -252,7 +252,12 @@ class TrialPoints:
 
     def _summary(self, event: RunJudged | RunJudgedAgain, run: _Run, counts: bool = True) -> bytes:
         passed = run.code == codes.PASS.number and counts
-        failed = not passed and not run.will_rerun and run.code != RECALLED.number and counts
+        failed = (
+            not passed
+            and not run.will_rerun
+            and run.code not in (RECALLED.number, KNOWN.number)
+            and counts
+        )
         waited = None
         if run.submitted and run.script_started and run.submitted <= run.script_started:
             waited = (run.script_started - run.submitted) / SECOND_NS

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.journal.codes import PASS, RECALLED, code_of
+from seatrial.journal.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.journal.events import (
     AlertRaised,
     Event,
@@ -44,7 +44,11 @@ def is_news(event: Event) -> bool:
     """Return whether an event is an alert, a verdict that is not pass and stands, another verdict
     in place of one that stood, or a turn of its trial."""
     if isinstance(event, RunJudged):
-        return not event.will_rerun and event.code not in (PASS.number, RECALLED.number)
+        return not event.will_rerun and event.code not in (
+            PASS.number,
+            RECALLED.number,
+            KNOWN.number,
+        )
     if isinstance(event, RunJudgedAgain):
         return not event.will_rerun and event.code != event.before
     return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))

@@ -223,7 +223,8 @@ def _test_case(
     if run.again:
         message += "; the case is run again"
     if _is_skipped(run):
-        yield f"      <skipped message={_quoted(message)}/>\n"
+        kind = ' type="pytest.xfail"' if run.code == codes.KNOWN.number else ""
+        yield f"      <skipped{kind} message={_quoted(message)}/>\n"
     elif run.code != codes.PASS.number:
         element = "error" if run.code in _ERRORS else "failure"
         yield f"      <{element} type={_quoted(run.verdict)} message={_quoted(message)}>"

@@ -42,8 +42,13 @@ from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
-NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number, codes.GIVEN.number)
-"""Runs that are not over, or never started, and figures that others gave."""
+NO_OUTCOME = (
+    *UNFINISHED,
+    codes.RECALLED.number,
+    codes.GIVEN.number,
+    codes.KNOWN.number,
+)
+"""Runs that are not over, or never started, known failures, and figures that others gave."""
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -296,8 +301,6 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
     """Return a summary of each case's metrics over its runs of each stage, in the order of the
     cases."""
-    from statistics import median  # takes long to import, for this query alone
-
     sql = (
         "SELECT cases.case_id, cases.name, runs.stage, metric_names.name, unit, better,"
         " runs.code, value"
@@ -305,8 +308,27 @@ def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
         " ORDER BY cases.id, runs.stage, metric_names.name, metric_names.id"
     )
+    return _summarised(store.rows(sql, (trial.row,)))
+
+
+def elapsed_summary(store: Store, trial: TrialRow, tests: Sequence[str]) -> list[SummaryRow]:
+    """Return a summary of the time of the script over each case's runs of each stage, for these
+    tests."""
+    sql = (
+        "SELECT cases.case_id, cases.name, runs.stage, 'elapsed', 's', 'lower', runs.code, elapsed"
+        " FROM cases JOIN tests ON tests.id = cases.test JOIN runs ON runs.case_row = cases.id"
+        f" WHERE cases.trial = ? AND tests.name IN ({marks(len(tests))})"
+        " AND elapsed IS NOT NULL ORDER BY cases.id, runs.stage"
+    )
+    return _summarised(store.rows(sql, (trial.row, *tests))) if tests else []
+
+
+def _summarised(figures_of_cases: Sequence[Any]) -> list[SummaryRow]:
+    """Return a summary of the figures of each case, stage and metric, in their order."""
+    from statistics import median  # takes long to import, for this query alone
+
     found = []
-    for key, rows in groupby(store.rows(sql, (trial.row,)), itemgetter(0, 1, 2, 3, 4, 5)):
+    for key, rows in groupby(figures_of_cases, itemgetter(0, 1, 2, 3, 4, 5)):
         figures = [(code in MEASURED, value) for *_, code, value in rows]
         values = sorted(value for right, value in figures if right)
         counts = (len(values), len(figures) - len(values))
@@ -325,6 +347,6 @@ def failed_cases(store: Store, trial: TrialRow) -> list[str]:
         f" AND runs.judged IS NOT NULL AND NOT runs.again AND runs.code <> {codes.RECALLED.number}"
         " WHERE cases.trial = ?"
         " GROUP BY cases.id, cases.case_id HAVING count(runs.id) = 0 OR"
-        " max(CASE WHEN runs.code = ? THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
+        " max(CASE WHEN runs.code IN (?, ?) THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
     )
-    return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number))]
+    return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number, codes.KNOWN.number))]

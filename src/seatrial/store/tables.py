@@ -26,7 +26,7 @@ def outcome_of(code: int, again: bool) -> int:
         return WAITING
     if code == codes.IN_PROGRESS.number:
         return RUNNING
-    if again or code in (codes.RECALLED.number, codes.GIVEN.number):
+    if again or code in (codes.RECALLED.number, codes.GIVEN.number, codes.KNOWN.number):
         return AGAIN
     return PASSED if code == codes.PASS.number else FAILED
 

@@ -279,19 +279,15 @@ def _beside_given(
     the others were measured more than once, the interval is theirs alone."""
     found = two_sample.compare(one, other, better_of(row.better), least)
     low = high = None
-    measured = [n for n in (len(one), len(other)) if n > 1]
-    if found.ratio is not None and measured and not (row.first.given and row.second.given):
-        low, high = two_sample.interval(*(2 * side if len(side) == 1 else side
-                                          for side in (one, other)))  # fmt: skip
-    return replace(
-        row,
-        verdict="given",
-        ratio=found.ratio,
-        low=low,
-        high=high,
-        gain=found.gain(better_of(row.better)),
-        why="" if found.ratio is not None else found.why,
-    )
+    both = row.first.given and row.second.given
+    if found.ratio is not None and not both and max(len(one), len(other)) > 1:
+        # one figure twice is one that does not vary
+        low, high = two_sample.interval(
+            *(side * 2 if len(side) == 1 else side for side in (one, other))
+        )
+    found = replace(found, low=low, high=high, p=None, needed=0)
+    why = "" if found.ratio is not None else found.why
+    return replace(_with_ratio(row, found), verdict="given", why=why)
 
 
 def _compared(
@@ -302,6 +298,14 @@ def _compared(
     ps = [found.p] if found.p is not None else []
     if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:
         ps.append(student)
+    row = _with_ratio(row, found)
+    why, needed = found.why, found.needed
+    return replace(row, verdict=found.verdict, p=min(ps, default=None), why=why, needed=needed)
+
+
+def _with_ratio(row: ComparisonRow, found: two_sample.RatioEstimate) -> ComparisonRow:
+    """The row with the ratio of its sides, and by how much the second is better."""
+    direction = better_of(row.better)
     by, low, high = (
         None if ratio is None else better_by(100 * (ratio - 1), direction)
         for ratio in (found.ratio, found.low, found.high)
@@ -311,14 +315,10 @@ def _compared(
         better_by=by,
         better_from=high if direction == "lower" else low,
         better_to=low if direction == "lower" else high,
-        verdict=found.verdict,
         ratio=found.ratio,
         low=found.low,
         high=found.high,
-        p=min(ps, default=None),
         gain=found.gain(direction),
-        why=found.why,
-        needed=found.needed,
     )
 
 

@@ -20,6 +20,7 @@ from seatrial.suite.job_options import (
     fault_of_name,
     faults_of_options,
 )
+from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
@@ -47,6 +48,12 @@ def check(test: Test, spot: Spot, names_known: bool = True) -> None:
     checker.build()
     checker.inputs()
     check_keep(test.keep, spot)
+    check_known_failures(test.known_failures, spot)
+    for i, each in enumerate(test.known_failures):
+        if each.tests:
+            spot.fault(
+                "is for plans; here it is this test's; remove it", "known_failures", i, "tests"
+            )
 
 
 class _Checker:

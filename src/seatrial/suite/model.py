@@ -146,6 +146,18 @@ class OwnFlags(FileModel, frozen=True):
     skip: Annotated[bool, doc("the test is left out with this toolchain")] = False
 
 
+class KnownFailure(FileModel, frozen=True):
+    """A failure that people know of, and that no one is to be told of until a day."""
+
+    reason: Annotated[str, doc("why it fails, such as the number of a bug")]
+    until: Annotated[str, doc("the last day on which it is known: 2026-05-01 (UTC)")]
+    tests: Annotated[list[str], doc("in a plan: names or patterns of tests; default: all")] = []
+    toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
+    verdicts: Annotated[
+        list[str], doc("only these, such as build failed; default: all of the test's own")
+    ] = []
+
+
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
@@ -174,6 +186,7 @@ class TestFile(FileModel, frozen=True):
     repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
     keep: Annotated[KeepWord | Keep, doc("runs of which everything is kept, or in full")] = "all"
     verify: list[Check] = []
+    known_failures: list[KnownFailure] = []
     metrics: Annotated[
         dict[str, str | Metric],
         doc(

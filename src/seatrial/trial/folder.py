@@ -36,7 +36,7 @@ from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
-from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
+from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, KnownFailure, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
@@ -109,6 +109,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
     given: GivenFrom | None = None
+    known_failures: list[KnownFailure] = []
 
     def keep_of(self, test: str) -> KeepWord | Keep:
         """Return which outputs of a test's runs stay: its component says, or else the test."""

@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
@@ -78,6 +79,7 @@ class Ledger:
         self.record = record
         self.conductor = conductor
         self.observer = observer
+        self._known = KnownFailures(record.known_failures)
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
         # The latest that were replayed: judged runs and alerts (kind, ns).
@@ -195,18 +197,22 @@ class Ledger:
     def verdict(
         self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
     ) -> None:
-        reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
+        number, time = self.runs[run_id], self.journal.now()
+        code, reason, known = self._known.judged(self.case(run_id), code, reason, time)
+        reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
             RunJudged(
+                time=time,
                 run_id=run_id,
                 code=code.number,
                 verdict=code.name,
                 reason=reason,
                 will_rerun=reruns,
                 sha256=sums,
+                known=known,
             )
         )
-        number = self.runs.pop(run_id)
+        del self.runs[run_id]
         if again := self._corrected.pop(run_id, None):
             # A person's judgement stands, though the verdict before it had to be found again.
             changes = {"time": 0, "will_rerun": reruns, "before": code.number}

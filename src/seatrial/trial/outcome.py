@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from seatrial.journal.codes import PASS
+from seatrial.journal.codes import KNOWN, PASS
 
 INTERRUPTED = "interrupted by Ctrl-C"
 WAS_COMPLETE = "it was complete already"
@@ -23,8 +23,8 @@ class DriveOutcome(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether a verdict is not pass."""
-        return not set(self.verdicts) <= {PASS.name}
+        """Whether a verdict is neither pass nor known."""
+        return not set(self.verdicts) <= {PASS.name, KNOWN.name}
 
 
 class Stop(Exception):

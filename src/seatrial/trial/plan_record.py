@@ -12,6 +12,7 @@ from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
+from seatrial.suite.known_failures import known_failures_of
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.trial.prepare import MAX_LEFT_OUT
 
@@ -42,6 +43,7 @@ def record_of(
         alerts=plan.plan.alerts,
         rehearsed=seed is not None,
         seed=seed or 0,
+        known_failures=known_failures_of(part.tests, plan.plan.known_failures),
         left_out=part.skipped[:MAX_LEFT_OUT],
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )

@@ -21,6 +21,7 @@ from seatrial.statistics.two_sample import CONFIDENCE, REPEATS, least_p
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.inputs import digests
+from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record, TrialOptions, user_name
@@ -64,6 +65,7 @@ class Prepared(NamedTuple):
             inputs=digests(tests.values()),
             tests=tests,
             left_out=self.skipped[:MAX_LEFT_OUT],
+            known_failures=known_failures_of(tests),
         )
 
 

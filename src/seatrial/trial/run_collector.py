@@ -17,6 +17,7 @@ from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
 from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.machine.facts import groups_of
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sum_sizes
 from seatrial.runs.daemon_thread import run_in_thread
@@ -35,6 +36,7 @@ from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.network_findings import findings_in
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
@@ -92,6 +94,9 @@ class RunCollector:
         self._patience = seconds(record.machine.slurm.visible_after)
         self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
+        component = record.component
+        asked = component is not None and any(c.criterion == "network" for c in component.criteria)
+        self._network = groups_of(record.machine) if asked else None  # of each node, if asked for
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
@@ -153,6 +158,8 @@ class RunCollector:
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Return whether judging reads one page of stdout at most, and checksums read little, so
         that it delays neither walltimes nor people."""
+        if self._network is not None:  # its matrix may be large
+            return False
         test = self.record.tests[run.case.test]
         if sum_sizes(run.path, self._outputs(test)) > SUMMED_AT_ONCE:
             return False
@@ -215,7 +222,10 @@ class RunCollector:
         names = names_of(test, run.case, self.record.machine)
         ran = RunConditions(run.stage, own.elapsed)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
-        return verdict.figures, verdict.code, verdict.why
+        figures = verdict.figures
+        if self._network is not None and verdict.code in (PASS, PERFORMANCE):
+            figures = [*figures, *findings_in(run.path, self._network)]
+        return figures, verdict.code, verdict.why
 
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file

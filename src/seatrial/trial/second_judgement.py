@@ -43,6 +43,7 @@ from seatrial.journal.lifecycle import RunLife
 from seatrial.runs.checksums import changed_file
 from seatrial.runs.directory import cut_file
 from seatrial.runs.script import judged_files
+from seatrial.suite.known_failures import KnownFailures, known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
@@ -69,6 +70,7 @@ OF_CHECKS = frozenset(
         codes.NO_FIGURE,
         codes.TOO_LARGE,
         codes.CHECK_ERROR,
+        codes.KNOWN,
     )
 )
 """The verdicts that a run's own output gave."""
@@ -232,6 +234,7 @@ def is_of_checks(run: JudgedRun) -> bool:
 def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterator[SecondJudgement]:
     """Yield the judgement of every run that can be judged by its output, and of those of which the
     output is gone. Changes nothing."""
+    known = KnownFailures([*record.known_failures, *known_failures_of(now.tests)])
     with ThreadPoolExecutor(max_workers=1) as aside:
         for run in judged_runs(folder, folder.cases()):
             was = code_of(run.life.code)
@@ -248,7 +251,8 @@ def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterat
                 yield SecondJudgement(run, was, was, run.life.reason, cannot=str(error))
                 continue
             new = [figure for figure in verdict.figures if figure.name not in run.figures]
-            yield SecondJudgement(run, was, verdict.code, verdict.why, new)
+            code, why, _ = known.judged(run.case, verdict.code, verdict.why, run.life.judged or 0)
+            yield SecondJudgement(run, was, code, why, new)
 
 
 def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Verdict:

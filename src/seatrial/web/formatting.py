@@ -40,6 +40,7 @@ _TONES = {
     codes.PASS.number: "pass",
     codes.PERFORMANCE.number: "slow",
     codes.RECALLED.number: "again",
+    codes.KNOWN.number: "again",
 }
 
 

@@ -22,9 +22,9 @@ from seatrial.machine.facts import groups_of
 from seatrial.store import node_runs
 from seatrial.store.queries import trial_of, trials
 from seatrial.store.rows import RunRow
-from seatrial.studies import matrices
-from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
+from seatrial.verify import matrices
+from seatrial.verify.matrices import Matrix, MatrixJudgement
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.cache import LruCache

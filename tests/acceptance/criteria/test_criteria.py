@@ -37,6 +37,7 @@ from seatrial.journal.events import (
     MetricRecorded,
     NodeDown,
     NodeUp,
+    PolicyChanged,
     TestStopped,
     TrialAbandoned,
     TrialEnded,
@@ -381,6 +382,26 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
     )
     never = story.result("jobs_in_flight", at_least=3)
     assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
+
+
+def test_jobs_in_flight_asks_for_no_more_than_the_changed_plan_keeps() -> None:
+    story = a_day(10)
+    first, second = story.policy.entries
+    entries = [replace(first, copies=2, weight=1.0), replace(second, weight=0.0)]
+    story.policy = replace(story.policy, entries=entries)
+    test = story.cases[0].test
+    story.run(0, 0, 10)
+    story.run(0, 0, 4)
+    missed = story.result("jobs_in_flight", 8, at_least=2, tests=[test])
+    assert (missed.state, missed.value) == ("not met", 1)
+    fewer = {"entries": {test: {"copies": 1, "weight": 0.5}}}
+    story.tell(4, PolicyChanged, parts=fewer, by="mara", reason="its code has a fault")
+    story.tell(10, TrialEnded, failed=0)
+    found = story.result("jobs_in_flight", at_least=2, tests=[test])
+    assert (found.state, found.value) == ("met", 2)
+    assert found.why.endswith("; the changed plan kept fewer: 1 from 4 h 0 m on")
+    more = story.result("jobs_in_flight", at_least=3, tests=[test])
+    assert more.state == "not met", "no plan kept as many"
 
 
 def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:

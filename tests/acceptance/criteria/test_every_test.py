@@ -136,3 +136,16 @@ def test_a_plan_may_ask_for_it_of_some_tests() -> None:
     assert (first[0].state, second[0].state) == ("met", "not met")
     component = replace(COMPONENT, criteria=[Criterion(criterion="every_test")])
     assert len(judged(component, story.view())) == 1
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_test_that_fills_gaps_need_not_run_where_there_are_none(left: bool) -> None:
+    """Where the others leave it a share, it is asked as they are."""
+    cases = cases_of(1, 1)
+    policy = sustained(cases, 2)
+    first, second = policy.entries
+    entries = [replace(first, weight=0.5 if left else 1.0), replace(second, copies=0)]
+    story = Story(cases, replace(policy, entries=entries))
+    story.run(0, 0, 1)
+    story.tell(2, TrialEnded, failed=0)
+    assert every(story)[0].state == ("not met" if left else "met")

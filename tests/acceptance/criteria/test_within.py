@@ -65,6 +65,14 @@ def test_a_run_that_is_exactly_as_far_off_is_within() -> None:
     assert result(story_of(*[10] * 5, 10.51)).state == "not met"
 
 
+def test_rounding_does_not_decide() -> None:
+    story = Story(cases_of(2))
+    for number, value in enumerate([1.0, 1.0, 1.0, 1.0, 1.1]):  # 1.1 - 1 is more than 0.1
+        story.run(0, number, number + 0.5, figures={"v": value}, better="lower")
+    story.tell(9, TrialEnded, failed=0)
+    assert result(story, metric="v", within="10%").state == "met"
+
+
 def test_a_faster_run_is_within_unless_both_sides_count() -> None:
     story = story_of(*[70] * 9, 30)
     assert result(story).state == "met"

@@ -13,7 +13,16 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, items, mix, nodes, paired, speed, within
+from seatrial.acceptance.criteria import (
+    answers,
+    items,
+    mix,
+    network,
+    nodes,
+    paired,
+    speed,
+    within,
+)
 from seatrial.acceptance.criteria.every_test import every_test
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import (
@@ -59,6 +68,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "items_passed": items.items_passed,
     "every_test": every_test,
     "within_expected": within.within_expected,
+    "network": network.network,
 }
 
 

@@ -53,7 +53,7 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _counts(run: RunHistory) -> bool:
-    return not run.will_rerun and run.code not in codes.WITHDRAWN
+    return not run.will_rerun and run.code not in codes.UNCOUNTED
 
 
 def _rate(
@@ -65,7 +65,7 @@ def _rate(
 ) -> Result:
     """Return the rate of these runs: of a test, or "" for all."""
     counted = [run for run in ended if _counts(run)]
-    attempts = [run for run in ended if run.code not in codes.WITHDRAWN]
+    attempts = [run for run in ended if run.code not in codes.UNCOUNTED]
     unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
     passed = sum(run.passed for run in counted)
     good = float(passed) if subject else math.fsum(shield.weights(counted))
@@ -77,9 +77,14 @@ def _rate(
         "cancelled": sum(run.code == codes.CANCELLED.number for run in ended),
         "recalled": sum(run.code == codes.RECALLED.number for run in ended),
     }
+    known = sum(run.code == codes.KNOWN.number for run in ended)
+    if known:
+        numbers["known"] = known
     if attempts:
         numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
     why = _not_passed(view, counted)
+    if known:
+        why += f"; {count(known, 'known failure')} not counted"
     if unmade:
         numbers["not made"] = sum(unmade.values())
         why += f"; {listed({f'of {test}': number for test, number in unmade.items()})} "

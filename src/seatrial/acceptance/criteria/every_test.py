@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria.result import Result, State, label, listed
 from seatrial.acceptance.criteria.view import TrialView
-from seatrial.acceptance.trial_history import RunHistory
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.conduct.shares import planned_for
 from seatrial.journal.codes import code_of
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
@@ -100,13 +101,26 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     for run in view.runs(criterion):
         about = history.cases[run.case]
         runs[about.test, about.toolchain].append(run)
+    gaps = _only_fill_gaps(history)
     for (test, toolchain), some in cases.items():
         own = runs[test, toolchain]
+        if test in gaps and not own and test not in history.stopped:
+            continue
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
         yield TestOutcome(name, sum(run.right for run in own), _fault(view, test, some, own))
     for test, why in view.absent.items():
         if fits(criterion.tests, test):
             yield TestOutcome(test, 0, why)
+
+
+def _only_fill_gaps(history: TrialHistory) -> set[str]:
+    """Return the tests of a mix to which the others leave no share: where no node was idle they
+    did not run, as was planned."""
+    if history.policy.kind != "sustained":
+        return set()
+    planned = planned_for(history.cases, history.policy, history.room)
+    entries = history.policy.entries
+    return {entries[number].name for number in planned.fills if not planned.shares[number]}
 
 
 def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.criteria.view import STAGE_WORDS, TrialView
 from seatrial.plan.bounds import AT_MOST_ALL, bound_of, is_relative
 from seatrial.plan.model import Criterion, CriterionName
 from seatrial.units import show_number, show_seconds, show_share, show_unit
@@ -83,10 +83,15 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def label(criterion: Criterion) -> str:
-    """Return a criterion's name with what it is about: ``accepted runs of cm4``."""
+    """Return a criterion's name with what it is about: ``accepted runs of cm4``, ``within expected
+    of cm4 (5 % of the median)``."""
     about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
     name = criterion.criterion.replace("_", " ")
-    return f"{name} of {about}" if about else name
+    name = f"{name} of {about}" if about else name
+    name += STAGE_WORDS[criterion.stage or ""]
+    if criterion.within is None:
+        return name
+    return f"{name} ({str(criterion.within).replace('%', ' %')} of the {criterion.of})"
 
 
 # ---- bounds -------------------------------------------------------------------------------
@@ -155,7 +160,12 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {"accepted_runs": "run", "jobs_in_flight": "job", "every_test": "test"}
+_COUNTED = {
+    "accepted_runs": "run",
+    "jobs_in_flight": "job",
+    "every_test": "test",
+    "network": "finding",
+}
 
 
 def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:

@@ -20,7 +20,7 @@ from seatrial.acceptance.criteria.result import (
     undecided,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal import codes
 from seatrial.journal.codes import code_of
@@ -103,7 +103,7 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
         runs = [
             run
             for run in group.runs
-            if run.over and not run.will_rerun and run.code not in codes.WITHDRAWN
+            if run.over and not run.will_rerun and run.code not in codes.UNCOUNTED
         ]
         found = _expected(view, criterion, group, runs) if runs else None
         if found is not None:
@@ -131,8 +131,7 @@ def _expected(
     )
     of = f"{metric} of {group.name}"
     if reference is None:
-        at = STAGE_WORDS["full" if group.stage == "full" else ""]
-        raise ValueError(f"there is no reference{at} for {of}")
+        raise ValueError(f"there is no reference for {of}")
     if not reference.value:
         raise ValueError(f"the reference for {of} has bounds and no value")
     units = {figure.unit for figure in figures} - {reference.unit}

@@ -95,6 +95,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
             ends=("worse", "better"),
             width=WIDE if wide else NARROW,
             stacked=not wide,
+            bars=True,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from seatrial.acceptance.status import OpenAlert, TestStatus
-from seatrial.journal.codes import CODES, RECALLED
+from seatrial.journal.codes import CODES, KNOWN, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
@@ -22,7 +22,7 @@ from seatrial.web.trials.trial_variability import VariabilityShown, variability_
 
 MAX_GAPS = 20
 MAX_ALERTS = 20
-NO_FAULT = ("again", RECALLED.name)  # of runs that ended without a fault of their own
+NO_FAULT = ("again", RECALLED.name, KNOWN.name)  # of runs that ended without a fault of their own
 _CODES = {code.name: code for code in CODES.values()}
 
 

@@ -254,5 +254,5 @@ def _verdict_of(row: TrialRow) -> Overall:
     while fold.go_on():
         pass
     component, history = fold.record.component, fold.history
-    absent = absent_tests(component, history.cases)
+    absent = absent_tests(component, history.cases, fold.record.left_out)
     return overall(judged(component, TrialView(history, fold.present(), fold.references, absent)))

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.errors import SeatrialError
-from seatrial.journal.codes import PASS, RECALLED, code_of
+from seatrial.journal.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
@@ -128,7 +128,7 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestStatus]:
     counts: dict[str, Counter[str]] = {}
     for test, state, code, number in _counted(store, row):
         name = names[test]
-        named = state == FAILED or code == RECALLED.number
+        named = state == FAILED or code in (RECALLED.number, KNOWN.number)
         verdict = code_of(code).name if named else "again"
         verdict = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, verdict)
         counts.setdefault(name, Counter())[verdict] += number

@@ -10,8 +10,8 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.statistics import all_pairs
-from seatrial.studies import matrices
-from seatrial.studies.matrices import NO_GROUP, Matrix, judged, parsed, read
+from seatrial.verify import matrices
+from seatrial.verify.matrices import NO_GROUP, Matrix, judged, parsed, read
 
 from ..verify.helpers import DATA
 

@@ -27,6 +27,7 @@ from seatrial.verify.reading import TooLarge, Unreadable, plain, read_text
 FILE = "pairs.matrix"  # the file that the probe ``pairs`` writes into its run's directory
 LIMIT = mpigraph.LIMIT
 NO_GROUP = "(no group)"
+GB_PER_MIB = 2**20 / 1e9
 MAX_DIGITS = 16  # of a whole number that a float holds
 
 
@@ -59,6 +60,18 @@ class MatrixJudgement(NamedTuple):
     grouped: bool
     ungrouped: list[str]
     hidden: int
+
+    @property
+    def average(self) -> float | None:
+        """The average rate that a network card sends at, over all of them, in GB/s."""
+        sent = [nic.sent for nic in self.network.nics if nic.sent is not None]
+        return sum(sent) / len(sent) * GB_PER_MIB if sent else None
+
+    @property
+    def greatest(self) -> float | None:
+        """The greatest rate of a pair, in GB/s."""
+        most = (nic.sent_most for nic in self.network.nics)
+        return max((one * GB_PER_MIB for one in most if one is not None), default=None)
 
 
 def is_matrix(text: str) -> bool:

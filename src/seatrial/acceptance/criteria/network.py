@@ -1,0 +1,38 @@
+"""The criterion on the network: what its matrices of all pairs show."""
+
+from __future__ import annotations
+
+from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.plan.model import Criterion
+from seatrial.units import count
+from seatrial.verify.network_findings import FINDINGS, PREFIX, WORDS
+
+
+def network(view: TrialView, criterion: Criterion) -> list[Result]:
+    """The number of findings in the latest right run of each case that left a matrix: pairs, nodes
+    and groups that cannot talk, slow nodes, slow links and slow pairs of groups. The largest number
+    counts."""
+    results = [
+        result
+        for group in view.groups(criterion)
+        if (result := _of_case(view, criterion, group)) is not None
+    ]
+    if not results:
+        why = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
+        return [undecided(criterion, why if view.over else view.goes_on)]
+    return with_worst(criterion, results, lambda one: one.value or 0.0)
+
+
+def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
+    runs = [run for run in group.runs if run.figure(FINDINGS) is not None]
+    if not runs:
+        return None
+    latest = max(runs, key=lambda run: run.judged or 0)
+    figures = {name: figure for name in WORDS if (figure := latest.figure(PREFIX + name))}
+    numbers: Numbers = {name.replace("_", " "): one.value for name, one in figures.items()}
+    found = latest.figure(FINDINGS)
+    value = found.value if found is not None else None
+    parts = [count(int(one.value), WORDS[name]) for name, one in figures.items() if one.value]
+    why = f"{', '.join(parts) or 'nothing'} in the latest of {count(len(runs), 'run')}"
+    return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)

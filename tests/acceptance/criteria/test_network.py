@@ -1,0 +1,67 @@
+"""The criterion `network`, through `seatrial accept`: what a matrix shows decides."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from seatrial.journal.events import MetricRecorded
+from tests.programs import Workplace
+
+from ...verify.test_matrices import pairs_text
+
+NAMES = [f"n{i:03}:{i}" for i in range(24)]
+
+
+def rates() -> np.ndarray:
+    rng = np.random.default_rng(7)
+    found = rng.normal(9000, 90, (24, 24))
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def accept(place: Workplace, matrix: str, at_most: int = 0) -> tuple[int, dict[str, object]]:
+    (place.folder / "matrix").write_text(matrix)
+    place.test("pairs", f"cp {place.folder}/matrix pairs.matrix")
+    place.test("quiet", "echo nothing")
+    criteria = [{"criterion": "network", "at_most": at_most}]
+    components = [{"component": "ft", "tests": ["*"], "criteria": criteria}]
+    plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": components}
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    code = place.seatrial("accept", "plan.yaml", "-q").code
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    result: dict[str, object] = json.loads(shown.out)[0]["criteria"][0][0]
+    return code, result
+
+
+def test_a_sound_network_meets_it(place: Workplace) -> None:
+    code, result = accept(place, pairs_text(rates(), NAMES))
+    assert (code, result["state"], result["value"], result["n"]) == (0, "met", 0, 1)
+    found = {event.metric: event.value for event in place.events("p-ft", MetricRecorded)}
+    assert found["network_findings"] == 0 and len(found) == 7
+
+
+def test_findings_are_counted_and_named(place: Workplace) -> None:
+    bad = rates()
+    bad[9, 14] *= 0.6
+    bad[:, 5] *= 0.85
+    bad[2, 3] = 0
+    bad[20, :] = bad[:, 20] = 0
+    code, result = accept(place, pairs_text(bad, NAMES))
+    assert (code, result["state"], result["value"]) == (1, "not met", 4)
+    assert result["why"] == (
+        "1 silent node, 1 mute pair, 1 slow node, 1 slow link in the latest of 1 run"
+    )
+    assert "talk with nobody: n020" in place.seatrial("network", "p-ft").out
+    shown = place.seatrial("accept", "status", "plan.yaml").out
+    assert "4 findings" in shown and "at most 0 findings" in shown
+
+
+@pytest.mark.parametrize("matrix", ["", "Recv\ta:0\t\n"])
+def test_without_a_whole_matrix_it_is_undecided(place: Workplace, matrix: str) -> None:
+    code, result = accept(place, matrix)
+    assert (code, result["state"], result["value"]) == (3, "undecided", None)
+    assert "left a matrix" in str(result["why"])
