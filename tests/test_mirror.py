@@ -111,6 +111,7 @@ ACROSS_MODULES = {
         "frame": "what every page has around it",
         "given": "figures that others gave, on each page",
         "live": "open pages while a trial runs",
+        "people": "what people recorded, on the pages",
         "plots": "large plots in a browser",
         "questions": "parameters that are misspelt",
         "recalled": "recalled runs on the pages",
