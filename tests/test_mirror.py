@@ -90,6 +90,7 @@ ACROSS_MODULES = {
         "recipes": "the shipped recipes",
     },
     "trial": {
+        "acceptance_slurm": "the plan that ships as a starting point, to its signed report",
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",
         "beside": "components that run at once on the emulated Slurm",
         "damage": "damage from outside",
