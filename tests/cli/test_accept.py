@@ -249,7 +249,7 @@ def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None
     assert shown.code == 0, shown.said
     (one,) = json.loads(shown.out)
     assert (one["component"], one["state"]) == ("vendor", "shown by evidence")
-    assert one["evidence"] == [{**evidence, "about": ""}]
+    assert one["evidence"] == [{**evidence, "about": "", "id": "", "clause": ""}]
     said = control(place, "status", *chosen).out
     assert said == "evidence of vendor: report.pdf, signed by A on 2026-05-01\n"
     assert "vendor" not in control(place, "status", "--component", "mix").out
