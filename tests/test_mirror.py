@@ -90,6 +90,7 @@ ACROSS_MODULES = {
         "recipes": "the shipped recipes",
     },
     "trial": {
+        "acceptance_slurm": "the plan that ships as a starting point, to its signed report",
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",
         "beside": "components that run at once on the emulated Slurm",
         "damage": "damage from outside",
@@ -111,6 +112,7 @@ ACROSS_MODULES = {
         "frame": "what every page has around it",
         "given": "figures that others gave, on each page",
         "live": "open pages while a trial runs",
+        "people": "what people recorded, on the pages",
         "plots": "large plots in a browser",
         "questions": "parameters that are misspelt",
         "recalled": "recalled runs on the pages",

@@ -249,7 +249,9 @@ def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None
     assert shown.code == 0, shown.said
     (one,) = json.loads(shown.out)
     assert (one["component"], one["state"]) == ("vendor", "shown by evidence")
-    assert one["evidence"] == [{**evidence, "about": "", "id": "", "clause": ""}]
+    (proof,) = one["evidence"]
+    assert evidence.items() <= proof.items()
+    assert proof["state"] == "as it was"
     said = control(place, "status", *chosen).out
     assert said == "evidence of vendor: report.pdf, signed by A on 2026-05-01\n"
     assert "vendor" not in control(place, "status", "--component", "mix").out
@@ -577,6 +579,7 @@ def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
     place.env["COMP_WORDS"] = "seatrial accept "
     names = ["run", "resume", "status", "check", "pause", "extend", "abandon", "admit"]
     names += ["change", "hold", "release", "stop", "exclude"]
+    names += ["tick", "evidence", "record"]
     assert place.seatrial().out.splitlines() == ["file,", *(f"plain,{name}" for name in names)]
     place.env["COMP_WORDS"] = "seatrial accept pl"
     assert place.seatrial().out.splitlines() == ["file,pl"]

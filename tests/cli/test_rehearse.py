@@ -106,7 +106,8 @@ def test_many_seeds_say_how_likely_each_criterion_is(stage: Stage, seatrial: Com
     stage.plan["rehearsal"]["tests"]["wide"]["fails"] = "20%"
     done = seatrial("rehearse", "plan.yaml", "--seeds", "20", "--json")
     said = json.loads(done.out)
-    (odds,) = said["odds"]
+    odds, every_test = said["odds"]
+    assert every_test["met"] == 20
     assert said["seeds"] == list(range(1, 21))
     assert 0 < odds["met"] < 20
     assert odds["not_met"] == 20 - odds["met"]
@@ -132,8 +133,9 @@ def test_states_are_counted_apart_over_seeds(stage: Stage, seatrial: Command) ->
         {"reason": "r", "by": "b", "on": "2026-05-01", "criteria": ["pass_rate"]}
     ]
     done = seatrial("rehearse", "plan.yaml", "--seeds", "3", "--json")
-    assert done.code == 0  # nothing is not met
-    open_one, waived = json.loads(done.out)["odds"]
+    assert done.code == 1  # as it never had a right answer
+    open_one, waived, every_test = json.loads(done.out)["odds"]
+    assert every_test["not_met"] == 3
     states = ("met", "not_met", "undecided", "waived")
     assert [open_one[state] for state in states] == [0, 0, 3, 0]
     assert [waived[state] for state in states] == [0, 0, 0, 3]

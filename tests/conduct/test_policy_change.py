@@ -26,7 +26,8 @@ from seatrial.conduct.policy_change import (
     with_parts,
 )
 from seatrial.conduct.policy_difference import conflicts, differences
-from seatrial.journal.events import TrialExtended, TrialStarted
+from seatrial.conduct.throttle import ThrottleState
+from seatrial.journal.events import GaugeRead, TrialExtended, TrialStarted
 from seatrial.journal.lifecycle import TrialLife
 
 NS = 10**9
@@ -169,3 +170,16 @@ def test_a_duration_that_has_passed_is_too_short_what_extends_it_included() -> N
     assert too_short(life, BEFORE, shorter, 699 * NS) == ""
     assert "and has run for" in too_short(life, BEFORE, shorter, 700 * NS)
     assert too_short(life, BEFORE, BEFORE, 9999 * NS) == "", "it is not changed"
+
+
+def test_a_changed_throttle_goes_by_the_latest_reading() -> None:
+    before = ThrottleRule(gauge="opens", high=9, low=3)
+    state = ThrottleState(before)
+    state.apply(GaugeRead(time=NS, gauge="opens", value=7.0))
+    assert not state.closed(2 * NS, 0)
+    tighter = ThrottleState(ThrottleRule(gauge="opens", high=5, low=3), state)
+    assert tighter.closed(2 * NS, 0)
+    between = ThrottleState(ThrottleRule(gauge="opens", high=9, low=6), tighter)
+    assert between.closed(2 * NS, 0), "it stays closed until the load falls below `low`"
+    wider = ThrottleState(ThrottleRule(gauge="opens", high=9, low=8), between)
+    assert not wider.closed(2 * NS, 0)

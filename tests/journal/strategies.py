@@ -26,6 +26,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     dict[str, int] | None: st.none() | st.dictionaries(TEXT, INTEGERS, max_size=3),
     dict[str, str] | None: st.none() | st.dictionaries(TEXT, TEXT, max_size=3),
+    list[str]: st.lists(TEXT, max_size=3),
     dict[str, Any]: st.dictionaries(
         TEXT, TEXT | NUMBERS | st.none() | st.dictionaries(TEXT, TEXT, max_size=3), max_size=3
     ),

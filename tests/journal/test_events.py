@@ -151,6 +151,11 @@ def test_the_golden_lines_are_of_every_kind() -> None:
     assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS) - {
         "check_again",
         "clock_step",
+        "evidence",
+        "issue",
+        "item_tick",
+        "plan_entry",
+        "run_review",
         "policy_change",
         "request_refuse",
         "run_cancel",

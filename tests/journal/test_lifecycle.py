@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     RunCreated,
     RunJudged,
     RunJudgedAgain,
+    RunReviewed,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
@@ -70,6 +71,7 @@ ScriptEnded     running    running    running    running    -          -        
 JobEnded        ended      ended      ended      ended      ended      -          -
 RunJudged       judged     judged     judged     judged     judged     judged     -
 RunJudgedAgain  -          -          -          -          -          -          -
+RunReviewed     -          -          -          -          -          -          -
 FigureGiven     judged     -          -          -          -          -          -
 """
 TRIAL_TABLE = """
@@ -155,6 +157,24 @@ def test_a_run_that_is_judged_again_has_its_last_verdict_and_keeps_its_first() -
     assert run.first_code == WRONG_ANSWER.number
     assert run.judged_again is not None
     assert (run.judged_again.time, run.judged_again.by_and_why) == (9, "me: 4 was wrong")
+
+
+def test_what_people_say_of_a_run_adds_up_until_it_is_withdrawn() -> None:
+    run = run_after(
+        RunJudged(time=1, code=WRONG_ANSWER.number),
+        RunReviewed(time=5, cause="F2", comment="slow", is_excluded=1, names=["a", "b"], by="a@h"),
+        RunReviewed(time=6, comment="very slow", names=["c"], by="c@h"),
+    )
+    assert (run.code, run.judged) == (WRONG_ANSWER.number, 1)
+    review = run.review
+    assert review is not None
+    assert (review.cause, review.comment, review.is_excluded) == ("F2", "very slow", 1)
+    assert (review.names, review.by, review.time) == (["a", "b", "c"], "c@h", 6)
+    run.apply(RunReviewed(time=7, withdrawn=True, comment="by mistake"))
+    assert run.review is None
+    run.apply(RunReviewed(time=8, cause="F5"))
+    assert run.review is not None
+    assert (run.review.cause, run.review.is_excluded) == ("F5", 0)
 
 
 def test_a_second_judgement_without_a_first_says_nothing() -> None:

@@ -5,6 +5,40 @@ from __future__ import annotations
 SUSTAINED = "- component: c\n  kind: sustained\n  phases: [two]\n"  # lines 8 to 10
 
 BROKEN: dict[str, tuple[str, list[str]]] = {
+    # ---- checklists
+    "a checklist that runs tests": (
+        "- component: c\n  kind: checklist\n  phases: [two]\n  tests: [small]\n  repeat: 2\n"
+        "  criteria: [{criterion: pass_rate, at_least: 1}]\n  items: []\n",
+        [
+            "11: components[0].tests: is about runs, and a checklist has none; remove it",
+            "12: components[0].repeat: is of kind once alone; this is checklist",
+            "13: components[0].criteria[0].criterion: pass_rate is about runs; a checklist has "
+            "items_passed",
+            "14: components[0].items: is missing; a checklist needs items, each with a text",
+        ],
+    ),
+    "items that are none": (
+        "- component: c\n  kind: checklist\n  phases: [two]\n  items:\n    - {text: ' '}\n"
+        "    - {text: a, id: b c}\n    - {text: a, id: '1'}\n    - {text: a, unit: C}\n"
+        "    - {text: a, at_least: 3, at_most: 2}\n",
+        [
+            "12: components[0].items[0].text: is empty; say what is checked",
+            "13: components[0].items[1].id: 'b c': an id must be letters, digits, ._+-",
+            "14: components[0].items[2].id: '1' is the id of items[0], too; rename one",
+            "15: components[0].items[3].unit: there is no number; give at_least or at_most, or "
+            "remove unit",
+            "16: components[0].items[4].at_least: 3 is more than at_most, 2",
+        ],
+    ),
+    "items where nobody ticks": (
+        "- component: c\n  phases: [two]\n  tests: [small]\n  items: [{text: a}]\n"
+        "  criteria: [{criterion: items_passed, at_least: 100%}]\n",
+        [
+            "11: components[0].items: is of kind checklist alone; this is once",
+            "12: components[0].criteria[0].criterion: items_passed is of kind checklist alone; "
+            "this is once",
+        ],
+    ),
     # ---- names and what there is
     "a component twice": (
         "- {component: c, tests: [small]}\n- {component: c, tests: [small]}\n",
@@ -306,7 +340,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
             "accepted_runs, availability, correct_answers, every_test, figure_of_merit, "
-            "jobs_in_flight, mix, mtbf, network, pass_rate, slowdown, utilisation, "
+            "items_passed, jobs_in_flight, mix, mtbf, network, pass_rate, slowdown, utilisation, "
             "variability, within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
         ],
@@ -315,7 +349,10 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "- component: c\n  kind: sustaned\n  phases: [two]\n  duration: 1d\n"
         "  tests: {small: {share: 50%}}\n"
         "  criteria: [{criterion: jobs_in_flight, at_least: 2}]\n",
-        ["9: components[0].kind: 'sustaned' is not one of isolated_then_full, once, sustained"],
+        [
+            "9: components[0].kind: 'sustaned' is not one of checklist, isolated_then_full, once, "
+            "sustained"
+        ],
     ),
     "what tests beside documents that could not be read bring about": (
         "- component: c\n  tests: [3]\n  evidence: [{document: m.yaml, sha256: DIGEST, "
@@ -546,13 +583,13 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: '', by: A, on: 2026-02-30, criteria: [mtbf]}]\n",
         [
             "12: components[0].evidence[0].document: no.pdf: cannot be read: "
-            "No such file or directory",
+            "No such file or directory; if it comes later, write pending: true",
             "13: components[0].evidence[1].sha256: m.yaml has the checksum DIGEST: "
             "it is not the document that was signed",
             "13: components[0].evidence[1].signed_by: is empty; name who signed",
             "13: components[0].evidence[1].signed_on: 'May' is not a date; write e.g. 2026-05-01",
             "14: components[0].evidence[2].document: gone.pdf: cannot be read: "
-            "No such file or directory",
+            "No such file or directory; if it comes later, write pending: true",
             "14: components[0].evidence[2].sha256: "
             "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
             "15: components[0].waivers[0].criteria[0]: "

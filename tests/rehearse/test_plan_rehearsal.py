@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.journal.events import NodeDown, RunJudged
+from seatrial.plan.prepare import prepare_plan
 from seatrial.rehearse.behaviour import run_models_of
 from seatrial.rehearse.odds import odds_of, wilson
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.sampling import Quantity
-from tests.rehearse.stage import START, Stage
+from tests.rehearse.stage import SECOND, START, Played, Stage
 
 
 def chancy(stage: Stage) -> None:
@@ -97,6 +99,31 @@ def test_the_summary_adds_up(stage: Stage) -> None:
     assert played.rehearsed.utilisation == pytest.approx(tally.accepted / 20)
     over_time = sum(one.use.accepted for one in played.rehearsed.bins)
     assert over_time == played.rehearsed.use.accepted
+
+
+def test_each_phase_has_its_own_luck(stage: Stage) -> None:
+    """In all phases the same nodes failed at the same times; whichever are rehearsed counts not."""
+    stage.test("work", nodes=1)
+    stage.behave("work", elapsed={"mean": "1m", "sd": "5s"})
+    stage.machine["rehearsal"]["node_failures"] = "1h"
+    stage.plan["phases"] = [{"phase": "one"}, {"phase": "two"}]
+    stage.component("c", kind="sustained", duration="1h", tests={"work": {"copies": 8}})
+
+    def luck(played: Played) -> tuple[list[tuple[float, str]], list[float]]:
+        start = played.rehearsed.start
+        down = [((each.time - start) / SECOND, each.nodes) for each in played.of(NodeDown)]
+        return down, [(each.time - start) / SECOND for each in played.of(RunJudged)]
+
+    one, two = map(luck, stage.play_all())
+    assert one[0]
+    assert two[0]
+    assert set(one[0]).isdisjoint(two[0])
+    assert one[1] != two[1]
+    plan = prepare_plan(stage.write(), phases=["two"])
+    (alone,) = rehearse(plan, stage.run_models(plan), 1, START, stage.trials)
+    assert luck(stage.read(alone)) == two
+    del stage.plan["phases"]
+    assert luck(stage.play()) == one, "a plan of one trial has the luck that it had"
 
 
 def test_progress_is_told_seed_by_seed(stage: Stage) -> None:

@@ -96,6 +96,8 @@ def test_a_series_is_of_one_stage(place: Workplace) -> None:
         csv.DictReader(place.seatrial("history", "speed", "--format", "csv").out.splitlines())
     )
     assert {(row["stage"], float(row["value"])) for row in rows} == {("alone", 100), ("full", 80)}
+    asked = place.seatrial("history", "speed", "--stage", "full", "--format", "json")
+    assert [one["stage"] for one in json.loads(asked.out)] == ["full"]
     table = place.seatrial("history", "speed").out
     assert "a@plain [alone]" in table
     assert "a@plain [full]" in table

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -441,6 +441,10 @@ def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
     assert len(picture) < 250_000
 
 
+def history(served: Served, stage: str) -> Any:
+    return served.json("/history", metric="triad", stage=stage)
+
+
 def test_runs_alone_and_at_full_machine_are_kinds_of_their_own(tmp_path: Path) -> None:
     trial = Measuring(tmp_path, "t", [a_case(1)])
     for value, stage in [(100.0, "alone"), (80.0, "full")] * 5:
@@ -449,4 +453,9 @@ def test_runs_alone_and_at_full_machine_are_kinds_of_their_own(tmp_path: Path) -
     with Served(tmp_path) as running:
         running.until_read()
         found = running.json("/machines/frontier", metric="triad", show="metric")
+        stages = {}
+        for stage in ("", "alone", "full"):
+            until(lambda: history(running, stage)["state"] == "judged", "the history")  # noqa: B023
+            stages[stage] = [line["stage"] for line in history(running, stage)["lines"]]
+    assert stages == {"": ["alone", "full"], "alone": ["alone"], "full": ["full"]}
     assert (found["kinds"], found["relative"]) == (2, True), "each over the median of its own stage"

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged, overall
+from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
 from seatrial.acceptance.operator_actions import OperatorAction
+from seatrial.acceptance.reviews import RunReview, reviews_of
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
@@ -25,14 +27,18 @@ from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.alongside import named_beside
+from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, count, listed
 from seatrial.verify.references import References
 
 BINS = 48
+AWAITED = "awaited"  # the state of a checklist that has items without a result
+MAX_NAMED = 5
+_NOW = {"changed": "changed since it was signed for", "not here": "is not here"}
 MIN_ALERTS_S = 3600.0  # how long an alert is shown that is never raised again
 
 
@@ -72,7 +78,9 @@ class Status(Struct, frozen=True, kw_only=True):
     built. ``held`` are the holds of people that last, ``actions`` is all that people did while it
     was under way. ``alongside`` are the components that it runs beside, ``node_hours`` are those
     that were available. ``node_shares`` has the planned and the achieved share of each test, None
-    before any node-hours were available."""
+    before any node-hours were available. ``reviews`` is what people said of runs, ``items`` are
+    those of a checklist, whose state is ``awaited`` until each has its result. ``evidence`` are its
+    documents, empty where they were not looked at."""
 
     tag: str
     plan: str
@@ -101,6 +109,23 @@ class Status(Struct, frozen=True, kw_only=True):
     node_shares: NodeShares | None = None
     alongside: list[str] = []
     node_hours: float = 0.0
+    reviews: list[RunReview] = []
+    items: list[ItemStatus] = []
+    evidence: list[EvidenceStatus] = []
+
+    @property
+    def awaited(self) -> list[str]:
+        """What people still have to give: items and documents."""
+        items = [item.id for item in self.items if item.state == "awaited"]
+        named = [f"{count(len(items), 'item')} ({listed(items, MAX_NAMED)})"] if items else []
+        return named + [each.document for each in self.evidence if each.state == "awaited"]
+
+    @property
+    def unsound(self) -> list[str]:
+        """The documents that are not as they were signed for, with their states."""
+        found: list[tuple[str, str]] = [(each.document, each.state) for each in self.evidence]
+        found += [(item.tick.document, item.tick.now) for item in self.items if item.tick]
+        return [f"{name} {_NOW[state]}" for name, state in found if state in _NOW]
 
     @property
     def sharing(self) -> str:
@@ -137,6 +162,12 @@ def status(
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     """Return an empty history of a trial, on the nodes of its machine. A rehearsed scheduler
     gives whole nodes."""
+    history = _accounts_of(record, cases)
+    history.items = record.component.items if record.component else ()
+    return history
+
+
+def _accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     machine, names = record.machine, node_names(record.machine)
     room, _ = shared_node(machine)
     if room or record.rehearsed:
@@ -165,7 +196,7 @@ def status_of(
         phase=record.phase,
         kind=component.kind,
         rehearsed=record.rehearsed,
-        state=history.state if driven or history.state != "running" else INTERRUPTED,
+        state=_state(component, history, driven),
         verdict=together.state,
         verdict_words=together.words,
         now=now,
@@ -187,11 +218,19 @@ def status_of(
         excluded=_excluded(history),
         criteria=results,
         node_shares=view.node_shares,
+        reviews=reviews_of(history),
+        items=items_of(component.items, history.ticks),
         held=[] if history.over else list(history.held.values()),
         actions=history.actions,
         alongside=named_beside(component),
         node_hours=total.available / SECOND_NS / 3600,
     )
+
+
+def _state(component: Component, history: TrialHistory, driven: bool) -> str:
+    if component.kind == "checklist" and not history.over:
+        return AWAITED
+    return history.state if driven or history.state != "running" else INTERRUPTED
 
 
 def _kept_back(found: Status) -> list[Hold]:

@@ -21,9 +21,12 @@ from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
 from seatrial.journal import codes
 from seatrial.journal.events import (
+    EVENT_KINDS,
+    PERSONAL,
     AlertRaised,
     BuildEnded,
     Event,
+    ItemTicked,
     MetricRecorded,
     NodeAdmitted,
     NodeDown,
@@ -41,11 +44,16 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
+from seatrial.plan.checklist import Ticks
+from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import ELAPSED
 
 NO_ENTRY = -1
+_LATE = frozenset(
+    (RunJudgedAgain, *(kind for kind in EVENT_KINDS.values() if issubclass(kind, PERSONAL)))
+)  # what people record long after the trial
 RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
 
 
@@ -76,6 +84,11 @@ class RunHistory(RunLife, kw_only=True):
     def in_flight(self) -> bool:
         """Whether it was submitted, and its job has not ended."""
         return RunState.SUBMITTED <= self.state < RunState.ENDED
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether both sides agreed that criteria leave it out."""
+        return self.review is not None and self.review.is_excluded == 1
 
     @property
     def passed(self) -> bool:
@@ -184,6 +197,8 @@ class TrialHistory(TrialLife):
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
+        self.items: Sequence[ChecklistItem] = ()  # of a checklist
+        self.ticks = Ticks()
         self.held: dict[str, OperatorAction] = {}  # tests that people hold; "": all with I/O
         self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
         self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
@@ -202,8 +217,8 @@ class TrialHistory(TrialLife):
         """Fold many events."""
         last, known = self.last, self._by_id.get
         for event in events:
-            if event.time > last and event.__class__ is not RunJudgedAgain:
-                last = event.time  # a person judges long after the trial
+            if event.time > last and event.__class__ not in _LATE:
+                last = event.time
             if event.run_id:
                 run = known(event.run_id) or self._new_run(event)
                 if run is not None:
@@ -338,6 +353,9 @@ class TrialHistory(TrialLife):
         else:
             self.unbuilt[event.key] = event.log or "the build failed"
 
+    def _on_ticked(self, event: ItemTicked) -> None:
+        self.ticks.apply(event)
+
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
         return [name for name in unfold_or_empty(folded) if name in self.names]
@@ -359,6 +377,7 @@ _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
     NodeAdmitted: TrialHistory._on_admitted,
     TestStopped: TrialHistory._on_test_stopped,
     TestAdmitted: TrialHistory._on_test_admitted,
+    ItemTicked: TrialHistory._on_ticked,
     TestHeld: TrialHistory._on_test_held,
     TestReleased: TrialHistory._on_test_released,
     PolicyChanged: TrialHistory._follow_policy,

@@ -32,9 +32,10 @@ GROUPS: dict[str, dict[str, str]] = {
     "Accept a machine by a plan": {
         "accept": "Run an acceptance plan, show its status, control it.",
         "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
+        "issue": "Keep the issues that were found in an acceptance.",
     },
     "Judge results": {
-        "judge": "Judge a trial's runs again, by corrected checks or references.",
+        "judge": "Judge runs: a cause, an exclusion, or all of a trial again.",
         "compare": "Compare trials, toolchains or times: better or worse?",
         "history": "Show a metric over time, and where it changed.",
         "variability": "Show how much a trial's tests vary, and its outliers.",

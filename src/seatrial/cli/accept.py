@@ -10,6 +10,8 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import (
+    MOMENT,
+    FiniteRange,
     components_option,
     format_option,
     name_option,
@@ -20,12 +22,22 @@ from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli import plan_acceptance, plan_change, plan_control, supervise
+    from seatrial.cli import (
+        plan_acceptance,
+        plan_change,
+        plan_control,
+        plan_records,
+        supervise,
+        ticking,
+    )
+    from seatrial.plan.checklist import ItemState
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
     plan_change = LazyModule("seatrial.cli.plan_change")
     plan_control = LazyModule("seatrial.cli.plan_control")
+    plan_records = LazyModule("seatrial.cli.plan_records")
     supervise = LazyModule("seatrial.cli.supervise")
+    ticking = LazyModule("seatrial.cli.ticking")
 
 
 @click.group(
@@ -46,6 +58,7 @@ def command() -> None:
     seatrial accept extend plan.yaml 12h --component stability
     seatrial accept change plan.yaml --reason "fewer copies of CM4"
     seatrial accept hold plan.yaml heavy --reason "others need the file system"
+    seatrial accept tick plan.yaml ITEM --pass --by NAME
     """
 
 
@@ -56,6 +69,19 @@ _plan_options = together(
     phases_option,
     name_option,
     click.pass_obj,
+)
+# PLAN, for what is about the whole plan
+_plan_argument = together(
+    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
+    name_option,
+    click.pass_obj,
+)
+_by_option = click.option(
+    "--by", multiple=True, metavar="NAME", required=True, help="Who; may be repeated."
+)
+_comment_option = click.option("--comment", default="", metavar="TEXT", help="A remark.")
+_again_option = click.option(
+    "--again", default="", metavar="TEXT", help="Why it replaces an earlier one."
 )
 _format_option = format_option("table", "json", help="How the status is shown.")
 _reason_option = click.option("--reason", required=True, help="Why; recorded with your name.")
@@ -164,7 +190,9 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
     Exit codes are those of `run`.
     """
     try:
-        acceptance = plan_acceptance.Acceptance(folders, **chosen, with_builds=False)
+        acceptance = plan_acceptance.Acceptance(
+            folders, **chosen, with_builds=False, with_documents=False
+        )
     except InvalidFiles as error:
         return plan_control.Steering(folders, **chosen).print_status(form, error)
     return acceptance.print_status(form)
@@ -377,3 +405,136 @@ def exclude(folders: Folders, /, nodes: str, reason: str, **chosen: Any) -> int:
                  3  the driver has not answered yet
     """
     return plan_control.Steering(folders, **chosen).exclude(nodes, reason)
+
+
+@command.command("tick")
+@_plan_options
+@click.argument("item")
+@click.option("--pass", "passed", is_flag=True, help="It passed.")
+@click.option("--fail", "failed", is_flag=True, help="It failed.")
+@click.option("--value", type=FiniteRange(), help="The number that was read; its bounds decide.")
+@click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
+@_by_option
+@click.option(
+    "--document", metavar="FILE", type=click.Path(path_type=Path), help="Document that shows it."
+)
+@_comment_option
+@_again_option
+def tick(
+    folders: Folders,
+    /,
+    item: str,
+    passed: bool,
+    failed: bool,
+    value: float | None,
+    waive: bool,
+    by: tuple[str, ...],
+    document: Path | None,
+    comment: str,
+    again: str,
+    **chosen: Any,
+) -> int:
+    """Give an item of a checklist its result, with who and when.
+
+    An item has one result; another one replaces it only with --again, and the first is kept.
+
+    \b
+    seatrial accept tick plan.yaml 3 --pass --by "A. Smith"
+    seatrial accept tick plan.yaml cooling --value 21.5 --by A --document log.pdf
+    seatrial accept tick plan.yaml ups --waive --comment "in July" --by A --by B
+
+    \b
+    Exit codes:  0  recorded
+                 1  another person was faster; your result does not count
+                 2  it has a result, is unknown, or usage; nothing was recorded
+                 3  it is left for the owner of the trial to record
+    """
+    if passed + failed + waive + (value is not None) != 1:
+        raise click.UsageError("give one of --pass, --fail, --value and --waive")
+    names = _names(by)
+    result: ItemState = "waived" if waive else "pass" if passed else "fail"
+    answer = ticking.GivenResult(result, value, names, comment, document, again)
+    return ticking.Ticking(folders, **chosen).tick(item, answer)
+
+
+@command.command("evidence")
+@_plan_argument
+@click.argument("document", metavar="DOCUMENT")
+@click.argument("file", type=click.Path(path_type=Path))
+@_by_option
+@click.option("--on", default="", metavar="DATE", help="When it was signed; default: today.")
+@_comment_option
+@_again_option
+def evidence(
+    folders: Folders,
+    /,
+    path: Path,
+    name: str,
+    document: str,
+    file: Path,
+    by: tuple[str, ...],
+    on: str,
+    comment: str,
+    again: str,
+) -> int:
+    """Give a document that the plan awaits, with who signed it.
+
+    DOCUMENT is its name in the plan (`pending: true`, or without `sha256`), FILE is the file that
+    is there now. Its checksum is recorded.
+
+    \b
+    seatrial accept evidence plan.yaml burn-in.pdf reports/b.pdf --by A
+
+    \b
+    Exit codes:  0  recorded
+                 1  another person was faster; your document does not count
+                 2  it was given, is not awaited, cannot be read, or usage
+                 3  it is left for the owner of the trial to record
+    """
+    given = plan_records.GivenFile(file, _names(by), on, comment, again)
+    return plan_records.Recording(folders, path, name).evidence(document, given)
+
+
+@command.command("record")
+@_plan_argument
+@click.argument("kind", type=click.Choice(["milestone", "part", "incident"]))
+@click.argument("text")
+@_by_option
+@click.option("--at", type=MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
+@click.option("--nodes", default="", metavar="NODES", help="Nodes that it is about.")
+def record(
+    folders: Folders,
+    /,
+    path: Path,
+    name: str,
+    kind: str,
+    text: str,
+    by: tuple[str, ...],
+    at: int | None,
+    nodes: str,
+) -> int:
+    """Record a milestone, a replaced part or an incident.
+
+    The report and the status list them with who and when.
+
+    \b
+    seatrial accept record plan.yaml milestone "phase 1 was handed over" --by A
+    seatrial accept record plan.yaml part "DIMM 7" --nodes n017 --at 2h --by A
+    seatrial accept record plan.yaml incident "F2 was down" --at 3h --by A
+
+    \b
+    Exit codes:  0  recorded
+                 2  a fault in the plan, or usage
+                 3  it is left for the owner of the trial to record
+    """
+    from seatrial.journal.events import PlanEntry
+
+    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, names=_names(by))
+    return plan_records.Recording(folders, path, name).entry(entry)
+
+
+def _names(by: tuple[str, ...]) -> list[str]:
+    names = [name.strip() for name in by if name.strip()]
+    if not names:
+        raise click.UsageError("--by: give a name")
+    return names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -21,6 +21,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
+from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -34,12 +35,22 @@ MAX_NOTES = 26
 @click.option(
     "--case", "case", default="", metavar="PATTERN", help="Cases: a part of the name, or the id."
 )
+@click.option(
+    "--stage", type=click.Choice(get_args(Stage)), default=None, help="Only of this stage."
+)
 @run_filters
 @click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")
 @format_option("table", "json", "csv")
 @click.pass_obj
 def command(
-    folders: Folders, /, metric: str, case: str, check: bool, form: str, **wanted: Any
+    folders: Folders,
+    /,
+    metric: str,
+    case: str,
+    stage: str | None,
+    check: bool,
+    form: str,
+    **wanted: Any,
 ) -> int:
     """Show METRIC over time, a series for each case, with the changes of its level.
 
@@ -49,7 +60,7 @@ def command(
     notes = diary(folders).notes
     with opened(folders) as store:
         tell_damage(store, Filters(**wanted))
-        found = histories(store, metric, Filters(**wanted), case, notes)
+        found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0
 

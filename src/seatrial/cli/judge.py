@@ -1,4 +1,4 @@
-"""``seatrial judge``: judge the runs of a trial again."""
+"""``seatrial judge``: judge the runs of a trial again, or say something of single runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ OTHER_REFERENCES = "the references differ from the trial's own, which its criter
 
 
 @click.command("judge")
-@click.argument("trial")
+@click.argument("names", metavar="TRIAL|RUN...", nargs=-1, required=True)
+@click.option("--cause", default="", metavar="TEXT", help="What caused it, such as F2.")
+@click.option("--comment", default="", metavar="TEXT", help="A remark on the run.")
+@click.option("--exclude", is_flag=True, help="Criteria leave it out; needs two --by.")
+@click.option("--withdraw", is_flag=True, help="Take back what was said of the run.")
+@click.option("--by", multiple=True, metavar="NAME", help="Who says so; may be repeated.")
 @click.option(
     "--again", is_flag=True, help="Record verdicts and figures; without it they are only shown."
 )
@@ -48,6 +53,49 @@ OTHER_REFERENCES = "the references differ from the trial's own, which its criter
 @click.pass_obj
 def command(
     folders: Folders,
+    names: tuple[str, ...],
+    cause: str,
+    comment: str,
+    exclude: bool,
+    withdraw: bool,
+    by: tuple[str, ...],
+    again: bool,
+    reason: str,
+    suites: tuple[str, ...],
+    references: Path | None,
+    dry_run: bool,
+    form: str,
+) -> int:
+    """Judge the runs of TRIAL again, or say something of single runs.
+
+    With --cause, --comment, --exclude or --withdraw: record what people say of RUN, also while its
+    trial runs. Verdict and figures stay as they were. An exclusion is by agreement, with two
+    names; criteria are shown with and without the run.
+
+    \b
+    seatrial judge flc6evne6aub --cause F2 --comment "the file system was slow"
+    seatrial judge flc6evne6aub --exclude --cause F2 --by "A. Smith" --by "B. Lee"
+
+    With a TRIAL: judge its runs again, after a check, a tolerance or a reference was corrected.
+    The checks and references are taken as they are now, the outputs as they were kept. Each run
+    whose verdict changes gets an event with who, when and why; its first verdict stays in the
+    journal. Figures that were recorded stay as they are, and those that had not been found are
+    added, also where the verdict stays. Verdicts that are not of a check
+    (timeout, node failure, cancelled) are not touched.
+    """
+    if cause or comment or exclude or withdraw or by:
+        if again or reason or suites or references or dry_run:
+            raise UsageError("--again, --reason, --with, --references, --dry-run: are of a TRIAL")
+        from seatrial.cli.review import Review, record_reviews
+
+        return record_reviews(folders, names, Review(cause, comment, exclude, withdraw, by))
+    if len(names) > 1:
+        raise UsageError(f"{names[1]}: one trial at a time is judged again")
+    return _judge_again(folders, names[0], again, reason, suites, references, dry_run, form)
+
+
+def _judge_again(
+    folders: Folders,
     trial: str,
     again: bool,
     reason: str,
@@ -56,17 +104,9 @@ def command(
     dry_run: bool,
     form: str,
 ) -> int:
-    """Judge the runs of TRIAL again, after a check, a tolerance or a reference was corrected.
-
-    The checks and references are taken as they are now, the outputs as they were kept. Each run
-    whose verdict changes gets an event with who, when and why; its first verdict stays in the
-    journal. Figures that were recorded stay as they are, and those that had not been found are
-    added, also where the verdict stays. Verdicts that are not of a check
-    (timeout, node failure, cancelled) are not touched.
-    """
-    import socket
-
-    from seatrial.trial.folder import checksum_of, find, references_of, user_name
+    """Judge the runs of a trial again; return the exit code."""
+    from seatrial.trial.folder import checksum_of, find, references_of
+    from seatrial.trial.recording import account
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)
@@ -79,8 +119,9 @@ def command(
     if record_it and not reason.strip():
         raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
     if record_it:
-        by = f"{user_name()}@{socket.gethostname()}"
-        now, found = record_judgements(folder, record, suites, references, by, reason.strip())
+        now, found = record_judgements(
+            folder, record, suites, references, account(), reason.strip()
+        )
         if record.machine.sinks and any(one.changed or one.figures for one in found):
             _tell_sinks(folder, folders)
     else:

@@ -7,7 +7,6 @@ acceptance.run(quiet=False, form="table")     # the exit code
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -15,11 +14,17 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from seatrial.acceptance.documents import with_evidence
+from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
+from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.status import AWAITED
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
+from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.errors import UsageError
+from seatrial.journal.journal import read
 from seatrial.machine.choice import require_chosen
 from seatrial.plan import planned_mix
 from seatrial.plan.alongside import place_of, together
@@ -51,12 +56,13 @@ class Acceptance(OfPlan):
         phases: Sequence[str] = (),
         *,
         with_builds: bool = True,
+        with_documents: bool = True,
     ) -> None:
         super().__init__(folders, path, name)
         self.components, self.phases = components, phases
         self._with_builds = with_builds
         self._text = path.read_bytes() if path.is_file() else b""
-        self.prepared = prepare_plan(path, components, phases, with_builds)
+        self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
         self.plan = self.prepared.plan.plan
 
     def _load_again(self) -> None:
@@ -75,9 +81,15 @@ class Acceptance(OfPlan):
             self.prepared = prepared
 
     def _trials(self) -> list[_PartTrial]:
-        """Return each component in a phase with its latest trial."""
-        latest = partial(plan_trials.latest, self.folders.trials, self.plan, name=self.name)
-        return [(part, latest(part)) for part in self.prepared.parts]
+        """Return each component that runs in a phase, with its latest trial."""
+        return [(part, self._latest(part)) for part in self.prepared.parts]
+
+    def _checklists(self) -> list[_PartTrial]:
+        """Return each checklist in a phase, with its latest trial."""
+        return [(part, self._latest(part)) for part in self.prepared.checklists]
+
+    def _latest(self, part: PreparedComponent) -> PlanTrial | None:
+        return plan_trials.latest(self.folders.trials, self.plan, part, self.name)
 
     def _next_tag(self, part: PreparedComponent) -> str:
         return plan_trials.next_tag(self.folders.trials, self.plan, part, self.name)
@@ -86,11 +98,18 @@ class Acceptance(OfPlan):
 
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
-        if not any(trial for _, trial in self._trials()):
+        if not any(trial for _, trial in [*self._checklists(), *self._trials()]):
             raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
 
     def run(self, quiet: bool, form: str) -> int:
-        """Run every trial that is not complete, then print the status; return the exit code."""
+        """Run every trial that is not complete, then print the status; return the exit code.
+        Checklists are made first, so that people can tick them while the others run."""
+        for part, trial in self._checklists():
+            if trial is None:
+                made = plan_trials.checklist(self.folders.trials, self.prepared, part, self.name)
+                tick = self.command("ITEM", "--pass", "--by", "NAME", act="tick")
+                items = count(len(part.component.items), "item")
+                click.echo(f"{made.folder.tag} awaits {items}: {tick}")
         is_complete = self._run_all(quiet)
         self._load_again()
         if is_complete:
@@ -194,7 +213,7 @@ class Acceptance(OfPlan):
     def print_dry_run(self) -> int:
         """Print what would begin, continue, be left alone or be refused; return 0."""
         trials = self._trials()
-        for part, trial in trials:
+        for part, trial in [*self._checklists(), *trials]:
             going = trial if trial is not None and trial.state != "abandoned" else None
             tag = going.folder.tag if going else self._next_tag(part)
             course = self._course(part, trial)
@@ -214,6 +233,8 @@ class Acceptance(OfPlan):
     def _course(self, part: PreparedComponent, trial: PlanTrial | None) -> str:
         if trial is None:
             return "begins"
+        if part.component.kind == "checklist" and trial.state == "open":
+            return AWAITED
         if trial.state == "open" and plan_trials.changes(trial, self.prepared, part):
             return "cannot continue"
         return {"open": "continues", "complete": "is complete", "abandoned": "begins anew"}[
@@ -224,13 +245,21 @@ class Acceptance(OfPlan):
 
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
-        trials = self._trials()
+        trials = [*self._checklists(), *self._trials()]
         made = [(part, trial) for part, trial in trials if trial is not None]
-        found = [status_table.status_of(trial) for _, trial in made]
+        records, folder = self._records(), self.prepared.path.parent
+        found = [
+            with_evidence(
+                status_table.status_of(trial),
+                evidence_of(part.component.evidence, records.given, folder),
+            )
+            for part, trial in made
+        ]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = self._with_evidence()
         if form == "json":
-            status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
+            more = [self._as_record(each, records) for each in shown]
+            status_table.print_json(found, [*more, *_of_records(self.plan, records)])
         else:
             if found or waiting or not shown:
                 status_table.print_status(found)
@@ -238,15 +267,37 @@ class Acceptance(OfPlan):
                 click.echo(f"not begun: {', '.join(waiting)}")
                 self._print_rehearsed(part for part, trial in trials if trial is None)
             for each in shown:
-                for proof in each.evidence:
-                    about = f"{proof.document}, signed by {proof.signed_by} on {proof.signed_on}"
-                    click.echo(f"evidence of {each.component}: {about}")
+                for proof in evidence_of(each.evidence, records.given, folder):
+                    click.echo(evidence_line(each.component, proof))
+            _print_records(records)
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
         if form != "json":
             status_table.print_next(found, self.command())
         code = status_table.exit_code(found, [trial for _, trial in made])
-        return 3 if waiting and code == 0 else code
+        states = {
+            proof.state
+            for each in shown
+            for proof in evidence_of(each.evidence, records.given, folder)
+        }
+        return 3 if code == 0 and (waiting or states - {"as it was"}) else code
+
+    def _records(self) -> PlanRecords:
+        """Return what people recorded about the plan."""
+        folder = plan_trials.records(self.folders.trials, self.plan, self.name)
+        records = PlanRecords()
+        records.fold(read(folder.journal) if folder else ())
+        return records
+
+    def _as_record(self, component: Component, records: PlanRecords) -> dict[str, Any]:
+        """Return the documents of a component as JSON has them."""
+        found = evidence_of(component.evidence, records.given, self.prepared.path.parent)
+        return {
+            "plan": self.plan,
+            "component": component.component,
+            "state": state_of_evidence(found),
+            "evidence": [asdict(each) for each in found],
+        }
 
     def _print_not_met(self) -> int:
         """Name the criteria of incomplete trials that are not met; return the exit code."""
@@ -286,6 +337,8 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
     recorded = trial.record.component if trial else None
     kind = (recorded or part.component).kind
     size = count(len(cases), "case")
+    if kind == "checklist":
+        return f"{kind}, {count(len((recorded or part.component).items), 'item')}"
     if duration:
         size += f" for {show_seconds(duration)}"
     elif kind == "once":
@@ -300,12 +353,17 @@ def _print_left_out(part: PreparedComponent) -> None:
         click.echo(f"{part.tag}: {warning}", err=True)
 
 
-def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
-    """Return the documents of a component as JSON has them. Loading the plan has verified their
-    checksums."""
-    return {
-        "plan": plan,
-        "component": component.component,
-        "state": "shown by evidence",
-        "evidence": [asdict(each) for each in component.evidence],
-    }
+def _of_records(plan: str, records: PlanRecords) -> list[dict[str, Any]]:
+    """Return what people recorded about a plan as JSON has it; nothing if nobody did."""
+    if not (records.issues or records.entries):
+        return []
+    issues = [asdict(each) for each in records.issues.values()]
+    entries = [asdict(each) for each in records.entries]
+    return [{"plan": plan, "state": "records", "issues": issues, "entries": entries}]
+
+
+def _print_records(records: PlanRecords) -> None:
+    if records.open_issues:
+        click.echo(f"\n{issues_table(records.open_issues)}")
+    if records.entries:
+        click.echo(f"\n{entries_table(records.entries)}")

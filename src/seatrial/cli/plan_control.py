@@ -49,20 +49,22 @@ class Steering(OfPlan):
     ) -> None:
         super().__init__(folders, path, name)
         found = made(folders.trials, path, name)
+        self.checklists = [trial for trial in found if _is_checklist(trial)]
         if not found and not path.exists():
             raise UsageError(f"{path}: no such file, and no trial of it in {folders.trials}")
         self.plan = found[0].record.plan if found else plan_name(path) or str(path)
         self.trials = [
             trial
             for trial in found
-            if (not components or _component(trial) in components)
+            if (_component(trial) in components if components else not _is_checklist(trial))
             and (not phases or trial.record.phase in phases)
         ]
 
     def print_status(self, form: str, fault: InvalidFiles) -> int:
         """Print the status of the trials of a plan that has faults by now; return the exit code,
         which is never 0."""
-        found = [status_table.status_of(trial) for trial in self.trials]
+        trials = [*self.checklists, *(each for each in self.trials if not _is_checklist(each))]
+        found = [status_table.status_of(trial) for trial in trials]
         if not found:
             raise fault
         for text in fault.faults:
@@ -72,7 +74,7 @@ class Steering(OfPlan):
         else:
             status_table.print_status(found)
             status_table.print_next(found, self.command())
-        return status_table.exit_code(found, self.trials) or 3
+        return status_table.exit_code(found, trials) or 3
 
     def check(self, limit: str) -> int:
         """Raise the alarm for trials whose drivers are silent; return the exit code."""
@@ -203,7 +205,7 @@ class Steering(OfPlan):
         return asked
 
     def _open(self) -> list[PlanTrial]:
-        found = [trial for trial in self.trials if trial.state == "open"]
+        found = [each for each in self.trials if each.state == "open" and not _is_checklist(each)]
         if not found:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
@@ -238,6 +240,10 @@ def _stopped(trial: PlanTrial, test: str) -> str:
                 "again; mend it, and begin the plan anew under another --name"
             )
     return ""
+
+
+def _is_checklist(trial: PlanTrial) -> bool:
+    return trial.record.policy.kind == "checklist"
 
 
 def _component(trial: PlanTrial) -> str:

@@ -39,6 +39,8 @@ def page(report: RehearsalReport) -> str:
     parts += _beside(report.first)
     if report.odds:
         parts += [_odds(report.odds), _loads(chain(*report.by_seed), with_seed=True)]
+    if report.awaited:
+        parts.append("\n".join(report.awaited))
     if report.assumed:
         parts.append(_listed("assumed", report.assumed))
     return "\n\n".join(filter(None, parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -11,11 +12,13 @@ import msgspec
 
 from seatrial.acceptance.beside import beside
 from seatrial.acceptance.criteria import Result, overall
+from seatrial.acceptance.documents import with_documents
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable, folded
 from seatrial.journal.journal import read
+from seatrial.plan.checklist import ItemResult
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
 from seatrial.trial.plan_trials import PlanTrial
@@ -25,6 +28,7 @@ _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be b
 MAX_ACTIONS = 10  # of people that are shown
 COURSE = 40  # characters of the row of bars
 WIDTH = 78
+MAX_REVIEWS = 20
 
 
 def print_status(found: Sequence[Status]) -> None:
@@ -39,8 +43,11 @@ def print_status(found: Sequence[Status]) -> None:
         share = f"{100 * use.utilisation:.1f} %"
         click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in found:
-        parts = [_parts(one), _sub_phases(one), _notes(one), _actions(one)]
-        parts.append(_criteria(one.criteria))
+        parts = [
+            _items(one),
+            *(_parts(one), _sub_phases(one), _notes(one), _actions(one)),
+            *(_criteria(one.criteria), _reviews(one)),
+        ]
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -69,6 +76,7 @@ def status_of(trial: PlanTrial) -> Status:
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
     found = status(trial.record, trial.folder.cases(), events, driven=driven)
+    found = with_documents(found, Path(trial.record.plan_file).parent)
     if events.damaged:
         tell_damaged_journal(trial.folder)
     return found
@@ -79,7 +87,7 @@ def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
     ended, and been extended since), else 0."""
     if any(one.verdict == "not met" for one in found):
         return 1
-    undecided = any(one.verdict == "undecided" for one in found)
+    undecided = any(one.verdict in ("undecided", "awaited") for one in found)
     return 3 if undecided or any(trial.state != "complete" for trial in trials) else 0
 
 
@@ -90,7 +98,15 @@ def _title(one: Status) -> str:
 
 def _heading(one: Status) -> str:
     """Return the title with the verdict, which names what was waived."""
-    return f"{_title(one)}: {one.verdict_words}" if one.criteria else _title(one)
+    is_judged = one.criteria or one.verdict in ("awaited", "undecided")
+    return f"{_title(one)}: {one.verdict_words}" if is_judged else _title(one)
+
+
+def _short(one: Status) -> str:
+    """Return the verdict without what was waived, or is awaited."""
+    return (
+        overall(one.criteria).short if one.verdict == overall(one.criteria).state else one.verdict
+    )
 
 
 def _components(found: Sequence[Status]) -> TextTable:
@@ -98,10 +114,36 @@ def _components(found: Sequence[Status]) -> TextTable:
     for one in found:
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
         passed = sum(part.accepted for part in one.parts)
+        passed += sum(item.state == "pass" for item in one.items)
         share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
-        verdict = overall(one.criteria).short
+        verdict = _short(one)
         rows.add(_title(one), one.state, verdict, *times, passed, share)
     return rows
+
+
+def _items(one: Status) -> str:
+    """Return the items of a checklist, with their results."""
+    rows = TextTable("item~ | clause~ | result | value> | bound~ | by~ | on | what~")
+    for item in one.items:
+        tick = item.tick
+        told = [item.text]
+        if tick:
+            told += filter(None, [tick.comment, _document(tick)])
+            told += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
+            told += [f"again because: {tick.why}"] if tick.why else []
+        told += [
+            f"does not count: {late.result} by {', '.join(late.by)}" for late in item.uncounted
+        ]
+        by, on = (", ".join(tick.by), show_time(tick.time)) if tick else ("", "")
+        value = tick.shown if tick else ""
+        rows.add(item.id, item.clause, item.state, value, item.bound, by, on, "; ".join(told))
+    return str(rows)
+
+
+def _document(tick: ItemResult) -> str:
+    """Return the document of a result, and whether it changed since."""
+    now = "" if tick.now in ("", "as it was") else f" ({tick.now} since)"
+    return f"{tick.document}{now.replace('not here since', 'not here')}"
 
 
 def _parts(one: Status) -> str:
@@ -109,6 +151,8 @@ def _parts(one: Status) -> str:
     planned and the achieved share of the node-hours, runs that passed and others."""
     over = one.state in ("ended", "abandoned")
     now = "" if over else " | running> | expected> | queued>"
+    if not one.parts:
+        return ""
     rows = TextTable(f"test~{now} | planned> | achieved> | passed> | others~")
     shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
     for part in one.parts:
@@ -170,6 +214,17 @@ def _notes(one: Status) -> str:
     return str(rows)
 
 
+def _reviews(one: Status) -> str:
+    """Return the runs of which people said something."""
+    rows = TextTable("run | case~ | verdict~ | cause~ | excluded | by~ | comment~")
+    for each in one.reviews[:MAX_REVIEWS]:
+        excluded = "yes" if each.is_excluded else ""
+        words = (each.verdict, each.cause, excluded, ", ".join(each.by), each.comment)
+        rows.add(each.run, each.case, *words)
+    more = len(one.reviews) - MAX_REVIEWS
+    return "\n".join([str(rows), *([f"and {more} more: --format json has all"] * (more > 0))])
+
+
 def _actions(one: Status) -> str:
     """Return the latest actions of people."""
     rows = TextTable("by people | who | what~ | why~")
@@ -191,5 +246,5 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
             label = " ".join(filter(None, (one.clause or one.id, one.label)))
             label = label if one is first else f"  {one.subject}"
             value = one.shown
-            rows.add(label, one.words, value, one.bound, one.n, one.why)
+            rows.add(label, one.words, value, one.bound, one.n, one.reason)
     return str(rows)

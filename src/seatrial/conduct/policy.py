@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from seatrial.machine.facts import unfold
 from seatrial.units import SECOND_NS
 
-Kind = Literal["once", "isolated_then_full", "sustained"]
+Kind = Literal["once", "isolated_then_full", "sustained", "checklist"]
 Weight = Literal["heavy", "normal", "light"]
 Answer = Literal["again", "elsewhere", "never"]
 Placement = Literal["round_robin", "weighted", "least_loaded"]

@@ -54,6 +54,11 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
         """The case of its run; "" for events of the trial or of a build."""
         return ""
 
+    @property
+    def request(self) -> str:
+        """The file of the request that it answers; "" for what nobody asked for."""
+        return ""
+
 
 # ---- of a run ---------------------------------------------------------------------------------
 
@@ -230,6 +235,29 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
     def by_and_why(self) -> str:
         """Who judged it again, and why."""
         return ": ".join(filter(None, (self.by, self.why)))
+
+
+class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
+    """People judged a run that has its verdict: a ``cause``, a ``comment``. ``is_excluded`` is 1
+    where both sides agreed that criteria leave it out. What a later review does not say stays; one
+    that is ``withdrawn`` takes the earlier ones back. ``names`` are those that were given, ``by``
+    is the account that wrote it."""
+
+    number: ClassVar[int] = 240
+    is_excluded: Whole = field(default=0, name="value")
+    cause: str = field(default="", name="alias")
+    comment: str = field(default="", name="text")
+    withdrawn: bool = False
+    names: list[str] = []
+    by: str = ""
+    request: str = field(default="", name="path")
+
+    @property
+    def by_and_why(self) -> str:
+        """Who judged it, and how: ``A, B: F2, excluded``."""
+        state = "withdrawn" if self.withdrawn else "excluded" if self.is_excluded else ""
+        how = ", ".join(filter(None, (self.cause, state)))
+        return ": ".join(filter(None, (", ".join(self.names), how)))
 
 
 class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
@@ -483,6 +511,74 @@ class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):
     reason: str = field(default="", name="text")
 
 
+# ---- of people --------------------------------------------------------------------------------
+
+
+class PersonsEvent(RequestedEvent, frozen=True, kw_only=True, tag="person"):
+    """What people record about an acceptance. ``names`` are those that were given, ``by`` is the
+    account that wrote it."""
+
+    names: list[str] = []
+
+
+class ItemTicked(PersonsEvent, frozen=True, kw_only=True, tag="item_tick"):
+    """An item of a checklist got its ``result``: ``pass``, ``fail`` or ``waived``; ``figure`` is
+    what was read, if it is a number. ``document`` with its SHA-256 shows it. ``why`` is the
+    reason for a result in place of an earlier one."""
+
+    number: ClassVar[int] = 242
+    item: str = field(default="", name="alias")
+    result: str = ""
+    figure: Number | None = field(default=None, name="value")
+    unit: str = ""
+    comment: str = field(default="", name="text")
+    document: str = ""
+    sha256: str = ""
+    why: str = ""
+
+
+class EvidenceGiven(PersonsEvent, frozen=True, kw_only=True, tag="evidence"):
+    """A document that the plan awaited is there: its name in the plan, the file and its checksum.
+    ``on`` is the day on which it was signed; ``why``: the reason for it in place of an earlier
+    one."""
+
+    number: ClassVar[int] = 244
+    document: str = field(default="", name="alias")
+    file: str = ""
+    size: Whole = field(default=0, name="value")
+    sha256: str = ""
+    on: str = ""
+    comment: str = field(default="", name="text")
+    why: str = ""
+
+
+class PlanEntry(PersonsEvent, frozen=True, kw_only=True, tag="plan_entry"):
+    """Something happened in the acceptance: a ``milestone``, a replaced ``part``, an ``incident``
+    (``kind``), at the time ``at`` (ns), on ``nodes``."""
+
+    number: ClassVar[int] = 246
+    kind: str = field(default="", name="alias")
+    text: str = ""
+    at: Whole = 0
+    nodes: str = ""
+
+
+class IssueRecorded(PersonsEvent, frozen=True, kw_only=True, tag="issue"):
+    """An issue of a plan was opened or changed. Members that are empty stay as they were. ``issue``
+    is its number, from 1; ``state`` is ``open`` or ``closed``."""
+
+    number: ClassVar[int] = 250
+    issue: Whole = field(default=0, name="value")
+    state: str = field(default="", name="alias")
+    text: str = ""
+    comment: str = ""
+    component: str = ""
+    severity: str = ""
+    owner: str = ""
+    runs: list[str] = []
+    nodes: str = ""
+
+
 class UnknownEvent(RunEvent, frozen=True, kw_only=True, tag="unknown"):
     """An event of a kind that this version does not know: its ``kind``, its ``text``, and the whole
     line (``raw``) as it was written."""
@@ -508,6 +604,9 @@ EVENT_KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in _kinds(Event)
 }
 """The kinds of event by their names on disk."""
+
+PERSONAL = (PersonsEvent, RunReviewed)
+"""What people record beside a trial, also after its end: it changes no state and no figure."""
 
 EVENT_NAMES: dict[type[Event], str] = {kind: name for name, kind in EVENT_KINDS.items()}
 

@@ -21,6 +21,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.journal import codes
 from seatrial.journal.events import (
@@ -34,6 +35,7 @@ from seatrial.journal.events import (
     RunCreated,
     RunJudged,
     RunJudgedAgain,
+    RunReviewed,
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
@@ -166,7 +168,8 @@ class RunLife(Struct, gc=False):
     ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
     its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
     job started. Of a run that was judged again, ``code`` and ``reason`` are of the latest
-    judgement, ``first_code`` is the code of the first, and ``judged`` its time."""
+    judgement, ``first_code`` is the code of the first, and ``judged`` its time. ``review`` is what
+    people said of it, all reviews together, None where they were withdrawn."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
@@ -191,6 +194,7 @@ class RunLife(Struct, gc=False):
     first_code: int | None = None
     submission: str = ""
     judged_again: RunJudgedAgain | None = None
+    review: RunReviewed | None = None
 
     def apply(self, event: Event) -> bool:
         """Record what an event says of the run. Returns whether its state changed."""
@@ -291,6 +295,21 @@ class RunLife(Struct, gc=False):
         self.reason = event.reason
         self.judged_again = event
 
+    def _on_reviewed(self, event: RunReviewed) -> None:
+        before = self.review
+        if event.withdrawn:
+            self.review = None
+        elif before is None:
+            self.review = event
+        else:  # what this one does not say stays
+            self.review = replace(
+                event,
+                cause=event.cause or before.cause,
+                comment=event.comment or before.comment,
+                is_excluded=max(event.is_excluded, before.is_excluded),
+                names=list(dict.fromkeys([*before.names, *event.names])),
+            )
+
 
 _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     RunCreated: RunLife._on_created,
@@ -302,6 +321,7 @@ _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     JobEnded: RunLife._on_job_ended,
     RunJudged: RunLife._on_judged,
     RunJudgedAgain: RunLife._on_judged_again,
+    RunReviewed: RunLife._on_reviewed,
     FigureGiven: RunLife._on_given,
 }
 # For each state (by its number) and kind of event, what it changes and the state behind it.

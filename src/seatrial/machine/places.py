@@ -47,7 +47,7 @@ def groups_of_topology(text: str) -> dict[str, str]:
         fields = {key.lower(): value for key, value in _FIELD.findall(line.partition("#")[0])}
         name = fields.get("switchname") or fields.get("blockname")
         nodes = fields.get("nodes", "")
-        leaf = fields.get("level", "0") == "0" and fields.get("switches") in (None, "", "(null)")
+        leaf = fields.get("switches") in (None, "", "(null)")
         if not name or not leaf or nodes in ("", "(null)"):
             continue
         try:

@@ -7,7 +7,14 @@ from seatrial.units import seconds, share_of
 from seatrial.verify.figures import ELAPSED
 
 AT_MOST_ALL = frozenset(
-    {"pass_rate", "correct_answers", "utilisation", "availability", "within_expected"}
+    {
+        "pass_rate",
+        "correct_answers",
+        "utilisation",
+        "availability",
+        "items_passed",
+        "within_expected",
+    }
 )
 COUNTS = frozenset({"jobs_in_flight", "accepted_runs", "network"})
 

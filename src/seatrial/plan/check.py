@@ -14,6 +14,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.alongside import check_alongside
+from seatrial.plan.check_checklist import check_checklist
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
@@ -48,15 +49,21 @@ ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 # Keys that apply to components of one kind only.
-_OF_KIND = {"duration": "sustained", "reserve": "sustained", "repeat": "once"}
+_OF_KIND = {
+    "duration": "sustained",
+    "reserve": "sustained",
+    "repeat": "once",
+    "items": "checklist",
+}
 _PART_OF_KIND = {
     **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
     **dict.fromkeys(("alone", "full"), "isolated_then_full"),
 }
 
 
-def check_plan(loaded: Loaded, faults: Faults) -> None:
-    """Add every fault of a plan that does not depend on its cases."""
+def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
+    """Add every fault of a plan that does not depend on its cases. Without ``documents`` those of
+    evidence are not looked at."""
     plan, spot = loaded.plan, loaded.spot(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, spot)
@@ -87,13 +94,16 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         if machine is not None:
             _on_machine(component, machine, at)
         _slurm(component.slurm, at.inside("slurm"))
-        _tests(component, suite, at, partly)
+        if component.kind != "checklist":
+            _tests(component, suite, at, partly)
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
         check_criteria(component, None if partly else suite, at)
-        check_evidence(component, loaded.path.parent, at)
+        check_evidence(component, loaded.path.parent, at, documents)
         check_waivers(component, None if partly else suite, machine, at)
+        if component.kind == "checklist":
+            check_checklist(component, at)
     check_ids(plan, spot)
     _known_failures(plan, machine, tests, spot)
     check_alongside(plan, machine, spot)

@@ -25,6 +25,7 @@ from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
+_OF_ITEMS = "items_passed"
 
 _ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must differ in
 
@@ -60,6 +61,9 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
         if unread(spot, "criterion"):
             continue  # the valid bounds and metrics depend on it
         _bounds(criterion, spot)
+        if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
+            _of_items(component, criterion, spot)
+            continue
         kind = _OF_KIND.get(criterion.criterion, component.kind)
         if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
@@ -73,6 +77,18 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
             spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
         if suite is not None:
             _tests(component, criterion, suite, spot)
+
+
+def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
+    """Check that the criterion on items, and no other, is in a checklist."""
+    if criterion.criterion != _OF_ITEMS:
+        spot.fault(f"{criterion.criterion} is about runs; a checklist has {_OF_ITEMS}", "criterion")
+    elif component.kind != "checklist":
+        text = f"{_OF_ITEMS} is of kind checklist alone; this is {component.kind}"
+        spot.fault(text, "criterion")
+    for key in ("tests", "metric"):
+        if spot.given(key):
+            spot.fault(f"{_OF_ITEMS} is about all items; remove it", key)
 
 
 def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
@@ -159,27 +175,41 @@ def _is_lower(test: Test, name: str) -> bool:
     return isinstance(metric, Metric) and metric.better == "lower"
 
 
-def check_evidence(component: Component, folder: Path, at: Spot) -> None:
-    """Check that each document exists and has the checksum that was signed."""
+def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:
+    """Check that each document that does not come later is signed; with ``documents`` also that it
+    exists and has the checksum that was signed."""
+    first: dict[str, int] = {}
     for i, evidence in enumerate(component.evidence):
         spot = at.inside("evidence", i)
+        if first.setdefault(evidence.document, i) != i:
+            j = first[evidence.document]
+            spot.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
+        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
+        if evidence.sha256 and not is_checksum:
+            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
+        if evidence.signed_on or not evidence.comes_later:
+            spot.parsed(day_of, evidence.signed_on, "signed_on")
+        if evidence.comes_later:
+            continue
         if not evidence.signed_by.strip():
             spot.fault("is empty; name who signed", "signed_by")
-        spot.parsed(day_of, evidence.signed_on, "signed_on")
-        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
-        if not is_checksum:
-            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
-        path = folder / evidence.document
-        try:
-            with open_regular(path) as document:
-                found = hashlib.file_digest(document, "sha256").hexdigest()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            spot.fault(f"{path}: cannot be read: {why}", "document")
-            continue
-        if is_checksum and found != evidence.sha256.lower():
-            text = f"{path} has the checksum {found}: it is not the document that was signed"
-            spot.fault(text, "sha256")
+        if documents:
+            _document(folder / evidence.document, evidence.sha256 if is_checksum else "", spot)
+
+
+def _document(path: Path, sha256: str, spot: Spot) -> None:
+    """Check that a document can be read, and has a checksum, if that is known."""
+    try:
+        with open_regular(path) as document:
+            found = hashlib.file_digest(document, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        text = f"{path}: cannot be read: {why}; if it comes later, write pending: true"
+        spot.fault(text, "document")
+        return
+    if sha256 and found != sha256.lower():
+        text = f"{path} has the checksum {found}: it is not the document that was signed"
+        spot.fault(text, "sha256")
 
 
 def check_waivers(

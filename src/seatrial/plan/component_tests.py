@@ -14,6 +14,8 @@ def pattern_of(component: Component, test: str) -> str | None:
     """Return the entry of the component's ``tests`` that matches a test: its own name, else the
     first pattern that matches; "" if the component names no tests; None if the test takes no
     part."""
+    if component.kind == "checklist":
+        return None
     if not component.tests:
         return None if only_evidence(component) else ""
     if test in component.tests:

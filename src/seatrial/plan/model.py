@@ -38,6 +38,7 @@ CriterionName = Literal[
     "figure_of_merit",
     "accepted_runs",
     "mix",
+    "items_passed",
     "every_test",
     "within_expected",
     "network",
@@ -64,12 +65,18 @@ class Evidence(FileModel, frozen=True):
     """A document that shows what no run of Seatrial can show, such as a vendor's report."""
 
     document: Annotated[str, doc("path, relative to the plan")]
-    sha256: Annotated[str, doc("checksum of the document, in hex")]
-    signed_by: Annotated[str, doc("who signed it")]
-    signed_on: Annotated[str, doc("when: a date, 2026-05-01")]
+    sha256: Annotated[str, doc("checksum of the document, in hex; without it: awaited")] = ""
+    signed_by: Annotated[str, doc("who signed it; of an awaited one: who gives it")] = ""
+    signed_on: Annotated[str, doc("when: a date, 2026-05-01")] = ""
+    pending: Annotated[bool, doc("it comes later: its component is awaited")] = False
     about: Annotated[str, doc("what it shows, in a sentence")] = ""
     id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""
+
+    @property
+    def comes_later(self) -> bool:
+        """Whether it is awaited until a person gives it."""
+        return self.pending or not self.sha256
 
 
 class Waiver(FileModel, frozen=True):
@@ -129,6 +136,23 @@ class Criterion(FileModel, frozen=True):
     def of_stage(self) -> Stage | None:
         """The stage that it is about where runs have one; None: each, by itself."""
         return "alone" if self.stage is None and self.criterion in _OF_RUNS_ALONE else self.stage
+
+
+class ChecklistItem(FileModel, frozen=True):
+    """What a person checks, in a component of kind checklist: it passes, fails or is waived; with
+    bounds, by a number that the person read."""
+
+    text: Annotated[str, doc("what is checked")]
+    id: Annotated[str, doc("name by which it is ticked; default: its number, from 1")] = ""
+    clause: Annotated[str, doc("clause of the contract")] = ""
+    about: str = ""
+    unit: Annotated[str, doc("unit of the number")] = ""
+    at_least: Annotated[float | None, doc("lower bound of the number")] = None
+    at_most: Annotated[float | None, doc("upper bound of the number")] = None
+
+    @property
+    def has_number(self) -> bool:
+        return self.at_least is not None or self.at_most is not None
 
 
 class Exclude(FileModel, frozen=True):
@@ -295,6 +319,7 @@ class Component(FileModel, frozen=True):
     criteria: list[Criterion] = []
     evidence: list[Evidence] = []
     waivers: list[Waiver] = []
+    items: Annotated[list[ChecklistItem], doc("what people check, in kind checklist")] = []
 
     @property
     def parts(self) -> dict[str, ComponentTest]:

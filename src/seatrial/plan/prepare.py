@@ -52,14 +52,20 @@ class PreparedComponent(NamedTuple):
 
 class PreparedPlan(NamedTuple):
     """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
-    the order of the components. A component that rests on evidence alone has none. ``expected``
-    holds the machine's references."""
+    the order of the components. A component that rests on evidence alone has none. ``checklists``
+    are those that people tick, which run nothing. ``expected`` holds the machine's references."""
 
     path: Path
     plan: Plan
     site: Site
     parts: list[PreparedComponent]
     expected: list[Reference]
+    checklists: Sequence[PreparedComponent] = ()
+
+    @property
+    def all_parts(self) -> list[PreparedComponent]:
+        """The checklists, and what runs."""
+        return [*self.checklists, *self.parts]
 
     def groups(self) -> Iterator[list[PreparedComponent]]:
         """Yield the parts that run at the same time, in the order of the parts."""
@@ -71,22 +77,24 @@ def prepare_plan(
     components: Sequence[str] = (),
     phases: Sequence[str] = (),
     with_builds: bool = True,
+    with_documents: bool = True,
 ) -> PreparedPlan:
     """Load a plan and all that it names, check everything, and prepare the chosen components and
-    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build.
-    Raises InvalidFiles with every fault, and UsageError."""
+    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build;
+    without ``with_documents`` those of evidence are not looked at. Raises InvalidFiles with every
+    fault, and UsageError."""
     faults = Faults()
     loaded = load_plan(path, faults)
     expected: list[Reference] = []
     if loaded is not None:
-        check_plan(loaded, faults)
+        check_plan(loaded, faults, with_documents)
         drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
         expected = _expected(loaded, faults)
     faults.raise_any()
     assert loaded is not None
     assert loaded.site is not None
     _require_known(loaded.plan, components, phases)
-    parts = [
+    made = [
         draft._replace(
             policy=policy_of(loaded.plan, draft.component, draft.machine, draft.tests, draft.cases)
         )
@@ -95,9 +103,11 @@ def prepare_plan(
         if draft.phase == phase.phase
         and (not components or draft.component.component in components)
         and (not phases or draft.phase in phases)
-        and draft.cases
+        and (draft.cases or draft.component.kind == "checklist")
     ]
-    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected)
+    parts = [part for part in made if part.component.kind != "checklist"]
+    checklists = [part for part in made if part.component.kind == "checklist"]
+    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
 
 
 def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[PreparedComponent]:

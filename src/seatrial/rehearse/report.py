@@ -16,14 +16,14 @@ from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
 from seatrial.plan.model import RehearsedEvent
 from seatrial.plan.policy import shares_cores
-from seatrial.plan.prepare import prepare_plan
+from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
 from seatrial.rehearse.odds import Odds, odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
 from seatrial.trial.plan_record import as_rehearsed
-from seatrial.units import seconds, show_seconds, span_of
+from seatrial.units import count, seconds, show_seconds, span_of
 
 Progress = Callable[[int, int], None]
 MAX_LEFT_OUT = 10  # of a trial that are named
@@ -33,6 +33,7 @@ class RehearsalReport(NamedTuple):
     """The rehearsals of a plan, by seed; the trials of the first seed are written.
 
     ``took``: the time it took in seconds. ``left_out``: what cannot run in a phase, and why.
+    ``awaited``: what people do, which is not rehearsed.
     """
 
     plan: str
@@ -41,6 +42,7 @@ class RehearsalReport(NamedTuple):
     took: float
     by_seed: list[list[Rehearsed]]
     left_out: Sequence[tuple[str, str]] = ()
+    awaited: Sequence[str] = ()
 
     @property
     def first(self) -> list[Rehearsed]:
@@ -99,7 +101,13 @@ def rehearse_plan(
     rehearsal = plan.plan.rehearsal
     events = map(told, rehearsal.events)
     assumed = [*rehearsal.assumed, *events, *assumptions(plan.site.machine)]
-    return RehearsalReport(plan.plan.plan, machine, assumed, took, by_seed, left_out)
+    awaited = [_awaited(part) for part in plan.checklists]
+    return RehearsalReport(plan.plan.plan, machine, assumed, took, by_seed, left_out, awaited)
+
+
+def _awaited(part: PreparedComponent) -> str:
+    title = ", phase ".join(filter(None, (part.component.component, part.phase)))
+    return f"{title}: awaited, {count(len(part.component.items), 'item')} for people to check"
 
 
 def told(event: RehearsedEvent) -> str:
@@ -154,6 +162,7 @@ def as_record(report: RehearsalReport) -> dict[str, Any]:
         "machine": report.machine,
         "rehearsed": True,
         "assumed": report.assumed,
+        "awaited": report.awaited,
         "trials": [_trial(trial) for trial in report.first],
     }
     if len(report.by_seed) > 1:

@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from seatrial.acceptance.criteria import OverallState
 from seatrial.acceptance.criteria.overall import waived_words
+from seatrial.acceptance.evidence_status import EvidenceStatus
+from seatrial.acceptance.plan_records import Issue
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
-from seatrial.plan.model import Criterion, Evidence, Waiver
+from seatrial.plan.model import Criterion, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
@@ -122,7 +124,7 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
     remarks: list[str]
     status: Status
     waivers: list[Waiver]
-    evidence: list[Evidence]
+    evidence: list[EvidenceStatus]
     tables: list[Table]
     figures: list[ReportFigure]
     excluded: list[Table]
@@ -131,12 +133,13 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
 
 
 class Other(Struct, frozen=True, kw_only=True):
-    """A component of the plan without a trial: not begun, or shown by evidence alone."""
+    """A component of the plan without a trial: not begun, or shown by evidence alone, which may be
+    awaited, or changed since it was signed for."""
 
     title: str
     state: str
     about: str
-    evidence: list[Evidence]
+    evidence: list[EvidenceStatus]
     waivers: list[Waiver]
     criteria: list[Criterion] = []
 
@@ -156,7 +159,9 @@ class Report(Struct, frozen=True, kw_only=True):
     ``verdict``: of all criteria together. ``clauses``: the table from clauses of the contract to
     results, if the plan has any. ``made``: in ns, ``made_by``: a person, with the
     ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
-    their plans. ``decision``: what people decided, "" before they did; ``reservations``: theirs.
+    their plans. ``notices``: what is awaited, items that failed, documents that changed;
+    ``issues``: those that are open; ``records``: tables of what people recorded. ``decision``: what
+    people decided, "" before they did; ``reservations``: theirs.
     """
 
     report: int = SHAPE
@@ -172,6 +177,9 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: OverallState
     complete: bool
     remarks: list[str]
+    notices: list[str]
+    issues: list[Issue]
+    records: list[Table]
     clauses: list[Table]
     phases: list[Table]
     components: list[ReportComponent]
@@ -312,7 +320,7 @@ def as_json(report: Report) -> str:
     record["made"] = iso(report.made)
     record["sentence"] = sentence(report)
     record["decision"] = report.decided
-    for table in (*record["phases"], *record["tests"]):
+    for table in (*record["phases"], *record["records"], *record["tests"]):
         _timed(table)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):

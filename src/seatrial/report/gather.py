@@ -16,20 +16,31 @@ from typing import NamedTuple
 
 from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
+from seatrial.acceptance.documents import with_documents, with_evidence
+from seatrial.acceptance.evidence_status import evidence_of
 from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.plan_records import PlanRecords
 from seatrial.acceptance.status import Status, accounts_of, status
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
-from seatrial.journal.journal import read
+from seatrial.journal.journal import Reading, read
 from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
-from seatrial.report import tables
+from seatrial.report import people, tables
 from seatrial.report.as_found import Facts, as_found, told
 from seatrial.report.checksums import NAMES, NOTES, File, document_of, file_of, sum_of
-from seatrial.report.content import Decision, Report, ReportComponent, ReportMachine, Table, titled
+from seatrial.report.content import (
+    Decision,
+    Other,
+    Report,
+    ReportComponent,
+    ReportMachine,
+    Table,
+    titled,
+)
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
@@ -39,6 +50,7 @@ from seatrial.report.judged_again import judged_again, other_references
 from seatrial.report.operator_actions import operator_actions
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
+from seatrial.report.reviewed import causes, excluded_by_agreement
 from seatrial.report.traceability import JudgedComponent, traceability
 from seatrial.runs.launchers import launchers_of
 from seatrial.store import queries
@@ -54,7 +66,9 @@ from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
-from seatrial.units import SECOND_NS, count
+from seatrial.units import SECOND_NS, count, listed
+
+MAX_NAMED = 8  # items in a notice
 
 
 class Author(NamedTuple):
@@ -73,22 +87,29 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
     author = author or Author()
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
+    kept, kept_files = _records(planned.records)
     with uncollected():
         side = given_side(store, given) if given else None
         gathered = [
-            _trial(*each, store, side) for each in zip(planned.trials, records, strict=True)
+            _trial(*each, store, kept, side) for each in zip(planned.trials, records, strict=True)
         ]
     parts = [one.part for one in gathered]
-    files = list(chain.from_iterable(one.files for one in gathered))
+    files = [*chain.from_iterable(one.files for one in gathered), *kept_files]
     files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
     for folder in [TrialFolder(Path(each.path)) for each in (side.trials if side else ())]:
         files += [file_of(folder, name) for name in NAMES]
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in planned.others if each.state == "not begun"]
+    notices = list(_notices(parts, planned.others))
     verdict = overall(results).state
-    if waiting and verdict in ("met", "met with waivers", "waived"):
-        verdict = "undecided"
+    verdicts = {part.status.verdict for part in parts}
+    states = {each.state for each in planned.others}
+    if verdict in ("met", "met with waivers", "waived"):
+        if waiting or "undecided" in verdicts or "evidence changed" in states:
+            verdict = "undecided"
+        elif "awaited" in verdicts | states:
+            verdict = "awaited"
     plans = list(dict.fromkeys(record.plan for record in records))
     plan = plans[0] if len(plans) == 1 else ""
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
@@ -103,8 +124,15 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
         rehearsed=any(record.rehearsed for record in records),
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
         verdict=verdict,
-        complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
+        complete=not waiting
+        and not damaged
+        and not any(part.status.awaited or part.status.unsound for part in parts)
+        and not states & {"awaited", "evidence changed"}
+        and all(p.status.state == "ended" for p in parts),
         remarks=[*planned.remarks, *damaged, *_versions(records)],
+        notices=notices,
+        issues=kept.open_issues,
+        records=list(people.tables_of(kept)),
         clauses=traceability([one.judged for one in gathered], planned.others),
         phases=tables.phases(parts),
         components=parts,
@@ -117,6 +145,47 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
         decision=author.decision,
         reservations=list(author.reservations),
     )
+
+
+def _records(folder: TrialFolder | None) -> tuple[PlanRecords, list[File]]:
+    """Return what people recorded about the plan, and the files that has it."""
+    found = PlanRecords()
+    if folder is None:
+        return found, []
+    reading = read(folder.journal)
+    found.fold(reading)
+    files = [file_of(folder, name) for name in NAMES[:-1]]
+    return found, [*files, *_journal_of(folder, reading)]
+
+
+def _journal_of(folder: TrialFolder, reading: Reading) -> Iterator[File]:
+    """Yield the journal that was read, if there is one: a checklist that nobody ticked has none."""
+    if folder.journal.exists() or folder.record().policy.kind != "checklist":
+        yield file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged)
+
+
+def _notices(parts: Sequence[ReportComponent], others: Sequence[Other]) -> Iterator[str]:
+    """Yield what is to be read first: what is awaited, what failed, what changed."""
+    for part in parts:
+        status = part.status
+        if status.awaited:
+            yield f"{part.title}: awaited: {', '.join(status.awaited)}."
+        bad = [item.id for item in status.items if item.state == "fail"]
+        if bad:
+            yield f"{part.title}: {count(len(bad), 'item')} failed: {listed(bad, MAX_NAMED)}."
+        if status.unsound:
+            yield f"{part.title}: {'; '.join(status.unsound)}."
+    for other in others:
+        awaited = [each.document for each in other.evidence if each.state == "awaited"]
+        changed = [each.document for each in other.evidence if each.state == "changed"]
+        gone = [each.document for each in other.evidence if each.state == "not here"]
+        for names, words in (
+            (awaited, "awaited"),
+            (changed, "changed since it was signed for"),
+            (gone, "not here"),
+        ):
+            if names:
+                yield f"{other.title}: {words}: {', '.join(names)}."
 
 
 def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Iterator[File]:
@@ -134,11 +203,14 @@ def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Ite
 
 
 def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:
-    """Yield the documents of evidence, with the checksums that the plan has."""
-    shown = [each for one in parts for each in one.evidence]
-    shown += [each for other in planned.others for each in other.evidence]
+    """Yield the documents of evidence and of items, with the checksums that were signed for."""
+    evidence = [each for one in parts for each in one.evidence]
+    evidence += [each for other in planned.others for each in other.evidence]
+    shown = [(each.file, each.sha256) for each in evidence if each.state != "awaited"]
+    ticks = [item.tick for one in parts for item in one.status.items if item.tick]
+    shown += [(tick.document, tick.sha256) for tick in ticks if tick.sha256]
     folder = planned.file.parent if planned.file else Path()
-    for document, sha256 in dict.fromkeys((one.document, one.sha256) for one in shown):
+    for document, sha256 in dict.fromkeys(shown):
         try:
             size = (folder / document).stat().st_size
         except OSError:
@@ -221,7 +293,7 @@ def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Tabl
 
 
 def _trial(
-    folder: TrialFolder, record: Record, store: Store, given: Side | None = None
+    folder: TrialFolder, record: Record, store: Store, kept: PlanRecords, given: Side | None = None
 ) -> GatheredTrial:
     cases = folder.cases()
     reading = read(folder.journal)
@@ -230,15 +302,20 @@ def _trial(
     facts: list[Facts] = []
     found = status(record, cases, told(reading, facts), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
-    files.append(file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
+    files += _journal_of(folder, reading)
+    home = Path(record.plan_file).parent
+    evidence = evidence_of(component.evidence, kept.given, home)
+    found = with_evidence(with_documents(found, home), evidence)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
     view = TrialView(history, found.now, references_of(record))
     notes = _notes(folder, record, history, found.now)
     made = [
+        people.items(found.items),
         failed(history),
         judged_again(history),
+        causes(found.reviews),
         operator_actions(history),
         expected(view),
         *tables.node_shares(found),
@@ -262,10 +339,13 @@ def _trial(
         remarks=list(_remarks(found, reading.damaged, other_references(history, record))),
         status=found,
         waivers=component.waivers,
-        evidence=component.evidence,
+        evidence=evidence,
         tables=[table for table in made if table.rows],
         figures=drawn,
-        excluded=tables.excluded(record, history, found, varied, reading.damaged),
+        excluded=[
+            *(each for each in [excluded_by_agreement(found.reviews)] if each.rows),
+            *tables.excluded(record, history, found, varied, reading.damaged),
+        ],
         ran=ran(record, cases, found.node_shares),
         versions=tables.tests(folder, record, cases),
     )
@@ -339,6 +419,8 @@ def _scaled(
 
     The metric is the test's first, or the elapsed time.
     """
+    if not cases:  # of a checklist
+        return []
     side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):

@@ -26,6 +26,7 @@ from seatrial.report.content import (
     sentence,
     shown,
 )
+from seatrial.report.people import issues
 from seatrial.units import show_bytes, show_seconds
 from seatrial.verify.reading import plain, plain_page
 
@@ -56,6 +57,7 @@ def page(report: Report) -> str:
         # for the content security policy, which allows no other style
         style_hash=f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}",
         sentence=sentence(report),
+        open_issues=issues(report.issues, "Open issues"),
         subjects=MAX_SUBJECTS,
         place=PLACE,
         checksums=block(report.files, report.decided),

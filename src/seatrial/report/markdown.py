@@ -25,6 +25,7 @@ from seatrial.report.content import (
     sentence,
     shown,
 )
+from seatrial.report.people import issues
 from seatrial.units import show_seconds
 from seatrial.verify.reading import plain_line
 
@@ -82,8 +83,10 @@ def _head(report: Report) -> Iterator[str]:
     ]
     facts += [("decision", report.decision)] if report.decision else []
     yield from ("", *_facts(facts))
-    for remark in report.remarks:
+    for remark in (*report.notices, *report.remarks):
         yield from ("", f"> {plain(remark)}")
+    if report.issues:
+        yield from _table(issues(report.issues, "Open issues"))
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -96,7 +99,7 @@ def _summary(report: Report) -> Iterator[str]:
     rows = [_summed(part) for part in report.components]
     rows += [[other.title, other.state, *[""] * 8] for other in report.others]
     yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
-    for table in (*report.clauses, *report.phases):
+    for table in (*report.clauses, *report.phases, *report.records):
         yield from _table(table)
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")
@@ -176,7 +179,7 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
         for one in results:
             label = one.label if one is results[0] else f"- {one.subject}"
             value = one.shown
-            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.why])
+            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.reason])
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
     for results in criteria:
         one = results[0]
@@ -197,9 +200,17 @@ def _documents(one: ReportComponent | Other) -> Iterator[str]:
             yield f"- {what}: {plain(each.reason)} {agreed}"
     if one.evidence:
         yield from ("", "### Evidence", "")
-        titles = ["document", "about", "signed by", "on", "SHA-256"]
+        titles = ["document", "clause", "about", "signed by", "on", "state", "SHA-256"]
         rows = [
-            [each.document, each.about or one.about, each.signed_by, each.signed_on, each.sha256]
+            [
+                each.document if each.file == each.document else f"{each.document} ({each.file})",
+                each.clause,
+                each.about or one.about,
+                each.signed_by,
+                each.signed_on,
+                each.state,
+                each.sha256,
+            ]
             for each in one.evidence
         ]
         yield from _grid(titles, rows)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from seatrial.files import open_regular
 from seatrial.journal.codes import code_of
 from seatrial.journal.events import (
+    PERSONAL,
     Event,
     MetricRecorded,
     OutputRemoved,
@@ -36,7 +37,7 @@ from seatrial.runs.keep import removal_rule, removes
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
 
-_AFTER_END: Final = (OutputRemoved, MetricRecorded, RunJudgedAgain)  # may follow its end
+_AFTER_END: Final = (OutputRemoved, MetricRecorded, RunJudgedAgain, *PERSONAL)  # may follow its end
 OutputState = Literal["as it was", "changed", "not here", "cannot be read", "too large"]
 
 

@@ -6,18 +6,30 @@ found.trials, found.others, found.remarks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
+from seatrial.acceptance.plan_records import PlanRecords
 from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
+from seatrial.journal.events import EvidenceGiven
+from seatrial.journal.journal import read as events
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other, titled
 from seatrial.trial.folder import TrialFolder, tags
-from seatrial.trial.plan_trials import PlanTrial, changed_judging, changes, latest, made, plan_name
+from seatrial.trial.plan_trials import (
+    PlanTrial,
+    changed_judging,
+    changes,
+    latest,
+    made,
+    plan_name,
+    records,
+)
 
 
 class Planned(NamedTuple):
@@ -25,6 +37,7 @@ class Planned(NamedTuple):
 
     ``others``: components without a trial. ``remarks``: sentences to read first. ``skipped``: what
     cannot run on the machine, as (component, what, why). ``file``: the plan's, if there is one.
+    ``records``: the trial of what people recorded about it, if there is one.
     """
 
     trials: list[TrialFolder]
@@ -33,6 +46,7 @@ class Planned(NamedTuple):
     skipped: Sequence[tuple[str, str, str]] = ()
     about: str = ""
     file: Path | None = None
+    records: TrialFolder | None = None
 
 
 def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> Planned:
@@ -45,7 +59,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         raise UsageError(f"{path}: there is no such plan")
     _require_plan(path)
     try:
-        prepared = prepare_plan(path, with_builds=False)
+        prepared = prepare_plan(path, with_builds=False, with_documents=False)
     except InvalidFiles as error:
         known = _of_plan(trials, plan_name(path)) if rehearsed else made(trials, path, name)
         if not known:
@@ -55,18 +69,25 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     if rehearsed:
         found = rehearsals(trials, prepared)
     else:
-        found = [(part, latest(trials, prepared.plan.plan, part, name)) for part in prepared.parts]
+        found = [
+            (part, latest(trials, prepared.plan.plan, part, name)) for part in prepared.all_parts
+        ]
     there = [trial.folder for _, trial in found if trial is not None]
     if not there:
         raise UsageError(_nothing(trials, path, rehearsed))
+    kept = None if rehearsed else records(trials, prepared.plan.plan, name)
+    given = _given(kept)
+    folder = path.parent
     others = [
-        _other(part.component, titled(part.component.component, part.phase), "not begun")
+        _other(
+            part.component, titled(part.component.component, part.phase), "not begun", given, folder
+        )
         for part, trial in found
         if trial is None
     ]
-    run = {part.component.component for part in prepared.parts}
+    run = {part.component.component for part in prepared.all_parts}
     others += [
-        _other(each, each.component, "shown by evidence")
+        _other(each, each.component, "", given, folder)
         for each in prepared.plan.components
         if each.evidence and each.component not in run
     ]
@@ -74,7 +95,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
-    return Planned(there, others, remarks, skipped, prepared.plan.about, path)
+    return Planned(there, others, remarks, skipped, prepared.plan.about, path, kept)
 
 
 def _require_plan(path: Path) -> None:
@@ -101,12 +122,27 @@ def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) 
     )
 
 
-def _other(component: Component, title: str, state: str) -> Other:
+def _given(folder: TrialFolder | None) -> dict[str, list[EvidenceGiven]]:
+    """Return the documents that people gave later."""
+    found = PlanRecords()
+    found.fold(events(folder.journal) if folder else ())
+    return found.given
+
+
+def _other(
+    component: Component,
+    title: str,
+    state: str,
+    given: Mapping[str, list[EvidenceGiven]],
+    folder: Path,
+) -> Other:
+    """Return a component without a trial; without a ``state`` it rests on its documents."""
+    found = evidence_of(component.evidence, given, folder)
     return Other(
         title=title,
-        state=state,
+        state=state or state_of_evidence(found),
         about=component.about,
-        evidence=component.evidence,
+        evidence=found,
         waivers=component.waivers,
         criteria=component.criteria,
     )

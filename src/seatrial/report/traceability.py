@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, criteria_of, label
 from seatrial.acceptance.criteria.waivers import covered
+from seatrial.acceptance.evidence_status import EvidenceStatus, words_of
+from seatrial.plan.checklist import ItemStatus
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Component, Evidence, Waiver
+from seatrial.plan.model import Component, Waiver
 from seatrial.report.content import Cell, Other, ReportComponent, Table, bounded
 from seatrial.units import listed
 
@@ -64,7 +66,18 @@ def _of_trial(one: JudgedComponent) -> Iterator[list[Cell]]:
             found.n,
             found.words,
         ]
+    yield from _of_items(one.part.title, one.part.status.items)
     yield from _of_papers(one.part.title, one.part.evidence, one.part.waivers)
+
+
+def _of_items(title: str, items: Iterable[ItemStatus]) -> Iterator[list[Cell]]:
+    for item in items:
+        result = item.tick
+        found = result.shown if result else ""
+        by = f"by {', '.join(result.by)}" if result else ""
+        about = f"{item.text}: {item.about}" if item.about else item.text
+        shown = ", ".join(filter(None, (found, by)))
+        yield [item.clause, item.id, about, title, "item", "", item.bound, shown, None, item.state]
 
 
 def _of_other(other: Other) -> Iterator[list[Cell]]:
@@ -76,12 +89,12 @@ def _of_other(other: Other) -> Iterator[list[Cell]]:
 
 
 def _of_papers(
-    title: str, evidence: Iterable[Evidence], waivers: Iterable[Waiver]
+    title: str, evidence: Iterable[EvidenceStatus], waivers: Iterable[Waiver]
 ) -> Iterator[list[Cell]]:
     for paper in evidence:
-        signed = f"signed by {paper.signed_by} on {paper.signed_on}"
+        signed = f"signed by {paper.signed_by} on {paper.signed_on}" if paper.signed_by else ""
         shown = [paper.clause, paper.id, paper.about, title, f"evidence {paper.document}"]
-        yield [*shown, "", "a document", signed, None, "shown by evidence"]
+        yield [*shown, "", "a document", signed, None, words_of(paper)]
     for each in waivers:
         agreed = f"by {each.by} on {each.on}"
         about = each.about or each.reason

@@ -42,6 +42,7 @@ from seatrial.journal.events import (
     RunEvent,
     RunJudged,
     RunJudgedAgain,
+    RunReviewed,
     ScriptStarted,
     UnknownEvent,
     finite,
@@ -75,7 +76,7 @@ _OF_NODES: dict[type[Event], str] = {
     NodeUp: "SUCCESS",
     NodeAdmitted: "SUCCESS",
 }
-_AFTER_VERDICT = (MetricRecorded, OutputRemoved, RunJudgedAgain)
+_AFTER_VERDICT = (MetricRecorded, OutputRemoved, RunJudgedAgain, RunReviewed)
 _KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
 _MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
     kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "app", "test")
@@ -196,7 +197,7 @@ class TrialPoints:
 
     def _is_late(self, event: Event) -> bool:
         """Return whether an event comes after the verdict of its run."""
-        if isinstance(event, RunJudgedAgain):
+        if isinstance(event, RunJudgedAgain | RunReviewed):
             return True
         known = event.run_id in self._judged and event.run_id not in self._runs
         return known and isinstance(event, _AFTER_VERDICT)

@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 
 from seatrial.journal.events import (
     EVENT_KINDS,
+    PERSONAL,
     BuildEnded,
     BuildEvent,
     BuildStarted,
@@ -31,6 +32,7 @@ from seatrial.journal.events import (
     NodeUp,
     RunEvent,
     RunJudgedAgain,
+    RunReviewed,
     ScriptStarted,
     TrialStarted,
     UnknownEvent,
@@ -61,7 +63,8 @@ _DETAILS: dict[type[Event], str] = {
     UnknownEvent: "kind",
 }
 
-_APPENDED = -1  # the place of who judged a run again, and why, which are two members
+_OF_PEOPLE = (RunJudgedAgain, RunReviewed)  # long after the trial, as a rule
+_APPENDED = -1  # the place of who judged a run, and why, which are several members
 
 
 class _Places(NamedTuple):
@@ -77,7 +80,7 @@ class _Places(NamedTuple):
 def _places_in(kind: type[Event]) -> _Places:
     names = [about.encode_name for about in msgspec.structs.fields(kind)]
     at = {name: place for place, name in enumerate(names)}
-    detail = _APPENDED if kind is RunJudgedAgain else at.get(_DETAILS.get(kind, "alias"), 0)
+    detail = _APPENDED if kind in _OF_PEOPLE else at.get(_DETAILS.get(kind, "alias"), 0)
     return _Places(kind.number, at.get("value", 0), detail, at.get("text", at.get("unit", 0)))
 
 
@@ -128,8 +131,8 @@ def _fold_block(
             continue
         run = known(members[_RUN_ID]) or runs.make(cast(RunEvent, event))
         time = members[_TIME]
-        if event.__class__ is RunJudgedAgain:
-            members = (*members, event.by_and_why)  # long after the trial: see ``_APPENDED``
+        if event.__class__ in _OF_PEOPLE:
+            members = (*members, event.by_and_why)
         elif time > run.last:
             run.last = time
             if time > latest:
@@ -169,7 +172,8 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
         rows.append(_row(trial.id, seq, astuple(event), _PLACES[type(event)]))
-        trial.last = max(trial.last or 0, event.time)
+        if not isinstance(event, PERSONAL):
+            trial.last = max(trial.last or 0, event.time)
         if isinstance(event, BuildStarted | BuildEnded):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:

@@ -106,19 +106,23 @@ def histories(
     filters: Filters,
     case: str = "",
     notes: Sequence[Note] = (),
+    stage: str = "",
 ) -> list[History]:
     """The history of a metric in every case that matches, by machine and case. ``case`` is a part
     of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
     with uncollected():
-        found = series_of(store, metric, filters, case)
+        found = series_of(store, metric, filters, case, stage)
         return [
             _history(series, analysis, notes)
             for series, analysis in zip(found, _courses(found), strict=True)
         ]
 
 
-def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> list[MetricSeries]:
-    """The series of a metric in every case that matches. Raises UsageError where none does."""
+def series_of(
+    store: Store, metric: str, filters: Filters, case: str = "", stage: str = ""
+) -> list[MetricSeries]:
+    """The series of a metric in every case that matches, those of a ``stage`` if one is given.
+    Raises UsageError where none does."""
     known = metric_names(store)
     if metric != ELAPSED and metric not in known:
         known.append(ELAPSED)
@@ -133,7 +137,7 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     }
     groups: dict[tuple[tuple[str, str], str], list[Measured]] = {}
     for row in measured(store, metric, filters):
-        if key := chosen.get(row.case):
+        if (key := chosen.get(row.case)) and stage in ("", row.stage):
             groups.setdefault((key, row.stage), []).append(row)
     wrong: dict[tuple[tuple[str, str], str], Counter[str]] = {}
     for (number, stage), counts in not_measured(store, filters).items():
@@ -141,7 +145,7 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
             wrong.setdefault((key, stage), Counter()).update(counts)
     found = [_series(metric, rows, cases, wrong.get(key)) for key, rows in groups.items()]
     if not found:
-        raise UsageError(_no_series(store, metric, filters, case))
+        raise UsageError(_no_series(store, metric, filters, case, stage))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
 
 
@@ -182,13 +186,14 @@ def _series(
 # ---- what cannot be found -----------------------------------------------------------------
 
 
-def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:
+def _no_series(store: Store, metric: str, filters: Filters, case: str, stage: str) -> str:
     """Which of the given conditions nothing meets."""
     given = {
         "--test": filters.test,
         "--case": case,
         "--machine": filters.machine,
         "--toolchain": filters.toolchain,
+        "--stage": stage,
     }
     said = " ".join(f"{option} {value}" for option, value in given.items() if value)
     since = " in that time" if filters.since else ""

@@ -20,6 +20,7 @@ from seatrial.journal.events import (
     RequestedEvent,
     RequestRefused,
     RunCancelAsked,
+    RunReviewed,
     TestAdmitted,
     TestHeld,
     TestReleased,
@@ -30,7 +31,7 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.facts import node_names, unfold
 from seatrial.trial.folder import Record
-from seatrial.trial.requests import MAX_REASON, Request
+from seatrial.trial.requests import MAX_REASON, Request, recorded
 from seatrial.verify.reading import plain_line
 
 HEAVY = "heavy"
@@ -38,8 +39,10 @@ HEAVY = "heavy"
 
 def answer_to(
     request: Request, state: ConductorState, record: Record, *, by: str, file: str = "", now: int
-) -> RequestedEvent | RunCancelAsked:
+) -> RequestedEvent | RunCancelAsked | RunReviewed:
     """Return the event that answers a request of a person (``by``) at ``now`` (ns)."""
+    if request.request == "record":
+        return recorded(request, by, file)
     reason = plain_line(request.reason)[:MAX_REASON]
     text = plain_line(request.text)[:MAX_REASON]
     try:

@@ -23,6 +23,7 @@ from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
 from seatrial.journal.events import (
+    PERSONAL,
     AlertRaised,
     Event,
     NodeDown,
@@ -224,8 +225,13 @@ class Driver:
             ) from error
 
     def _require_real(self) -> None:
-        """Raise TrialError for a rehearsal, and for figures that others gave: neither is mixed with
-        real runs."""
+        """Raise TrialError for a rehearsal, for figures that others gave, and for a checklist: none
+        is mixed with real runs."""
+        if self.record.policy.kind == "checklist":
+            raise TrialError(
+                f"{self.folder.tag} is a checklist: nothing runs; `seatrial accept tick` gives its "
+                "items their results"
+            )
         if self.record.given is not None:
             raise TrialError(
                 f"{self.folder.tag} has the figures of {self.record.given.file}; nothing of it runs"
@@ -364,7 +370,8 @@ class Driver:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TrialCancelled | TrialAbandoned):
             self._building.cancel()
-        if isinstance(event, RunEvent) and event.run_id not in self.ledger.runs:
+        is_of_run = isinstance(event, RunEvent) and not isinstance(event, PERSONAL)
+        if is_of_run and event.run_id not in self.ledger.runs:
             return
         self.ledger.note(event)
         if isinstance(event, PolicyChanged):
@@ -394,9 +401,9 @@ class Driver:
 
     def _answer_left(self) -> None:
         """Record the requests that came too late for an earlier driver. Of a trial that is
-        complete, only requests to extend or abandon it count."""
+        complete, only requests to extend or abandon it count, and what people record."""
         for each in requests.left(self.folder, self.ledger.answered):
-            if self.ledger.complete and each.request.request not in ("extend", "abandon"):
+            if self.ledger.complete and each.request.request not in ("extend", "abandon", "record"):
                 requests.drop(self.folder, [each.file])
             else:
                 self._answer(each.request, each.by, each.file)

@@ -22,14 +22,14 @@ from seatrial.journal.events import (
     AlertRaised,
     ClockStepped,
     Event,
+    IssueRecorded,
     JobEnded,
     OutputRemoved,
-    RequestedEvent,
-    RunCancelAsked,
     RunCreated,
     RunEvent,
     RunJudged,
     RunJudgedAgain,
+    RunReviewed,
     RunSubmitted,
     TrialOpened,
     TrialResumed,
@@ -44,7 +44,7 @@ from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.units import SECOND_NS, listed, show_seconds
 
-_AFTER_THE_END = (OutputRemoved, RunJudgedAgain)
+_AFTER_THE_END = (OutputRemoved, RunJudgedAgain, RunReviewed)
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
@@ -87,6 +87,7 @@ class Ledger:
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self._corrected: dict[str, RunJudgedAgain] = {}  # of runs whose verdict was lost
         self.answered: set[str] = set()  # files of requests
+        self.issues = 0  # the number of the latest
         self.journal: Journal
         self._damaged = 0
         self._unjudged: list[str] = []  # runs that were submitted, of what was replayed
@@ -220,12 +221,14 @@ class Ledger:
     def note(self, event: Event, case: Case | None = None) -> None:
         """Record an event: append it to the journal, apply it, report it. Its time is the present
         unless it has one; trial, machine, application, test and case are filled in. ``case`` is
-        needed of a run that was judged."""
-        if isinstance(event, RunEvent):
+        needed of a run that was judged. What people say of a run has them already."""
+        if isinstance(event, RunEvent) and not isinstance(event, RunReviewed):
             case = case or self.case(event.run_id)
             header: Mapping[str, Any] = run_header(self.record, case, event.run_id)
         else:
             header = header_of(self.record, event)
+        if isinstance(event, IssueRecorded) and not event.issue:
+            event = replace(event, issue=self.issues + 1)
         event = replace(event, time=event.time or self.journal.now(), **header)
         self.journal.append(event)
         self._fold(event)
@@ -234,8 +237,10 @@ class Ledger:
     def _fold(self, event: Event) -> None:
         finished = self.conductor.state.finished
         self.conductor.apply(event)
-        if isinstance(event, RequestedEvent | RunCancelAsked) and event.request:
+        if event.request:
             self.answered.add(event.request)
+            if isinstance(event, IssueRecorded):
+                self.issues = max(self.issues, event.issue)
         if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
         elif isinstance(event, RunSubmitted):

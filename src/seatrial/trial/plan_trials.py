@@ -8,6 +8,7 @@ A trial that was abandoned keeps its tag. The next one of its component gets a n
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator
@@ -20,13 +21,14 @@ from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
-from seatrial.errors import TrialError
+from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.lazy import yaml
 from seatrial.machine.model import Machine
+from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
@@ -36,6 +38,8 @@ from seatrial.yaml_positions import MAX_FILE_BYTES
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
 _NUMBERED = re.compile(r"-\d+")  # the end of the tag of a later trial
+
+RECORDS = Component(component="", kind="checklist", about="What people recorded about the plan")
 
 State = Literal["open", "complete", "abandoned"]
 
@@ -110,6 +114,49 @@ def begin(
     """Create a trial of a component in a phase, under the first free tag."""
     tag = next_tag(trials, prepared.plan.plan, part, name)
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
+
+
+def checklist(
+    trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
+) -> PlanTrial:
+    """Return the trial of a checklist in a phase, made if there is none, though others make it at
+    the same time."""
+    while (found := latest(trials, prepared.plan.plan, part, name)) is None:
+        with contextlib.suppress(UsageError):  # it exists by now
+            begin(trials, prepared, part, name)
+    return found
+
+
+def records(trials: Path, plan: str, name: str = "") -> TrialFolder | None:
+    """Return the trial of a plan's records, which people make: it runs nothing. None if nobody has
+    recorded anything yet."""
+    for tag in _record_tags(plan, name):
+        folder = TrialFolder(trials / tag)
+        if not folder.path.exists():
+            return None
+        record = folder.record()
+        # no component of a plan is without a name
+        nameless = record.component is not None and not record.component.component
+        if nameless and record.plan == plan and record.policy.kind == "checklist":
+            return folder
+    return None
+
+
+def begin_records(trials: Path, prepared: PreparedPlan, name: str = "") -> TrialFolder:
+    """Return the trial of a plan's records, made if there is none, though others make it at the
+    same time."""
+    plan, machine = prepared.plan.plan, prepared.site.machine
+    policy = Policy(kind="checklist")
+    part = PreparedComponent("", RECORDS, "", machine, [], {}, [], [], policy)
+    while (folder := records(trials, plan, name)) is None:
+        tag = next(tag for tag in _record_tags(plan, name) if not (trials / tag).exists())
+        with contextlib.suppress(UsageError):  # it exists by now
+            create(trials, record_of(prepared, part, tag, time.time_ns()), [])
+    return folder
+
+
+def _record_tags(plan: str, name: str) -> Iterator[str]:
+    return _tags(f"{name or plan}-records", "", "")
 
 
 def state_of(folder: TrialFolder) -> State:
@@ -215,6 +262,7 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
         ("the criteria", before.criteria, now.criteria),
         ("the waivers", before.waivers, now.waivers),
         ("the evidence", before.evidence, now.evidence),
+        ("the items", before.items, now.items),
     ]
     return [what for what, was, become in pairs if _as_kept(was) != _as_kept(become)]
 

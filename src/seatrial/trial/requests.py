@@ -19,14 +19,18 @@ import pwd
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
+from socket import gethostname
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError
 from seatrial.files import is_of_host, open_regular
+from seatrial.journal.encoding import decode
+from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
 
 MAX_REQUEST_BYTES = 1 << 20
@@ -44,13 +48,15 @@ RequestKind = Literal[
     "stop",
     "exclude",
     "cancel",
+    "record",
 ]
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request. ``value`` are the seconds to extend; ``text`` is the reason to abandon, the test
-    or node set to admit, hold, release, stop or exclude, or the id of the run to cancel. ``parts``
-    are the parts of the policy to change, ``before`` what they were when the change was made."""
+    or node set to admit, hold, release, stop or exclude, the id of the run to cancel, or the event
+    to record, as a line of a journal. ``parts`` are the parts of the policy to change, ``before``
+    what they were when the change was made."""
 
     request: RequestKind
     value: float = 0.0
@@ -100,7 +106,7 @@ def left(folder: TrialFolder, answered: Container[str]) -> list[WaitingRequest]:
 def ask(folder: TrialFolder, request: Request) -> str:
     """Write a request for the driver of the trial; return its file, relative to the trial's
     folder. It appears when it is complete. Raises TrialError where it cannot be written."""
-    name = f"{time.time_ns():020d}-{os.getpid()}"
+    name = f"{time.time_ns():020d}-{gethostname()}-{os.getpid()}"
     part = folder.requests / f".{name}"
     try:
         open_to_group(folder)
@@ -144,8 +150,10 @@ def waiting(folder: TrialFolder) -> list[WaitingRequest]:
                     path.unlink()  # a second name may be another's file
                     continue
                 request = decoder(Request).decode(data)
-                name = f"{path.parent.name}/{path.name}"
-                requests.append(WaitingRequest(name, request, name_of(about.st_uid)))
+                by = name_of(about.st_uid)
+                if request.request == "record":
+                    recorded(request, by)  # raises one of DAMAGED
+                requests.append(WaitingRequest(f"{path.parent.name}/{path.name}", request, by))
             except DAMAGED:
                 path.unlink()
             except OSError as error:
@@ -169,6 +177,16 @@ def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
     for file in answered:
         with contextlib.suppress(OSError):
             (folder.path / file).unlink()
+
+
+def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunReviewed:
+    """Return the event that a person (``by``) records. Raises one of DAMAGED where it is none that
+    people may record."""
+    event = decode(request.text.encode())
+    if not isinstance(event, PERSONAL):
+        raise msgspec.ValidationError(f"{event.name} is not for people to record")
+    host = event.by.partition("@")[2]
+    return replace(event, by=f"{by}@{host}", request=file)
 
 
 def take_cancel(folder: TrialFolder) -> bool:

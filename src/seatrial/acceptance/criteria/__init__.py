@@ -13,10 +13,26 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import answers, mix, network, nodes, paired, speed, within
+from seatrial.acceptance.criteria import (
+    answers,
+    items,
+    mix,
+    network,
+    nodes,
+    paired,
+    speed,
+    within,
+)
 from seatrial.acceptance.criteria.every_test import every_test
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
-from seatrial.acceptance.criteria.result import STATES, Result, State, label, show_value
+from seatrial.acceptance.criteria.result import (
+    STATES,
+    Result,
+    State,
+    WithExcluded,
+    label,
+    show_value,
+)
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.criteria.waivers import waived
 from seatrial.plan.component_tests import only_evidence
@@ -49,6 +65,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "mtbf": nodes.mtbf,
     "jobs_in_flight": nodes.jobs_in_flight,
     "mix": mix.mix,
+    "items_passed": items.items_passed,
     "every_test": every_test,
     "within_expected": within.within_expected,
     "network": network.network,
@@ -68,14 +85,33 @@ def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ())
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
     """Return the results of each criterion of a component, in the plan's order, and last that of
-    ``every_test``, which holds for each component."""
-    return [judge(criterion, view, component.waivers) for criterion in criteria_of(component)]
+    ``every_test``, which holds for each component; each with what it would be if the runs counted
+    that both sides excluded."""
+    results = [judge(criterion, view, component.waivers) for criterion in criteria_of(component)]
+    if not view.excluded or view.whole:
+        return results
+    others = judged(component, view.as_whole())
+    return [
+        [_beside(one, other) for one in some] for some, other in zip(results, others, strict=True)
+    ]
+
+
+def _beside(result: Result, others: Sequence[Result]) -> Result:
+    """Return a result with that of the same subject among the results with all runs."""
+    for other in others:
+        found = WithExcluded(state=other.state, value=other.value, n=other.n)
+        same = (result.state, result.value, result.n) == (other.state, other.value, other.n)
+        if other.subject == result.subject and not same:
+            return replace(result, with_excluded=found)
+    return result
 
 
 def criteria_of(component: Component) -> list[Criterion]:
     """Return the criteria of a component, with ``every_test`` even where the plan does not ask for
-    it."""
+    it; those of a checklist, with ``items_passed`` where it asks for nothing."""
     asked = component.criteria
+    if component.kind == "checklist":
+        return asked or ([items.IMPLIED] if component.items else [])
     if only_evidence(component) or any(
         each.criterion == "every_test" and not each.tests for each in asked
     ):

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from seatrial.acceptance.criteria.result import Result, State
 
-OverallState = State | Literal["met with waivers", "no criteria"]
+OverallState = State | Literal["met with waivers", "awaited", "no criteria"]
 
 
 class Overall(Struct, frozen=True):

@@ -20,6 +20,14 @@ Numbers = dict[str, float | int | str]
 Reach = tuple[float | None, float | None]
 
 
+class WithExcluded(Struct, frozen=True, kw_only=True):
+    """What a result would be if the excluded runs counted."""
+
+    state: State
+    value: float | None
+    n: int
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """The result of a criterion on one subject: a test, a case, or "" for all its subjects
     together.
@@ -28,8 +36,10 @@ class Result(Struct, frozen=True, kw_only=True):
     None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
     and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
     ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
-    state that it would have without the waiver that covers it; None where no waiver does. ``id``,
-    ``clause`` and ``about`` are those that the plan gives to the criterion.
+    state that it would have without the waiver that covers it; None where no waiver does.
+    ``with_excluded`` is the result if the runs counted that both sides excluded; None where that
+    changes nothing. ``id``, ``clause`` and ``about`` are those that the plan gives to the
+    criterion.
     """
 
     criterion: CriterionName
@@ -43,9 +53,19 @@ class Result(Struct, frozen=True, kw_only=True):
     numbers: Numbers = {}
     why: str
     without_waiver: State | None = None
+    with_excluded: WithExcluded | None = None
     id: str = ""
     clause: str = ""
     about: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why, and what it would be with the excluded runs."""
+        other = self.with_excluded
+        if other is None:
+            return self.why
+        value = show_value(self.criterion, other.value, self.unit) or "no value"
+        return f"{self.why}; with excluded runs {value}, {other.state} (n {other.n})"
 
     @property
     def shown(self) -> str:

@@ -18,6 +18,7 @@ from seatrial.verify.references import References
 
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
+_OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
 _IS = {"ended": "has", "paused": "is"}
 
 
@@ -37,7 +38,8 @@ class NodeCases(NamedTuple):
 
 class TrialView:
     """The history of a trial at ``now`` (ns), and the references that it judges by. ``waived``
-    are the positions of the cases that criteria leave out."""
+    are the positions of the cases that criteria leave out. Criteria on verdicts and figures also
+    leave out the runs that both sides excluded, unless the view is ``whole``."""
 
     def __init__(
         self,
@@ -45,21 +47,42 @@ class TrialView:
         now: int,
         references: References | None = None,
         waived: Set[int] = frozenset(),
+        whole: bool = False,
     ) -> None:
         self.history = history
         self.now = now
         self.references = references or References()
         self.waived = waived
 
+        self.whole = whole
+
     def without(self, cases: Set[int]) -> TrialView:
         """Return the view without the runs of these cases."""
-        found = TrialView(self.history, self.now, self.references, cases)
+        return self._like(cases, self.whole)
+
+    def as_whole(self) -> TrialView:
+        """Return the view that counts the runs that both sides excluded."""
+        return self._like(self.waived, True)
+
+    def _like(self, waived: Set[int], whole: bool) -> TrialView:
+        """Return another view of the same moment, with what was computed of its nodes."""
+        found = TrialView(self.history, self.now, self.references, waived, whole)
         found.__dict__.update(
             (name, self.__dict__[name])
             for name in ("timeline", "node_shares")
             if name in self.__dict__
         )
         return found
+
+    @cached_property
+    def excluded(self) -> list[RunHistory]:
+        """The runs that both sides excluded."""
+        return [run for run in self.history.runs if run.is_excluded]
+
+    def leaves_out(self, criterion: Criterion, run: RunHistory) -> bool:
+        """Return whether a criterion leaves out a run. Those on nodes and node-hours leave out
+        none, as an excluded run used its nodes all the same."""
+        return run.is_excluded and not self.whole and criterion.criterion not in _OF_NODES
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -121,6 +144,7 @@ class TrialView:
             if run.stage in stages
             and run.case not in self.waived
             and self.history.test_of(run) in wanted
+            and not self.leaves_out(criterion, run)
         )
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
@@ -152,6 +176,6 @@ class TrialView:
             of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]
-            if group is not None:
+            if group is not None and not self.leaves_out(criterion, run):
                 group.runs.append(run)
         return list(found.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from seatrial.studies import note_file
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
+from seatrial.suite.model import Stage
 from seatrial.units import SECOND_NS, better_by, show_change
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
@@ -61,6 +62,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     case: str
     case_name: str
     test: str
+    stage: str
     unit: str
     better: str
     n: int
@@ -165,6 +167,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         rehearsed=query.flag("rehearsed"),
     )
     metric, case = query.text("metric"), query.text("case")
+    stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
@@ -172,8 +175,10 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     if not metric:
         return page
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
-    name = ("history", metric, case, filters)
-    study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
+    name = ("history", metric, case, stage, filters)
+    study = state.studies.answer(
+        name, version, lambda: _judged(state, metric, filters, case, stage)
+    )
     answer = study.value
     if answer is None:
         made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
@@ -218,12 +223,12 @@ def _notes_mark(state: ServerState) -> int:
         return 0
 
 
-def _judged(state: ServerState, metric: str, filters: Filters, case: str) -> _Answer:
+def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage: str) -> _Answer:
     try:
         notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
-    found = histories(state.store(), metric, filters, case, notes.notes)
+    found = histories(state.store(), metric, filters, case, notes.notes, stage)
     return _Answer(sorted(found, key=_rank), notes.damaged, {})
 
 

@@ -17,6 +17,7 @@ from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
 from seatrial.web.state.trial_results import NodeUses, Steps
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
+from seatrial.web.trials.trial_people import TrialPeople, people_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
 MAX_GAPS = 20
@@ -76,6 +77,7 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
     loads: list[Load] | None
     gaps: list[GapRow]
     chosen: list[str]
+    people: TrialPeople
 
 
 def data(state: ServerState, query: PageQuery) -> TrialPage:
@@ -102,6 +104,7 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         gaps=gaps(store, row)[:MAX_GAPS],
         chosen=[name for name in query.all("test") if name in names],
+        people=people_of(row, tailed.fold.record if tailed.fold else None, facts.status),
     )
 
 

@@ -1,0 +1,102 @@
+"""The documents of evidence: which are there, and are they as they were signed for?
+
+evidence_of(component.evidence, records.given, folder)[0].state     # "awaited"
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.files import open_regular
+from seatrial.journal.events import EvidenceGiven
+from seatrial.plan.model import Evidence
+
+DocumentState = Literal["as it was", "changed", "not here"]
+EvidenceState = DocumentState | Literal["awaited"]
+
+
+class EvidenceStatus(Struct, frozen=True, kw_only=True):
+    """A document of evidence: as the plan has it, or as a person gave it later (``user``, ``given``
+    in ns). ``file`` is its path, relative to the plan. ``state``: whether it is there and has the
+    checksum that was signed for. ``earlier``: how many it replaced."""
+
+    document: str
+    file: str
+    sha256: str
+    signed_by: str
+    signed_on: str
+    about: str
+    clause: str
+    id: str
+    state: EvidenceState
+    user: str = ""
+    given: int | None = None
+    earlier: int = 0
+
+
+def state_of(path: Path, sha256: str) -> DocumentState:
+    """Return whether a document still has its checksum."""
+    try:
+        with open_regular(path) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return "not here"
+    return "as it was" if found == sha256.lower() else "changed"
+
+
+def evidence_of(
+    written: Sequence[Evidence], given: Mapping[str, list[EvidenceGiven]], folder: Path
+) -> list[EvidenceStatus]:
+    """Return the documents of a component, each looked at: as the plan has them, or as they were
+    given later; ``folder`` is the plan's."""
+    return [_evidence(each, given.get(each.document, []), folder) for each in written]
+
+
+def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> EvidenceStatus:
+    found = EvidenceStatus(
+        document=written.document,
+        file=written.document,
+        sha256=written.sha256,
+        signed_by=written.signed_by,
+        signed_on=written.signed_on,
+        about=written.about,
+        clause=written.clause,
+        id=written.id,
+        state="awaited",
+    )
+    if not written.comes_later:
+        return replace(found, state=state_of(folder / written.document, written.sha256))
+    if not given:
+        return found
+    last = given[-1]
+    return replace(
+        found,
+        file=last.file,
+        sha256=last.sha256,
+        signed_by=", ".join(last.names),
+        signed_on=last.on,
+        state=state_of(folder / last.file, last.sha256),
+        user=last.by,
+        given=last.time,
+        earlier=len(given) - 1,
+    )
+
+
+def state_of_evidence(found: Sequence[EvidenceStatus]) -> str:
+    """Return the state of a component that rests on documents alone."""
+    states = {each.state for each in found}
+    if states & {"changed", "not here"}:
+        return "evidence changed"
+    return "awaited" if "awaited" in states else "shown by evidence"
+
+
+def words_of(one: EvidenceStatus) -> str:
+    """Return the state of a document, as the plan's people read it."""
+    words = {"as it was": "shown by evidence", "changed": "changed since it was signed for"}
+    return words.get(one.state, one.state)

@@ -1,0 +1,138 @@
+"""What people recorded about a plan: evidence, issues, milestones, replaced parts, incidents.
+
+    records = PlanRecords()
+    for event in journal: records.apply(event)
+    records.issues[1].state, records.entries
+
+They are events of one trial of the plan, which runs nothing: see ``trial.plan_trials``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
+
+EntryKind = Literal["milestone", "part", "incident"]
+SEVERITIES = ("critical", "major", "minor")
+
+
+class Issue(Struct, frozen=True, kw_only=True):
+    """An issue as it is after all of its events. ``opened`` and ``changed`` (ns) are by
+    ``opened_by`` and ``by``, the names that were given; ``user`` is the account of the latest.
+    ``comments`` are all that were given, in their order."""
+
+    issue: int
+    state: str
+    text: str
+    component: str
+    severity: str
+    owner: str
+    runs: list[str]
+    nodes: str
+    comments: list[str]
+    opened: int
+    opened_by: list[str]
+    changed: int
+    by: list[str]
+    user: str
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "open"
+
+
+class RecordedEntry(Struct, frozen=True, kw_only=True):
+    """A milestone, a replaced part or an incident, at a time (ns)."""
+
+    kind: str
+    at: int
+    text: str
+    nodes: str
+    by: list[str]
+    user: str
+    recorded: int
+
+
+class PlanRecords:
+    """The fold of the events of a plan's records."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, list[EvidenceGiven]] = {}
+        self.issues: dict[int, Issue] = {}
+        self._entries: list[RecordedEntry] = []
+
+    @property
+    def entries(self) -> list[RecordedEntry]:
+        """What happened, in the order of its times."""
+        return sorted(self._entries, key=lambda entry: entry.at)
+
+    @property
+    def open_issues(self) -> list[Issue]:
+        """The issues that are open, the most severe first."""
+        order = {name: i for i, name in enumerate(SEVERITIES)}
+        found = [issue for issue in self.issues.values() if issue.is_open]
+        return sorted(found, key=lambda one: (order.get(one.severity, len(order)), one.issue))
+
+    def fold(self, events: Iterable[Event]) -> None:
+        """Fold many events."""
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Fold one event."""
+        if isinstance(event, EvidenceGiven):
+            before = self.given.setdefault(event.document, [])
+            if not before or event.why:
+                before.append(event)
+        elif isinstance(event, PlanEntry):
+            entry = RecordedEntry(
+                kind=event.kind,
+                at=event.at or event.time,
+                text=event.text,
+                nodes=event.nodes,
+                by=event.names,
+                user=event.by,
+                recorded=event.time,
+            )
+            self._entries.append(entry)
+        elif isinstance(event, IssueRecorded):
+            self._on_issue(event)
+
+    def _on_issue(self, event: IssueRecorded) -> None:
+        before = self.issues.get(event.issue)
+        if before is None:
+            before = Issue(
+                issue=event.issue,
+                state="open",
+                text="",
+                component="",
+                severity="",
+                owner="",
+                runs=[],
+                nodes="",
+                comments=[],
+                opened=event.time,
+                opened_by=event.names,
+                changed=event.time,
+                by=event.names,
+                user=event.by,
+            )
+        self.issues[event.issue] = replace(
+            before,
+            state=event.state or before.state,
+            text=event.text or before.text,
+            component=event.component or before.component,
+            severity=event.severity or before.severity,
+            owner=event.owner or before.owner,
+            runs=list(dict.fromkeys([*before.runs, *event.runs])),
+            nodes=event.nodes or before.nodes,
+            comments=[*before.comments, *([event.comment] if event.comment else [])],
+            changed=event.time,
+            by=event.names,
+            user=event.by,
+        )

@@ -1,0 +1,126 @@
+"""Record what people say of runs: a cause, a comment, an exclusion by agreement.
+
+`seatrial judge RUN` with one of these options does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.query_common import opened
+from seatrial.errors import UsageError
+from seatrial.journal.events import RunEvent, RunReviewed
+from seatrial.journal.journal import read
+from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.store import queries
+from seatrial.store.rows import RunRow
+from seatrial.trial.event_headers import run_header
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.recording import account, record
+from seatrial.units import listed
+from seatrial.verify.reading import plain_line
+
+MAX_NAMED = 5
+
+
+class Review(NamedTuple):
+    """What is said of runs, and by whom."""
+
+    cause: str
+    comment: str
+    exclude: bool
+    withdraw: bool
+    by: Sequence[str]
+
+
+class ReviewedRun(NamedTuple):
+    """A run, its trial's folder, and what its journal says of it."""
+
+    row: RunRow
+    folder: TrialFolder
+    life: RunLife
+
+
+def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> int:
+    """Record a review of runs; return the exit code: 3 if a process that owns a journal did not
+    record it yet. Raises UsageError before anything is recorded."""
+    review = _checked(review)
+    with opened(folders) as store:
+        rows = {row.row: row for row in (queries.run(store, name) for name in names)}
+        places = {row.row: Path(queries.trial_of(store, row).path) for row in rows.values()}
+    by_trial: dict[Path, list[RunRow]] = {}
+    for row in rows.values():
+        by_trial.setdefault(places[row.row], []).append(row)
+    found = [run for path, some in by_trial.items() for run in _found(TrialFolder(path), some)]
+    for run in found:
+        _require_reviewable(run, review)
+    waiting = [run for run in found if not _record(run, review)]
+    if waiting:
+        tags = listed(list(dict.fromkeys(run.folder.tag for run in waiting)), MAX_NAMED)
+        click.echo(f"left for the process that drives {tags}, which will record it", err=True)
+    return 3 if waiting else 0
+
+
+def _checked(review: Review) -> Review:
+    names = [name.strip() for name in review.by if name.strip()]
+    if review.exclude and review.withdraw:
+        raise UsageError("--exclude and --withdraw: one at a time")
+    if review.exclude and len({name.casefold() for name in names}) < 2:
+        raise UsageError(
+            "--exclude: an exclusion is by agreement of both sides; name them: --by A --by B"
+        )
+    if review.exclude and not (review.cause.strip() or review.comment.strip()):
+        raise UsageError("--exclude: say why with --cause or --comment")
+    if review.withdraw and not review.comment.strip():
+        raise UsageError("--withdraw: say why with --comment TEXT; it is kept")
+    if not (review.exclude or review.withdraw or review.cause.strip() or review.comment.strip()):
+        raise UsageError("say something of the run: --cause, --comment, --exclude or --withdraw")
+    cause, comment = review.cause.strip(), review.comment.strip()
+    return review._replace(cause=cause, comment=comment, by=names or [account()])
+
+
+def _found(folder: TrialFolder, rows: Iterable[RunRow]) -> list[ReviewedRun]:
+    """Return runs of a trial as its journal has them."""
+    wanted = {row.run_id: ReviewedRun(row, folder, RunLife()) for row in rows}
+    for event in read(folder.journal):
+        if isinstance(event, RunEvent) and (run := wanted.get(event.run_id)):
+            run.life.apply(event)
+    return list(wanted.values())
+
+
+def _require_reviewable(run: ReviewedRun, review: Review) -> None:
+    name = f"{run.folder.tag}/{run.row.run_id}"
+    if run.row.rehearsed:
+        raise UsageError(f"{name}: is of a rehearsal: nothing ran, and nothing can be said of it")
+    if run.life.state is not RunState.JUDGED:
+        raise UsageError(f"{name}: has no verdict yet; judge it when it has")
+    if review.withdraw and run.life.review is None:
+        raise UsageError(f"{name}: nothing was said of it that could be withdrawn")
+
+
+def _record(run: ReviewedRun, review: Review) -> bool:
+    """Record a review of a run, and print it. Return False if it waits for another process."""
+    folder, row = run.folder, run.row
+    trial, case = folder.record(), folder.case(row.case)
+    if case is None:
+        raise UsageError(f"{folder.tag}/{row.run_id}: its case {row.case} is not in cases.jsonl")
+    event = RunReviewed(
+        **run_header(trial, case, row.run_id),
+        cause=review.cause,
+        comment=review.comment,
+        is_excluded=int(review.exclude),
+        withdrawn=review.withdraw,
+        names=list(review.by),
+    )
+    if record(folder, event) is None:
+        return False
+    done = "withdrawn" if review.withdraw else "excluded" if review.exclude else "noted"
+    said = ": ".join(filter(None, (review.cause, review.comment)))
+    by = " and ".join(review.by)
+    click.echo(plain_line(f"{row.run_id}  {row.case_name}  {row.verdict}  {done} by {by}: {said}"))
+    return True

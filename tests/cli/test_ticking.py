@@ -1,0 +1,188 @@
+"""`seatrial accept tick`: checklists beside what runs; what is no result; an item ticked twice."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from seatrial.journal.events import ItemTicked, TrialEnded
+from tests.programs import Done, Workplace
+from tests.trial.plans import short
+
+ITEMS: list[dict[str, Any]] = [
+    {"text": "A node is drained and comes back", "clause": "4.2"},
+    {"id": "cooling", "text": "Water temperature", "unit": "C", "at_most": 25},
+    {"id": "ups", "text": "The UPS takes over", "clause": "4.7"},
+]
+FT = "p-ft"
+
+
+def write(place: Workplace, **keys: Any) -> None:
+    """A plan ``p`` with the checklist ``ft`` and the component ``runs``."""
+    short(place, "a")
+    checklist = {"component": "ft", "kind": "checklist", "items": ITEMS, **keys}
+    runs = {"component": "runs", "criteria": [{"criterion": "pass_rate", "at_least": "100%"}]}
+    behaviour = {"tests": {"*": {"elapsed": "1s"}}}
+    plan = {"rehearsal": behaviour, "plan": "p", "machine": "machine.yaml", "suites": ["suite"]}
+    path = place.folder / "plan.yaml"
+    path.write_text(yaml.safe_dump({**plan, "components": [checklist, runs]}))
+
+
+def tick(place: Workplace, item: str, *words: str, by: str = "Ann") -> Done:
+    return place.seatrial("accept", "tick", "plan.yaml", item, *words, "--by", by)
+
+
+def status(place: Workplace, expected: int) -> dict[str, dict[str, Any]]:
+    """The status of each component by its tag."""
+    done = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    assert done.code == expected, done.said
+    return {one["tag"]: one for one in json.loads(done.out) if "tag" in one}
+
+
+def test_two_people_tick_a_checklist_beside_what_runs(place: Workplace) -> None:
+    write(place)
+    done = place.seatrial("accept", "plan.yaml", "-q")
+    assert done.code == 3, done.said
+    assert "p-ft awaits 3 items" in done.out
+    found = status(place, 3)
+    assert (found["p-runs"]["state"], found["p-runs"]["verdict"]) == ("ended", "met")
+    assert (found[FT]["state"], found[FT]["verdict"]) == ("awaited", "undecided")
+    assert tick(place, "1", "--pass").code == 0
+    paper = place.folder / "log.txt"
+    paper.write_text("21.5 C")
+    done = tick(place, "cooling", "--value", "21.5", "--document", str(paper), by="Bob")
+    assert done.code == 0, done.said
+    assert "1 item awaited: ups" in done.out
+    assert tick(place, "ups", "--fail", "--comment", "it did not").code == 0
+    (result,) = status(place, 1)[FT]["criteria"][0]
+    assert (result["criterion"], result["state"], result["n"]) == ("items_passed", "not met", 3)
+    again = tick(place, "ups", "--pass", "--again", "the fuse was replaced", by="Bob")
+    assert again.code == 0, again.said
+    one = status(place, 0)[FT]
+    assert (one["state"], one["verdict"]) == ("ended", "met")
+    first, cooling, ups = one["items"]
+    assert (first["id"], first["clause"], first["state"]) == ("1", "4.2", "pass")
+    assert first["tick"]["by"] == ["Ann"]
+    assert first["tick"]["user"].startswith(f"{getpass.getuser()}@")
+    assert (cooling["tick"]["figure"], cooling["bound"]) == (21.5, "at most 25 C")
+    assert cooling["tick"]["sha256"] == hashlib.sha256(b"21.5 C").hexdigest()
+    assert (cooling["tick"]["document"], cooling["tick"]["now"]) == ("log.txt", "as it was")
+    assert [old["result"] for old in ups["earlier"]] == ["fail"]
+    assert len(place.events(FT, TrialEnded)) == 1
+    paper.write_text("26 C")
+    one = status(place, 3)[FT]
+    assert (one["items"][1]["tick"]["now"], one["verdict"]) == ("changed", "undecided")
+    words = place.seatrial("accept", "status", "plan.yaml").out
+    assert "log.txt (changed since)" in words
+    assert "before: fail by Ann" in words
+
+
+def test_an_item_ticked_twice_is_refused_and_the_first_result_stands(place: Workplace) -> None:
+    write(place)
+    assert tick(place, "1", "--pass").code == 0, "before the plan is begun"
+    refused = tick(place, "1", "--fail", by="Bob")
+    assert refused.code == 2
+    assert "1: pass since" in refused.err
+    assert "by Ann" in refused.err
+    assert "--again" in refused.err
+    assert len(place.events(FT, ItemTicked)) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("4", "--pass"), "4: is no item; there are 1, cooling, ups"),
+        (("1",), "give one of"),
+        (("1", "--pass", "--fail"), "give one of"),
+        (("1", "--value", "3"), "takes no number"),
+        (("cooling", "--pass"), "--value"),
+        (("cooling", "--value", "nan"), "nan"),
+        (("1", "--waive"), "--comment"),
+        (("1", "--pass", "--document", "nowhere.pdf"), "nowhere.pdf: cannot be read"),
+        (("1", "--pass", "--component", "nowhere"), "no component 'nowhere'"),
+        (("1", "--pass", "--component", "runs"), "has no checklist there"),
+    ],
+)
+def test_what_is_no_result_is_refused(place: Workplace, words: tuple[str, ...], said: str) -> None:
+    write(place)
+    done = tick(place, *words)
+    assert done.code == 2, done.said
+    assert said in done.err
+    assert not (place.trials / FT / "journal.jsonl").exists()
+
+
+def test_waived_items_are_named_in_the_verdict(place: Workplace) -> None:
+    write(place)
+    for words in (("1", "--pass"), ("cooling", "--value", "20")):
+        assert tick(place, *words).code == 0
+    assert tick(place, "ups", "--waive", "--comment", "comes in July").code == 0
+    done = place.seatrial("accept", "plan.yaml", "-q")
+    assert done.code == 0, done.said
+    one = status(place, 0)[FT]
+    (result,) = one["criteria"][0]
+    assert (one["verdict"], result["state"], result["without_waiver"]) == (
+        "waived",
+        "waived",
+        "not met",
+    )
+    assert "ups" in result["why"]
+    assert "66.67 %" in one["verdict_words"]
+
+
+def test_a_checklist_is_not_run_and_the_rehearsal_says_that_it_is_awaited(place: Workplace) -> None:
+    write(place)
+    assert tick(place, "1", "--pass").code == 0
+    for words in (("resume", FT), ("cancel", FT)):
+        refused = place.seatrial(*words)
+        assert refused.code == 3, refused.said
+        assert "is a checklist" in refused.err
+    assert place.seatrial("accept", "plan.yaml", "--dry-run").out.startswith("p-ft: awaited")
+    done = place.seatrial("rehearse", "plan.yaml")
+    assert "ft: awaited, 3 items" in done.out
+
+
+def test_the_report_has_the_items_and_its_head_what_is_awaited_and_failed(place: Workplace) -> None:
+    write(place)
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 3
+    untouched = report(place)
+    assert untouched["notices"] == ["ft: awaited: 3 items (1, cooling, ups)."]
+    paper = place.folder / "log.txt"
+    paper.write_text("no")
+    assert tick(place, "1", "--fail", "--document", str(paper)).code == 0
+    assert tick(place, "1", "--pass", "--again", "mended", by="Bob").code == 0
+    assert tick(place, "ups", "--fail").code == 0
+    made = report(place)
+    assert made["notices"] == ["ft: awaited: 1 item (cooling).", "ft: 1 item failed: ups."]
+    assert (made["verdict"], made["complete"]) == ("not met", False)
+    (ft,) = (part for part in made["components"] if part["tag"] == FT)
+    (table,) = (table for table in ft["tables"] if table["title"] == "Items")
+    found = [(row[0], row[3], row[4]) for row in table["rows"]]
+    assert found == [
+        ("1", "pass", ""),
+        ("1", "fail", "replaced"),
+        ("cooling", "awaited", ""),
+        ("ups", "fail", ""),
+    ]
+    assert tick(place, "cooling", "--value", "30", "--document", str(paper)).code == 0
+    assert any(each["name"] == "document log.txt" for each in report(place)["files"])
+    made = place.seatrial("report", "plan.yaml", "-o", str(place.folder / "r.html"))
+    assert made.code == 0, made.said
+    again = tick(place, "cooling", "--value", "20", "--again", "cooler")
+    assert again.code == 0, again.said
+    verified = place.seatrial("report", "verify", "r.html")
+    assert "went on since" in verified.out, "a correction after the end is no forgery"
+    assert verified.code == 3, verified.said
+    paper.write_text("changed")
+    assert place.seatrial("report", "verify", "r.html").code == 1
+
+
+def report(place: Workplace) -> Any:
+    file = place.folder / "report.json"
+    made = place.seatrial("report", "plan.yaml", "-o", str(file))
+    assert made.code == 0, made.said
+    return json.loads(file.read_text())
