@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.events import PolicyChanged, RunJudged, TestHeld
+from seatrial.machine.detect import detect
 from tests.programs import Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import options
@@ -96,9 +97,19 @@ def write_suites(place: Workplace) -> None:
 
 
 @pytest.mark.slurm
-@pytest.mark.needs("ssh-keygen", "mpicc")
+@pytest.mark.needs("ssh-keygen")
 def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmCluster) -> None:
-    place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": {}})
+    chain = next(iter(detect("here").toolchains.values()))
+    assert chain.launcher is not None, "make test brings an MPI where the machine has none"
+    launcher = {
+        "kind": "mpirun",
+        "flavour": chain.launcher.flavour,
+        "command": chain.launcher.command,
+        "options": ["--bind-to", "none"],
+    }
+    gcc = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": gcc})
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     write_suites(place)
     plan = place.folder / "plan.yaml"
     text = edited(
@@ -169,11 +180,14 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
 
     status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert status.code == 1
-    trials = [each for each in json.loads(status.out) if "verdict" in each]
-    verdicts = {trial["component"]: trial["verdict"] for trial in trials}
-    assert verdicts["applications"] == "not met"
-    met = {"vendor", "operation", "functionality", "stability"}
-    assert {verdicts[each] for each in met} == {"met"}, status.out
+    states = {
+        each["component"]: each.get("verdict", each["state"])
+        for each in json.loads(status.out)
+        if "component" in each
+    }
+    assert states["applications"] == "not met"
+    assert {states[each] for each in ("operation", "functionality", "stability")} == {"met"}
+    assert states["vendor"] == "shown by evidence"
     assert_report(place, run)
 
 
