@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seatrial.backends.slurm_client import SlurmClient
 from seatrial.journal.events import (
     AlertRaised,
     JobEnded,
@@ -26,6 +28,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
+from seatrial.machine.model import Machine, NodeGroup
 from tests.programs import LONG_S, Driving, Workplace, until
 from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 
@@ -544,3 +547,25 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
     # gone: the accounting lags behind
     assert {state.split()[0] for state in ended} <= {"COMPLETED", "CANCELLED", "gone"}
     place.audit_log()
+
+
+def test_of_tasks_that_wait_in_one_array_those_that_are_named_are_recalled(
+    tmp_path: Path, cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scancel --state=PENDING 5_0` of Slurm 22.05 cancels all that waits of the array 5, so that
+    runs of another test vanished, and were waited for until they were called lost."""
+    for name, value in cluster.env.items():
+        monkeypatch.setenv(name, value)
+    machine = Machine(
+        machine=cluster.options.name,
+        nodes=[NodeGroup(names=",".join(cluster.node_names), cores=4)],
+        scheduler="slurm",
+    )
+    line = ("sbatch", "--parsable", "--hold", f"--output={tmp_path}/%a", "--wrap", "true")
+    array = cluster.run(*line[:3], "--array=0-4", *line[3:]).strip()
+    client = SlurmClient(machine, lambda _: None)
+    asyncio.run(client.cancel([f"{array}_0", f"{array}_3"], pending_only=True))
+    there = cluster.run("squeue", "--array", "--noheader", "--states=PENDING", "--format=%i")
+    left = sorted(task for task in there.split() if task.startswith(f"{array}_"))
+    cluster.run("scancel", array)
+    assert left == [f"{array}_{n}" for n in (1, 2, 4)]

@@ -134,9 +134,29 @@ class SlurmClient:
         return next((task.array for task in tasks if task.name == name), None)
 
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
+        """Cancel array tasks; ``pending_only``: those that have not started."""
         line = ("scancel", *(["--state=PENDING"] if pending_only else []))
         for start in range(0, len(tasks), IDS_AT_ONCE):
-            await self._ask(str, *line, *tasks[start : start + IDS_AT_ONCE])
+            some = tasks[start : start + IDS_AT_ONCE]
+            if pending_only:
+                await self._detach(some)
+            await self._ask(str, *line, *some)
+
+    async def _detach(self, tasks: Sequence[str]) -> None:
+        """Give array tasks that wait a record of their own, as any change of a task does: of tasks
+        that share one, `scancel --state` of Slurm 22.05 cancels all, whichever are named."""
+        of_array: dict[str, list[str]] = {}
+        for task in tasks:
+            array, _, number = task.partition("_")
+            of_array.setdefault(array, []).append(number)
+        for array, numbers in of_array.items():
+            which = f"JobId={array}_[{','.join(numbers)}]"
+            try:
+                await self._ask(str, "scontrol", "update", which, "Comment=recalled")
+            except Unanswered as error:
+                if not slurm_parse.OVER.search(str(error)):
+                    raise
+                self._on_answer(error.command)
 
     # ---- submitting -----------------------------------------------------------------------
 

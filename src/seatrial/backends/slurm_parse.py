@@ -60,6 +60,7 @@ TEMPORARY = re.compile(
 )
 # Errors of scontrol: the controller does not have the job.
 NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
+OVER = re.compile(r"already (finished|completing)|Invalid job id|not found|No such")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _STATE = re.compile(r"[a-z_]+")
