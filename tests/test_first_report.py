@@ -51,7 +51,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
         "equals 1.644929, tolerance 2e-05",
         "Spare node by March, vendor",
         "at least 1000 terms/s",
-        "All 4 criteria are met.",
+        "All 6 criteria are met.",
         "plan: lab",
     ):
         assert words in report, words

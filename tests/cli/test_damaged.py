@@ -42,6 +42,7 @@ REMEDIES = [("resume", TAG), ("accept", "plan.yaml -q")]  # they judge what lost
 SILENT = {
     "run": "begins a trial",
     "builds": "lists shared builds",
+    "issue": "tests/cli/test_plan_records.py",
     "figures": "reads what others give",
     "list": "reads a suite",
     "machine": "reads a machine's file",
