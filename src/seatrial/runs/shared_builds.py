@@ -1,9 +1,9 @@
 """Builds that trials share: ``.builds/KEY-FOUND/N/`` beside them.
 
-KEY is the key of a build, FOUND the hash of the compilers and variables that it finds, N counts up. A build is
-made where it stays, as it may hold its own path. It is published by its record, which is written
-last: the checksum of each file. A trial has a link to the build that it uses, and a build with
-damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
+KEY is the key of a build, FOUND the hash of the compilers and variables that it finds, N counts up.
+A build is made where it stays, as it may hold its own path. It is published by its record, which is
+written last: the checksum of each file. A trial has a link to the build that it uses, and a build
+with damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
 build that failed goes to its trial.
 """
 
