@@ -168,6 +168,8 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
     elif wrong:
         why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
         why += _of_tests(view, wrong)
+    if known := sum(run.code == codes.KNOWN.number for run in ended):
+        why += f"; {count(known, 'known failure')} not counted"
     result = decided(
         view,
         criterion,
