@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
 from seatrial.journal.codes import (
@@ -170,3 +171,13 @@ def test_cases_are_compared_each_with_its_own() -> None:
     assert [(r.subject, r.state) for r in judge(criterion, view)] == [
         ("", "met"), ("a", "met"), ("b", "met")
     ]  # fmt: skip
+
+
+def test_a_case_without_runs_is_not_passed_over() -> None:
+    story = Story([case := cases_of(2)[0], replace(case, parameters={"n": 4})])
+    for number in range(6):
+        story.run(0, number, number + 1)
+    story.tell(7, TrialEnded, failed=0)
+    found = result(story)
+    assert (found.state, found.value) == ("undecided", 1.0)
+    assert found.why.startswith("no run of a")

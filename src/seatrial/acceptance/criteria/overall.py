@@ -35,8 +35,7 @@ class Overall(Struct, frozen=True):
     @property
     def short(self) -> str:
         """The state, and how many criteria were waived or are met by excluded runs."""
-        state = "met" if self.state == "met with waivers" else self.state
-        parts = [state]
+        parts: list[str] = ["met" if self.state == "met with waivers" else self.state]
         if self.waived and self.state != "waived":
             parts.append(f"{len(self.waived)} waived")
         if self.by_exclusion:

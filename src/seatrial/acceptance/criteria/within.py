@@ -29,6 +29,7 @@ from seatrial.units import NO_DIRECTION, count, share_of, show_figure, show_shar
 from seatrial.verify import references as refs
 from seatrial.verify.figures import ELAPSED
 
+MAX_NAMED = 3
 MIN_RUNS = 5  # figures of a case without which their median is no expectation
 
 
@@ -42,11 +43,13 @@ class ExpectedFigure(NamedTuple):
 
 class CountedRuns(NamedTuple):
     """The runs of a test that count, by what became of them: within what is expected, or why not;
-    ``few`` are cases with too few figures for a median."""
+    ``few`` are cases with too few figures for a median, ``none`` those without a run that
+    counts."""
 
     outcomes: Counter[str]
     expected: list[ExpectedFigure]
     few: list[str]
+    none: list[str]
 
 
 def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
@@ -90,6 +93,9 @@ def _of_test(
     if result.state == "met" and found.few:
         why = f"the median of {found.few[0]} is of fewer than {MIN_RUNS} right runs; {result.why}"
         result = replace(result, state="undecided", why=why)
+    if result.state == "met" and found.none:
+        why = f"no run of {', '.join(found.none[:MAX_NAMED])} counts; {result.why}"
+        result = replace(result, state="undecided", why=why)
     ended = [run for group in groups for run in group.runs if run.over]
     return unless_cancelled(view, result, ended)
 
@@ -98,19 +104,22 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
     """Return the runs by what became of them. Raises ValueError if nothing can be expected of
     them."""
     outcomes: Counter[str] = Counter(within=0)
-    expected, few = [], []
+    expected, few, none = [], [], []
     for group in groups:
         runs = [
             run
             for run in group.runs
             if run.over and not run.will_rerun and run.code not in codes.UNCOUNTED
         ]
-        found = _expected(view, criterion, group, runs) if runs else None
+        if not runs:
+            none.append(group.name)
+            continue
+        found = _expected(view, criterion, group, runs)
         if found is not None:
             expected.append(found)
             few += [group.name] if found.few else []
         outcomes.update(_outcome(run, criterion, found) for run in runs)
-    return CountedRuns(outcomes, expected, few)
+    return CountedRuns(outcomes, expected, few, none)
 
 
 def _expected(
