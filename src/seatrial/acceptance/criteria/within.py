@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.answers import JUST_LESS, unless_cancelled
+from seatrial.acceptance.criteria.answers import JUST_LESS, counts, unless_cancelled
 from seatrial.acceptance.criteria.result import (
     Numbers,
     Result,
@@ -22,7 +22,6 @@ from seatrial.acceptance.criteria.result import (
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
-from seatrial.journal import codes
 from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
 from seatrial.units import NO_DIRECTION, count, share_of, show_figure, show_share
@@ -57,8 +56,7 @@ def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
     over those that ended. The test with the smallest share decides.
 
     Expected is, case by case, the median of the figures of its right runs, or the machine's
-    reference. Runs that were cancelled or recalled, and those whose case runs again, do not count;
-    those that failed do.
+    reference. The runs are those that ``pass_rate`` counts: those that failed are not within.
     """
     by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
     for group in view.groups(criterion):
@@ -106,11 +104,7 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
     outcomes: Counter[str] = Counter(within=0)
     expected, few, none = [], [], []
     for group in groups:
-        runs = [
-            run
-            for run in group.runs
-            if run.over and not run.will_rerun and run.code not in codes.UNCOUNTED
-        ]
+        runs = [run for run in group.runs if run.over and counts(run)]
         if not runs:
             none.append(group.name)
             continue
