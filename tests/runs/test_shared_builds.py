@@ -122,6 +122,24 @@ def test_what_the_shell_finds_is_part_of_it(place: Workplace) -> None:
     assert ended(place, "c").made_by == "a"
 
 
+@pytest.mark.parametrize("name", ["FFLAGS", "HDF5_ROOT", "CRAY_CPU_TARGET", "MODE"])
+def test_variables_that_a_build_may_read_are_part_of_it(place: Workplace, name: str) -> None:
+    put(place, "echo $MODE")
+    for tag, value in (("a", "debug"), ("b", "fast"), ("c", "debug")):
+        place.env[name] = value
+        assert place.run("--name", tag).code == 0
+    assert compiled(place) == 2
+    assert ended(place, "c").made_by == "a"
+
+
+def test_variables_of_a_session_are_no_part_of_it(place: Workplace) -> None:
+    put(place, "echo $PWD $SEATRIAL_HOST $DISPLAY_NAME")
+    for tag in "ab":
+        place.env |= {"SSH_TTY": f"/dev/{tag}", "XDG_SESSION_PATH": tag, "OLDPWD": f"/{tag}"}
+        assert place.run("--name", tag).code == 0
+    assert compiled(place) == 1
+
+
 def test_a_failed_build_is_not_shared(place: Workplace) -> None:
     put(place, f"test -e {place.folder}/fixed || exit 3")
     assert place.run("--name", "a").code == 1

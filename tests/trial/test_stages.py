@@ -144,3 +144,17 @@ def test_a_reference_at_full_machine_judges_runs_at_full_machine(place: Workplac
     stages = stages_of(place)
     verdicts = {stages[e.run_id]: e.verdict for e in place.events(TAG, RunJudged)}
     assert verdicts == {"alone": "pass", "full": "performance"}
+
+
+def test_a_test_that_is_never_right_at_full_machine_is_not_met(place: Workplace) -> None:
+    performance_test(place, [{"criterion": "figure_of_merit", "metric": "speed", "at_least": 95}])
+    test = place.suite / "a" / "test.yaml"
+    text = test.read_text()
+    found = yaml.safe_load(text)
+    found["run"]["script"] += "\n[ $v = 100 ]"
+    test.write_text(yaml.safe_dump(found))
+    done = accept(place)
+    assert done.code == 1, done.said
+    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    assert [each[0]["state"] for each in one["criteria"]] == ["met", "not met"]
+    assert "never gave a right answer at full machine: 4 failed" in one["criteria"][1][0]["why"]

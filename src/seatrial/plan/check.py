@@ -115,7 +115,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
 
 def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
     """Check known failures: their reasons and days, and that their tests and toolchains exist."""
-    check_known_failures(plan.known_failures, spot)
+    check_known_failures(plan.known_failures, spot, of_plan=True)
     chains = list(machine.toolchains) if machine is not None else []
     for i, each in enumerate(plan.known_failures):
         named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from seatrial.acceptance.criteria import OverallState
-from seatrial.acceptance.criteria.overall import waived_words
+from seatrial.acceptance.criteria import OverallState, overall
+from seatrial.acceptance.criteria.overall import exclusion_words, waived_words
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue
 from seatrial.acceptance.status import Status, TestStatus
@@ -235,7 +235,8 @@ def sentence(report: Report) -> str:
     unneeded = f"{count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed"
     if set(states) == {"met"} and not waiting:
         said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
-        return f"{said}; {unneeded}." if spare else f"{said}."
+        said += f"; {unneeded}." if spare else "."
+        return " ".join([said, *_left_out(report)])
     parts = [
         f"{states.count(state)} {state}"
         for state in ("not met", "undecided", "met", "waived")
@@ -253,7 +254,24 @@ def sentence(report: Report) -> str:
     said += f": {'; '.join(waived)}" if waived else ""
     said += f"; {unneeded}." if spare else "."
     said += f" {count(waiting, 'component')} not begun." if waiting else ""
-    return " ".join([said, *_faulty_tests(report)])
+    return " ".join([said, *_left_out(report), *_faulty_tests(report)])
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    """Yield what the criteria do not count and would be met less with: excluded runs, and known
+    failures."""
+    several = len(report.components) > 1
+    words = [
+        found
+        for part in report.components
+        for each in part.status.criteria
+        if each and (found := exclusion_words(each[0], part.title if several else ""))
+    ]
+    if words:
+        yield f"By excluded runs alone: {'; '.join(words)}."
+    known = sum(overall(part.status.criteria).known for part in report.components)
+    if known:
+        yield f"Not counted: {count(known, 'known failure')}."
 
 
 def _faulty_tests(report: Report) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Builds that trials share: ``.builds/KEY-FOUND/N/`` beside them.
 
-KEY is the key of a build, FOUND the hash of the compilers that it finds, N counts up. A build is
-made where it stays, as it may hold its own path. It is published by its record, which is written
-last: the checksum of each file. A trial has a link to the build that it uses, and a build with
-damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
+KEY is the key of a build, FOUND the hash of the compilers and variables that it finds, N counts up.
+A build is made where it stays, as it may hold its own path. It is published by its record, which is
+written last: the checksum of each file. A trial has a link to the build that it uses, and a build
+with damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
 build that failed goes to its trial.
 """
 
@@ -27,6 +27,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
+from seatrial.runs.build_variables import digest_of_variables
 from seatrial.runs.builds import BuildResult, lock_of, result_of
 from seatrial.runs.checksums import checksum
 from seatrial.runs.compiler_versions import FoundCompilers, probe, read_found, versions_of
@@ -87,7 +88,8 @@ class SharedBuilds:
             found = await self._found(test, case.toolchain)
             if found is None or _is_own(link):
                 return _outcome(await make(link), link)
-            entry = self._folder / f"{case.build}-{found.digest}"
+            seen = digest_of_variables(test, found.digest, self._environment)
+            entry = self._folder / f"{case.build}-{seen}"
             (entry / USERS).mkdir(parents=True, exist_ok=True)
             lock = await lock_of(entry / LOCK)
         except PermissionError as error:

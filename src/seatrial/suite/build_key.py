@@ -38,12 +38,13 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def build_parameters(build: Build, parameters: dict[str, Scalar]) -> dict[str, Scalar]:
     """Return the parameters that a build gets."""
-    words = _words(build.script)
+    words = words_of(build.script)
     return {n: value for n, value in parameters.items() if n in words or n in build.parameters}
 
 
 @functools.lru_cache(maxsize=4096)
-def _words(script: str) -> frozenset[str]:
+def words_of(script: str) -> frozenset[str]:
+    """Return the names in a script, variables among them."""
     return frozenset(_WORD.findall(script))
 
 

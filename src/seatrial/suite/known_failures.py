@@ -91,13 +91,16 @@ def end_of(day: str) -> int:
     return round(after.timestamp()) * SECOND_NS
 
 
-def check_known_failures(entries: Sequence[KnownFailure], at: Spot) -> None:
-    """Add every fault of known failures that does not depend on other files."""
+def check_known_failures(entries: Sequence[KnownFailure], at: Spot, of_plan: bool = False) -> None:
+    """Add every fault of known failures that does not depend on other files. One of a plan names
+    tests or toolchains, as it would hide each failure otherwise."""
     for i, each in enumerate(entries):
         spot = at.inside("known_failures", i)
         if not each.reason.strip():
             spot.fault("is empty; say why the failure is known", "reason")
         spot.parsed(end_of, each.until, "until")
+        if of_plan and not (each.tests or each.toolchains):
+            spot.fault("names no tests and no toolchains; say which fail", "tests")
         for j, name in enumerate(each.verdicts):
             if name not in KNOWABLE:
                 listed = ", ".join(KNOWABLE)

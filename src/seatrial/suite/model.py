@@ -151,7 +151,9 @@ class KnownFailure(FileModel, frozen=True):
 
     reason: Annotated[str, doc("why it fails, such as the number of a bug")]
     until: Annotated[str, doc("the last day on which it is known: 2026-05-01 (UTC)")]
-    tests: Annotated[list[str], doc("in a plan: names or patterns of tests; default: all")] = []
+    tests: Annotated[
+        list[str], doc("in a plan: names or patterns of tests; default: all with these toolchains")
+    ] = []
     toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
     verdicts: Annotated[
         list[str], doc("only these, such as build failed; default: all of the test's own")

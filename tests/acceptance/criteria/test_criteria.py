@@ -24,6 +24,8 @@ from seatrial.conduct.policy import Entry, Window
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
+    HUNG,
+    LOST,
     NO_FIGURE,
     NODE_FAILURE,
     PASS,
@@ -31,6 +33,7 @@ from seatrial.journal.codes import (
     RECALLED,
     TIMEOUT,
     WRONG_ANSWER,
+    Code,
 )
 from seatrial.journal.events import (
     Event,
@@ -165,6 +168,18 @@ def test_values_are_shown_in_their_units(
 # ---- verdicts -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("verdict", "n"), [(FAILED, 2), (WRONG_ANSWER, 2), (PERFORMANCE, 2), (HUNG, 1), (LOST, 1)]
+)
+def test_a_retry_makes_up_for_no_fault_of_the_test(verdict: Code, n: int) -> None:
+    story = a_day(10)
+    story.run(0, 0, 1, verdict, again=True)
+    story.run(0, 1, 2)
+    story.tell(10, TrialEnded, failed=0)
+    found = story.result("pass_rate", at_least="90%")
+    assert (found.n, found.value, found.state) == (n, 1 / n, "met" if n == 1 else "not met")
+
+
 def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     story = a_day(10)
     story.run(0, 0, 1)
@@ -182,7 +197,10 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     assert (found.numbers["cancelled"], found.numbers["recalled"]) == (1, 2)
     assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
     missed = story.result("pass_rate", at_least="70%")
-    assert missed.why == "1 of 3 runs did not pass: 1 timeout (1 of b)"
+    assert missed.why == (
+        "1 of 3 runs did not pass: 1 timeout (1 of b); 1 retried run not counted; "
+        "1 cancelled run not counted"
+    )
 
 
 def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> None:

@@ -23,9 +23,13 @@ def rates() -> np.ndarray:
     return found
 
 
-def accept(place: Workplace, matrix: str, at_most: int = 0) -> tuple[int, dict[str, object]]:
+def accept(
+    place: Workplace, matrix: str, at_most: int = 0, sizes: tuple[int, ...] = (1,)
+) -> tuple[int, dict[str, object]]:
+    """The first of some sizes leaves the matrix."""
     (place.folder / "matrix").write_text(matrix)
-    place.test("pairs", f"cp {place.folder}/matrix pairs.matrix")
+    script = f"[ $size != 1 ] || cp {place.folder}/matrix pairs.matrix"
+    place.test("pairs", script, parameters={"size": list(sizes)})
     place.test("quiet", "echo nothing")
     criteria = [{"criterion": "network", "at_most": at_most}]
     components = [{"component": "ft", "tests": ["*"], "criteria": criteria}]
@@ -65,3 +69,8 @@ def test_without_a_whole_matrix_it_is_undecided(place: Workplace, matrix: str) -
     code, result = accept(place, matrix)
     assert (code, result["state"], result["value"]) == (3, "undecided", None)
     assert "left a matrix" in str(result["why"])
+
+
+def test_a_case_that_left_no_matrix_is_undecided(place: Workplace) -> None:
+    code, result = accept(place, pairs_text(rates(), NAMES), sizes=(1, 2))
+    assert (code, result["state"]) == (3, "undecided")

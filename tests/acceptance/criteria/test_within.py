@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
+    NODE_FAILURE,
     PERFORMANCE,
     RECALLED,
     TIMEOUT,
@@ -123,8 +125,10 @@ def test_the_verdict_performance_is_right_and_may_be_within() -> None:
 
 def test_runs_that_do_not_count() -> None:
     story = story_of(*[70] * 6, RECALLED)
-    story.run(0, 20, 20.1, FAILED, again=True)
+    story.run(0, 20, 20.1, NODE_FAILURE, again=True)
     assert result(story).n == 6
+    story.run(0, 21, 21.1, FAILED, again=True)
+    assert result(story).n == 7, "a retry makes up for no fault of the test"
     assert result(story_of(*[70] * 6, WRONG_ANSWER)).value == pytest.approx(6 / 7)
     cancelled = result(story_of(*[70] * 6, CANCELLED))
     assert cancelled.state == "undecided"
@@ -170,3 +174,13 @@ def test_cases_are_compared_each_with_its_own() -> None:
     assert [(r.subject, r.state) for r in judge(criterion, view)] == [
         ("", "met"), ("a", "met"), ("b", "met")
     ]  # fmt: skip
+
+
+def test_a_case_without_runs_is_not_passed_over() -> None:
+    story = Story([case := cases_of(2)[0], replace(case, parameters={"n": 4})])
+    for number in range(6):
+        story.run(0, number, number + 1)
+    story.tell(7, TrialEnded, failed=0)
+    found = result(story)
+    assert (found.state, found.value) == ("undecided", 1.0)
+    assert found.why.startswith("no run of a")

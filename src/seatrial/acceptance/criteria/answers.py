@@ -29,6 +29,17 @@ from seatrial.units import count
 _ANSWERED = frozenset(
     code.number for code in (codes.PASS, codes.PERFORMANCE, codes.NO_FIGURE, codes.WRONG_ANSWER)
 )
+# The verdicts of runs whose test failed by itself.
+_OWN_FAULTS = frozenset(
+    code.number
+    for code in (
+        codes.FAILED,
+        codes.WRONG_ANSWER,
+        codes.PERFORMANCE,
+        codes.NO_FIGURE,
+        codes.OUT_OF_MEMORY,
+    )
+)
 JUST_LESS = 1e-9  # a share of 1 is out of reach once one run did not pass
 
 
@@ -36,12 +47,12 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     """Runs that passed over runs that ended, and those that a stopped test did not make; of all
     tests together, which decides, then of each test.
 
-    Runs that were cancelled or recalled, and those whose case runs again, do not count. ``numbers``
-    also has the rate of all attempts.
+    Runs that were cancelled or recalled do not count, nor those whose case runs again for what
+    nodes or the scheduler did. ``numbers`` also has the rate of all attempts.
     """
     ended = [run for run in view.runs(criterion) if run.over]
     tests = view.tests(criterion)
-    counted = [run for run in ended if _counts(run)]
+    counted = [run for run in ended if counts(run)]
     shield = StopShield(view.history, view.now, tests, counted)
     results = [_rate(view, criterion, ended, shield, "")]
     if len(tests) > 1:
@@ -52,8 +63,12 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     return results
 
 
-def _counts(run: RunHistory) -> bool:
-    return not run.will_rerun and run.code not in codes.UNCOUNTED
+def counts(run: RunHistory) -> bool:
+    """Return whether a rate of passed runs counts a run that ended. A retry makes up for what nodes
+    and schedulers did, and never for a wrong or failed run."""
+    if run.code in codes.UNCOUNTED:
+        return False
+    return not run.will_rerun or run.code in _OWN_FAULTS
 
 
 def _rate(
@@ -64,7 +79,7 @@ def _rate(
     subject: str,
 ) -> Result:
     """Return the rate of these runs: of a test, or "" for all."""
-    counted = [run for run in ended if _counts(run)]
+    counted = [run for run in ended if counts(run)]
     attempts = [run for run in ended if run.code not in codes.UNCOUNTED]
     unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
     passed = sum(run.passed for run in counted)
@@ -85,6 +100,10 @@ def _rate(
     why = _not_passed(view, counted)
     if known:
         why += f"; {count(known, 'known failure')} not counted"
+    if retried := len(attempts) - len(counted):
+        why += f"; {count(retried, 'retried run')} not counted"
+    if numbers["cancelled"]:
+        why += f"; {count(int(numbers['cancelled']), 'cancelled run')} not counted"
     if unmade:
         numbers["not made"] = sum(unmade.values())
         why += f"; {listed({f'of {test}': number for test, number in unmade.items()})} "
@@ -95,7 +114,7 @@ def _rate(
         good / whole if counted else None,
         why,
         n=len(counted),
-        reach=_reach(view, criterion, passed, len(counted), subject),
+        reach=_reach(view, criterion, counted, subject),
         numbers=numbers | _tally(counted),
         subject=subject,
     )
@@ -118,16 +137,17 @@ def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory
 
 
 def _reach(
-    view: TrialView, criterion: Criterion, good: int, counted: int, subject: str = ""
+    view: TrialView, criterion: Criterion, counted: Sequence[RunHistory], subject: str
 ) -> Reach:
     """Return the lowest and the highest rate that is still possible. Where each case has a number
-    of runs, each is one of so many; else a rate below 1 only stays below it."""
-    bad = counted - good
-    planned = 0
-    if view.history.policy.kind == "once":
+    of runs, and none that counts ran again, each is one of so many; else a rate below 1 only stays
+    below it."""
+    good = sum(run.passed for run in counted)
+    bad, planned = len(counted) - good, 0
+    if view.history.policy.kind == "once" and not any(run.will_rerun for run in counted):
         tests = {subject} if subject else set(view.tests(criterion))
         planned = sum(case.repeat for _, case in view.cases() if case.test in tests)
-    if planned >= counted and planned:
+    if planned >= len(counted) and planned:
         return good / planned, 1 - bad / planned
     return 0.0, 1.0 - (JUST_LESS if bad else 0)
 
@@ -168,6 +188,8 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
     elif wrong:
         why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
         why += _of_tests(view, wrong)
+    if known := sum(run.code == codes.KNOWN.number for run in ended):
+        why += f"; {count(known, 'known failure')} not counted"
     result = decided(
         view,
         criterion,

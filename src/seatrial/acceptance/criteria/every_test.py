@@ -1,19 +1,21 @@
 """The criterion that holds for every component: each of its tests gave a right answer, with each of
-its toolchains, and none was stopped."""
+its toolchains and in each of its stages, and none was stopped."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.acceptance.criteria.result import Result, State, label, listed
-from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.criteria.view import STAGE_WORDS, TrialView
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.shares import planned_for
-from seatrial.journal.codes import code_of
+from seatrial.journal.codes import KNOWN, code_of
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case
+from seatrial.suite.model import Case, Stage
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
@@ -55,6 +57,9 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     else:
         why = f"{view.goes_on}; {faults}" if faults else view.goes_on
     first = _result(criterion, state, n=n, total=len(found), good=good, why=why)
+    known = sum(run.code == KNOWN.number for run in view.runs(criterion))
+    if known:
+        first = replace(first, numbers={**first.numbers, "known": known})
     if len(found) < 2:
         return [first]
     return [first, *(_subject(criterion, state, one) for one in bad)]
@@ -102,13 +107,42 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
         about = history.cases[run.case]
         runs[about.test, about.toolchain].append(run)
     gaps = _only_fill_gaps(history)
+    stages = _stages(view, criterion)
     for (test, toolchain), some in cases.items():
         own = runs[test, toolchain]
         fault = _fault(view, test, some, own)
         if fault == NEVER_RAN and test in gaps:
             continue
+        fault = fault or _fault_of_stages(view, stages[test, toolchain], own)
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
         yield TestOutcome(name, sum(run.right for run in own), fault)
+
+
+def _stages(view: TrialView, criterion: Criterion) -> dict[tuple[str, str], set[Stage]]:
+    """Return the stages in which tests with their toolchains are to run; empty sets where a
+    component has none."""
+    policy, asked = view.history.policy, view.stages_of(criterion)
+    found: dict[tuple[str, str], set[Stage]] = {}
+    for number, case in view.cases():
+        wanted = found.setdefault((case.test, case.toolchain), set())
+        if asked:
+            entry = policy.entries[policy.entry_of[number]]
+            wanted |= {stage for stage in asked if getattr(entry, stage)}
+    return found
+
+
+def _fault_of_stages(view: TrialView, stages: Set[Stage], runs: Sequence[RunHistory]) -> str:
+    """Return in which stage a test gave no right answer, though it did in another; "" if none."""
+    for stage in sorted(stages):
+        own = [run for run in runs if run.stage == stage]
+        if any(run.right for run in own):
+            continue
+        ended = Counter(code_of(run.code).name for run in own if run.over)
+        if ended:
+            return f"never gave a right answer{STAGE_WORDS[stage]}: {listed(ended)}"
+        still = own and not view.over
+        return f"{'has no result yet' if still else NEVER_RAN}{STAGE_WORDS[stage]}"
+    return ""
 
 
 def _only_fill_gaps(history: TrialHistory) -> set[str]:

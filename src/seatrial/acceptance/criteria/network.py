@@ -12,20 +12,25 @@ from seatrial.verify.network_findings import FINDINGS, PREFIX, WORDS
 def network(view: TrialView, criterion: Criterion) -> list[Result]:
     """The number of findings in the latest right run of each case that left a matrix: pairs, nodes
     and groups that cannot talk, slow nodes, slow links and slow pairs of groups. The largest number
-    counts."""
+    counts. A case without a matrix is undecided, if its test measures the network: it is named, or
+    another of its cases left one."""
+    groups = view.groups(criterion)
+    found = [(group, _of_case(view, criterion, group)) for group in groups]
+    why = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
+    why = why if view.over else view.goes_on
+    measure = {group.case.test for group, result in found if result is not None}
     results = [
-        result
-        for group in view.groups(criterion)
-        if (result := _of_case(view, criterion, group)) is not None
+        result or undecided(criterion, why, subject=group.name)
+        for group, result in found
+        if (criterion.tests or group.case.test in measure) and (group.runs or not group.stage)
     ]
-    if not results:
-        why = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
-        return [undecided(criterion, why if view.over else view.goes_on)]
+    if not measure:
+        return [undecided(criterion, why)]
     return with_worst(criterion, results, lambda one: one.value or 0.0)
 
 
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
-    runs = [run for run in group.runs if run.figure(FINDINGS) is not None]
+    runs = [run for run in group.runs if run.right and run.figure(FINDINGS) is not None]
     if not runs:
         return None
     latest = max(runs, key=lambda run: run.judged or 0)

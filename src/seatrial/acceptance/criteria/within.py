@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.answers import JUST_LESS, unless_cancelled
+from seatrial.acceptance.criteria.answers import JUST_LESS, counts, unless_cancelled
 from seatrial.acceptance.criteria.result import (
     Numbers,
     Result,
@@ -22,13 +22,13 @@ from seatrial.acceptance.criteria.result import (
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
-from seatrial.journal import codes
 from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
 from seatrial.units import NO_DIRECTION, count, share_of, show_figure, show_share
 from seatrial.verify import references as refs
 from seatrial.verify.figures import ELAPSED
 
+MAX_NAMED = 3
 MIN_RUNS = 5  # figures of a case without which their median is no expectation
 
 
@@ -42,11 +42,13 @@ class ExpectedFigure(NamedTuple):
 
 class CountedRuns(NamedTuple):
     """The runs of a test that count, by what became of them: within what is expected, or why not;
-    ``few`` are cases with too few figures for a median."""
+    ``few`` are cases with too few figures for a median, ``none`` those without a run that
+    counts."""
 
     outcomes: Counter[str]
     expected: list[ExpectedFigure]
     few: list[str]
+    none: list[str]
 
 
 def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
@@ -54,8 +56,7 @@ def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
     over those that ended. The test with the smallest share decides.
 
     Expected is, case by case, the median of the figures of its right runs, or the machine's
-    reference. Runs that were cancelled or recalled, and those whose case runs again, do not count;
-    those that failed do.
+    reference. The runs are those that ``pass_rate`` counts: those that failed are not within.
     """
     by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
     for group in view.groups(criterion):
@@ -90,6 +91,9 @@ def _of_test(
     if result.state == "met" and found.few:
         why = f"the median of {found.few[0]} is of fewer than {MIN_RUNS} right runs; {result.why}"
         result = replace(result, state="undecided", why=why)
+    if result.state == "met" and found.none:
+        why = f"no run of {', '.join(found.none[:MAX_NAMED])} counts; {result.why}"
+        result = replace(result, state="undecided", why=why)
     ended = [run for group in groups for run in group.runs if run.over]
     return unless_cancelled(view, result, ended)
 
@@ -98,19 +102,18 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
     """Return the runs by what became of them. Raises ValueError if nothing can be expected of
     them."""
     outcomes: Counter[str] = Counter(within=0)
-    expected, few = [], []
+    expected, few, none = [], [], []
     for group in groups:
-        runs = [
-            run
-            for run in group.runs
-            if run.over and not run.will_rerun and run.code not in codes.UNCOUNTED
-        ]
-        found = _expected(view, criterion, group, runs) if runs else None
+        runs = [run for run in group.runs if run.over and counts(run)]
+        if not runs:
+            none.append(group.name)
+            continue
+        found = _expected(view, criterion, group, runs)
         if found is not None:
             expected.append(found)
             few += [group.name] if found.few else []
         outcomes.update(_outcome(run, criterion, found) for run in runs)
-    return CountedRuns(outcomes, expected, few)
+    return CountedRuns(outcomes, expected, few, none)
 
 
 def _expected(
