@@ -32,6 +32,7 @@ from seatrial.files import is_of_host, open_regular
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record_faults import fault_of
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REASON = 1000  # characters
@@ -185,6 +186,8 @@ def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunRev
     event = decode(request.text.encode())
     if not isinstance(event, PERSONAL):
         raise msgspec.ValidationError(f"{event.name} is not for people to record")
+    if fault := fault_of(event):
+        raise msgspec.ValidationError(fault)
     host = event.by.partition("@")[2]
     return replace(event, by=f"{by}@{host}", request=file)
 
