@@ -98,6 +98,30 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
+def left_over(trials: Path, prepared: PreparedPlan, path: Path, name: str = "") -> list[PlanTrial]:
+    """Return the trials of components and phases that the plan has no more, but those that people
+    abandoned. ``prepared`` is the whole plan."""
+    there = {(part.component.component, part.phase) for part in prepared.all_parts}
+    found = []
+    for trial in made(trials, path, name):
+        component = trial.record.component
+        assert component is not None  # as made found it
+        of = (component.component, trial.record.phase)
+        if component.component and of not in there and trial.state != "abandoned":
+            found.append(trial)
+    return found
+
+
+def left_over_words(trial: PlanTrial) -> str:
+    """Return that the plan has a trial's component no more, with the remedy."""
+    component = trial.record.component.component if trial.record.component else ""
+    phase = f" in phase {trial.record.phase}" if trial.record.phase else ""
+    return (
+        f"{trial.folder.tag}: the plan has no component {component}{phase} any more, and what it "
+        "found is left out; put it back, and waive there what both sides dropped"
+    )
+
+
 def plan_name(path: Path) -> str:
     """Return the name in a plan's file; "" where the file cannot be read or has none."""
     try:
