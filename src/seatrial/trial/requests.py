@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import pwd
 import stat
@@ -33,6 +34,7 @@ from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.record_faults import fault_of
+from seatrial.trial.remedies import remedy
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REASON = 1000  # characters
@@ -116,9 +118,16 @@ def ask(folder: TrialFolder, request: Request) -> str:
         part.chmod(0o644)  # the driver may be another member's
         part.rename(folder.requests / f"{name}.json")
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        what = remedy(error)
+        if error.errno in (errno.EACCES, errno.EPERM):
+            what = (
+                f"its owner can open it to a group: `chgrp GROUP {folder.requests}` and "
+                "`chmod 3775` it"
+            )
         raise TrialError(
-            f"{folder.requests}: nothing can be asked there: {error.strerror}; its owner can open "
-            f"it to a group: `chgrp GROUP {folder.requests}` and `chmod 3775` it"
+            f"{folder.requests}: nothing can be asked there: {error.strerror}; {what}"
         ) from error
     return f"{folder.requests.name}/{name}.json"
 
