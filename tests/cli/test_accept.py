@@ -657,3 +657,13 @@ def test_a_waiver_by_name_covers_the_tests_that_it_names_alone(place: Workplace)
     every, *bad = one["criteria"][1]
     assert (every["state"], every["without_waiver"]) == ("waived", "not met")
     assert [each["state"] for each in bad] == ["waived", "waived"]
+
+
+def test_a_plan_that_says_what_is_the_default_has_not_changed(place: Workplace) -> None:
+    short(place, "t")
+    bound = {"criterion": "within_expected", "within": "90%", "at_least": "1%", "of": "median"}
+    never = {"criterion": "accepted_runs", "at_least": 10**6}
+    write_plan(place, "2s", criteria=[bound, never])
+    done = accept(place)
+    assert done.code == 1
+    assert "changed since" not in done.said + control(place, "status").said

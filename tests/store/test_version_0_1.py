@@ -61,7 +61,7 @@ def test_its_exported_runs_say_recalled(tmp_path: Path, location: Location) -> N
 def test_its_criteria_count_recalled_runs_apart(tmp_path: Path) -> None:
     folder = TrialFolder(trial_of_0_1(tmp_path))
     found = status(folder.record(), folder.cases(), list(read(folder.journal)), START)
-    ((rate,),) = found.criteria
+    (rate, *_), _ = found.criteria
     assert {part.test: part.verdicts for part in found.parts} == {
         "bad": {"pass": 4, "wrong answer": 1, "recalled": 2},
         "work": {"pass": 6},

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.events import PolicyChanged, RunJudged, TestHeld
+from seatrial.machine.detect import detect
 from tests.programs import Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import options
@@ -76,7 +77,8 @@ def test_it_fits_any_machine(place: Workplace) -> None:
         assert done.code == 0, done.said
         trials = json.loads(done.out)["trials"]
         states = {
-            trial["component"]: {each["state"] for each in trial["criteria"]} for trial in trials
+            trial["component"]: {each["result"]["state"] for each in trial["criteria"]}
+            for trial in trials
         }
         assert states["functionality"] == states["performance"] == states["stability"] == {"met"}
 
@@ -95,16 +97,29 @@ def write_suites(place: Workplace) -> None:
 
 
 @pytest.mark.slurm
-@pytest.mark.needs("ssh-keygen", "mpicc")
+@pytest.mark.needs("ssh-keygen")
 def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmCluster) -> None:
-    place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": {}})
+    chain = next(iter(detect("here").toolchains.values()))
+    assert chain.launcher is not None, "make test brings an MPI where the machine has none"
+    launcher = {
+        "kind": "mpirun",
+        "flavour": chain.launcher.flavour,
+        "command": chain.launcher.command,
+        "options": ["--bind-to", "none"],
+    }
+    gcc = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": gcc})
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     write_suites(place)
     plan = place.folder / "plan.yaml"
     text = edited(
         (SHIPPED / "plans" / "acceptance.yaml").read_text(),
         ("plan: acceptance\n", "plan: acceptance\nmachine: machine.yaml\n"),
         ("../suites/probes", "probes"),
-        ("tests: [hello, stream, pingpong, collectives, io, metadata, compute]", "tests: [hello]"),
+        (
+            "tests: [hello, stream, pingpong, collectives, io, metadata, compute]",
+            "tests: [hello, stream, metadata]",
+        ),
         ("alone: 5, full: 3", "alone: 2, full: 1"),
         ("duration: 6m", "duration: 70s"),
         ("\n  - component: stability\n", BROKEN),
@@ -165,10 +180,14 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
 
     status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert status.code == 1
-    verdicts = {trial["component"]: trial["verdict"] for trial in json.loads(status.out)}
-    assert verdicts["applications"] == "not met"
-    met = {"vendor", "operation", "functionality", "stability"}
-    assert {verdicts[each] for each in met} == {"met"}, status.out
+    states = {
+        each["component"]: each.get("verdict", each["state"])
+        for each in json.loads(status.out)
+        if "component" in each
+    }
+    assert states["applications"] == "not met"
+    assert {states[each] for each in ("operation", "functionality", "stability")} == {"met"}
+    assert states["vendor"] == "shown by evidence"
     assert_report(place, run)
 
 

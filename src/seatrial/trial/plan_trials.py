@@ -293,13 +293,14 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
     before, now = trial.record.component, part.component
     if before is None:
         return []
+    kept = _as_kept(now)
     pairs: list[tuple[str, Any, Any]] = [
-        ("the criteria", before.criteria, now.criteria),
-        ("the waivers", before.waivers, now.waivers),
-        ("the evidence", before.evidence, now.evidence),
-        ("the items", before.items, now.items),
+        ("the criteria", before.criteria, kept.criteria),
+        ("the waivers", before.waivers, kept.waivers),
+        ("the evidence", before.evidence, kept.evidence),
+        ("the items", before.items, kept.items),
     ]
-    return [what for what, was, become in pairs if _as_kept(was) != _as_kept(become)]
+    return [what for what, was, become in pairs if was != become]
 
 
 def _where(before: Any, now: Any) -> str:
@@ -319,8 +320,11 @@ def _where(before: Any, now: Any) -> str:
 
 
 def _as_kept(value: Any) -> Any:
-    """Return a value as ``trial.json`` has it: numbers may come back as others of equal value."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    """Return a value as it is read from ``trial.json``: numbers may come back as others of equal
+    value, and of what equals a default it cannot be told whether it was written."""
+    if isinstance(value, dict):
+        return {key: _as_kept(each) for key, each in value.items()}
+    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
 
 
 def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:
