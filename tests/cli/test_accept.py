@@ -12,6 +12,7 @@ import yaml
 from seatrial.journal.events import (
     AlertRaised,
     NodeAdmitted,
+    RequestRefused,
     RunJudged,
     RunSubmitted,
     TestAdmitted,
@@ -186,6 +187,21 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     assert len(ends(place)) > runs
     assert place.count(TrialEnded, tag=TAG) == 2
     audit(place)
+
+
+def test_a_time_that_is_none_is_refused_and_the_trial_goes_on(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "2s")
+    with start(place) as driving:
+        driving.until(lambda: place.count(TrialStarted, tag=TAG) > 0, "its start")
+        for seconds in (-5.0, 1e308, 0.0):
+            ask(place.trial(TAG), Request(request="extend", value=seconds))
+        driving.until(lambda: place.count(RequestRefused, tag=TAG) == 3, "three refusals")
+        assert driving.end().code == 0
+    assert place.count(TrialExtended, tag=TAG) == 0
+    refused = [event.reason for event in place.events(TAG, RequestRefused)]
+    assert all("10 years" in reason for reason in refused), refused
+    assert control(place, "status").code == 0
 
 
 def test_what_is_asked_in_the_last_moment_is_answered_by_the_next_accept(place: Workplace) -> None:

@@ -186,3 +186,37 @@ def report(place: Workplace) -> Any:
     made = place.seatrial("report", "plan.yaml", "-o", str(file))
     assert made.code == 0, made.said
     return json.loads(file.read_text())
+
+
+def test_a_component_that_was_cut_from_the_plan_is_told(place: Workplace) -> None:
+    write(place)
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 3
+    assert tick(place, "ups", "--fail").code == 0
+    path = place.folder / "plan.yaml"
+    plan = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**plan, "components": plan["components"][1:]}))
+    done = place.seatrial("accept", "status", "plan.yaml")
+    assert done.code == 3, done.said
+    assert f"{FT}: the plan has no component ft any more" in done.out
+    assert place.seatrial("accept", "status", "plan.yaml", "--component", "runs").code == 0
+    report = place.seatrial("report", "plan.yaml", "-o", "-", "--format", "md")
+    assert f"{FT}: the plan has no component ft any more" in report.out
+    path.write_text(yaml.safe_dump({**plan, "plan": "p-other"}))
+    assert "any more" not in place.seatrial("accept", "status", "plan.yaml").said
+
+
+def test_the_report_of_a_checklist_says_when_its_last_item_got_a_result(place: Workplace) -> None:
+    write(place)
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 3
+
+    def of_report() -> dict[str, Any]:
+        done = place.seatrial("report", "plan.yaml", "-o", "-", "--format", "json")
+        parts = {one["tag"]: one for one in json.loads(done.out)["components"]}
+        return dict(parts[FT])
+
+    for item in ("1", "ups"):
+        assert tick(place, item, "--pass").code == 0
+    assert of_report()["ended"] is None
+    assert tick(place, "cooling", "--value", "20").code == 0
+    found = of_report()
+    assert found["begun"] < found["ended"]

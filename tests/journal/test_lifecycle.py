@@ -169,7 +169,7 @@ def test_what_people_say_of_a_run_adds_up_until_it_is_withdrawn() -> None:
     review = run.review
     assert review is not None
     assert (review.cause, review.comment, review.is_excluded) == ("F2", "very slow", 1)
-    assert (review.names, review.by, review.time) == (["a", "b", "c"], "c@h", 6)
+    assert (review.names, review.by, review.time) == (["a", "b"], "c@h", 6)
     run.apply(RunReviewed(time=7, withdrawn=True, comment="by mistake"))
     assert run.review is None
     run.apply(RunReviewed(time=8, cause="F5"))

@@ -9,6 +9,7 @@ import pwd
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -79,6 +80,33 @@ def test_a_hundred_writers_make_one_trial_of_records_and_lose_nothing(place: Wor
     assert all(event.names == [f"w{event.text.split()[1]}"] for event in found)
     assert [event.time for event in found] == sorted(event.time for event in found)
     assert not list((folder / "requests").iterdir())
+
+
+def test_who_comes_a_moment_late_makes_no_second_trial(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = prepare_plan(checklist_plan(place, 1))
+    (part,) = prepared.checklists
+    made: list[str] = []
+
+    def late(name: str, make: Callable[[], object]) -> None:
+        """Somebody else makes the trial just after the first look."""
+        look = getattr(plan_trials, name)
+
+        def first(*words: Any) -> object:
+            found = look(*words)
+            if name not in made:
+                made.append(name)
+                make()
+            return found
+
+        monkeypatch.setattr(plan_trials, name, first)
+
+    late("records", lambda: plan_trials.begin_records(place.trials, prepared))
+    late("latest", lambda: plan_trials.checklist(place.trials, prepared, part))
+    assert plan_trials.begin_records(place.trials, prepared).tag == "p-records"
+    assert plan_trials.checklist(place.trials, prepared, part).folder.tag == "p-ft"
+    assert sorted(path.name for path in place.trials.iterdir()) == ["p-ft", "p-records"]
 
 
 def test_a_hundred_people_tick_the_same_item_and_one_of_them_counts(place: Workplace) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from seatrial.errors import TrialError
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask, left, name_of, open_to_group, waiting
 
@@ -71,3 +73,18 @@ def test_members_of_a_group_that_shares_the_trials_may_ask(
     sticky = bool(about.st_mode & stat.S_ISVTX)
     assert (bool(about.st_mode & stat.S_IWGRP), sticky) == (shared, shared)
     assert (about.st_gid == 61234) is shared
+
+
+def test_on_a_full_disk_the_remedy_is_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = TrialFolder(tmp_path)
+
+    def full(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(TrialError, match="free some space"):
+        ask(folder, Request(request="pause"))
+    assert not list(folder.requests.iterdir())

@@ -272,6 +272,9 @@ class Acceptance(OfPlan):
             _print_records(records)
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
+        gone = self._left_over()
+        for trial in gone:
+            click.echo(plan_trials.left_over_words(trial), err=form == "json")
         if form != "json":
             status_table.print_next(found, self.command())
         code = status_table.exit_code(found, [trial for _, trial in made])
@@ -280,7 +283,14 @@ class Acceptance(OfPlan):
             for each in shown
             for proof in evidence_of(each.evidence, records.given, folder)
         }
-        return 3 if code == 0 and (waiting or states - {"as it was"}) else code
+        return 3 if code == 0 and (waiting or gone or states - {"as it was"}) else code
+
+    def _left_over(self) -> list[PlanTrial]:
+        """Return the trials of components that the plan has no more; none if some were chosen."""
+        if self.components or self.phases:
+            return []
+        path = self.prepared.path
+        return plan_trials.left_over(self.folders.trials, self.prepared, path, self.name)
 
     def _records(self) -> PlanRecords:
         """Return what people recorded about the plan."""

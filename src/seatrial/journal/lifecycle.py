@@ -307,8 +307,17 @@ class RunLife(Struct, gc=False):
                 cause=event.cause or before.cause,
                 comment=event.comment or before.comment,
                 is_excluded=max(event.is_excluded, before.is_excluded),
-                names=list(dict.fromkeys([*before.names, *event.names])),
+                names=_named(before, event),
             )
+
+
+def _named(before: RunReviewed, event: RunReviewed) -> list[str]:
+    """Return who stands for two reviews together: of an exclusion only those who agreed to it."""
+    if event.is_excluded:
+        return event.names
+    if before.is_excluded:
+        return before.names
+    return list(dict.fromkeys([*before.names, *event.names]))
 
 
 _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {

@@ -81,7 +81,7 @@ def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
     counted: list[ItemResult] = []
     uncounted: list[ItemResult] = []
     for event in ticks.of.get(name, ()):
-        tick = _tick(event)
+        tick = _tick(item, event)
         (counted if not counted or tick.why else uncounted).append(tick)
     last = counted[-1] if counted else None
     return ItemStatus(
@@ -97,8 +97,11 @@ def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
     )
 
 
-def _tick(event: ItemTicked) -> ItemResult:
+def _tick(item: ChecklistItem, event: ItemTicked) -> ItemResult:
+    """Return a result as the item's bounds have it, whatever the event says of its number."""
     result: ItemState = next((each for each in RESULTS if each == event.result), "fail")
+    if item.has_number and result == "pass":
+        result = "fail" if event.figure is None else result_of(item, event.figure)
     return ItemResult(
         result=result,
         time=event.time,

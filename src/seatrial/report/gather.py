@@ -327,15 +327,15 @@ def _trial(
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     drawn += beside_given(store, folder, given) if given is not None else []
+    ticked = [item.tick.time for item in found.items if item.tick is not None]
     part = ReportComponent(
         title=titled(component.component, record.phase) or folder.tag,
         tag=folder.tag,
         about=component.about,
         seed=record.seed,
         created=record.created,
-        begun=history.start,
-        # when its clock stopped for good
-        ended=history.spans[-1].end if history.over and history.spans else None,
+        begun=min(ticked) if ticked else history.start,
+        ended=_end(history, found, ticked),
         remarks=list(_remarks(found, reading.damaged, other_references(history, record))),
         status=found,
         waivers=component.waivers,
@@ -371,6 +371,13 @@ def _outages(history: TrialHistory) -> list[ShadedSpan]:
         for start, end in inside
         if start < end
     ]
+
+
+def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | None:
+    """Return when the clock of a trial stopped for good, or its last item got a result."""
+    if ticked:
+        return max(ticked) if all(item.tick for item in found.items) else None
+    return history.spans[-1].end if history.over and history.spans else None
 
 
 def _remarks(found: Status, damaged: int, others: int) -> Iterator[str]:

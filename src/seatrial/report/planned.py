@@ -26,6 +26,8 @@ from seatrial.trial.plan_trials import (
     changed_judging,
     changes,
     latest,
+    left_over,
+    left_over_words,
     made,
     plan_name,
     records,
@@ -95,6 +97,9 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
+    if not rehearsed:
+        gone = left_over(trials, prepared, path, name)
+        remarks += [f"{left_over_words(trial)}." for trial in gone]
     return Planned(there, others, remarks, skipped, prepared.plan.about, path, kept)
 
 

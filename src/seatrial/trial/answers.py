@@ -32,6 +32,7 @@ from seatrial.journal.events import (
 from seatrial.machine.facts import node_names, unfold
 from seatrial.trial.folder import Record
 from seatrial.trial.requests import MAX_REASON, Request, recorded
+from seatrial.units import seconds
 from seatrial.verify.reading import plain_line
 
 HEAVY = "heavy"
@@ -64,7 +65,9 @@ def _answer(
 ) -> RequestedEvent | RunCancelAsked:
     kind = request.request
     if kind == "extend":
-        return TrialExtended(seconds=request.value, by=by)
+        if not state.policy.duration:
+            raise ValueError("the trial has no duration to extend; only a sustained one has")
+        return TrialExtended(seconds=seconds(request.value), by=by)
     if kind == "abandon":
         return TrialAbandoned(reason=text or "abandoned", by=by)
     if kind == "pause":

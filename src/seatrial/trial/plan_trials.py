@@ -8,10 +8,9 @@ A trial that was abandoned keeps its tag. The next one of its component gets a n
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -30,6 +29,7 @@ from seatrial.lazy import yaml
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
 from seatrial.units import listed
@@ -98,6 +98,30 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
+def left_over(trials: Path, prepared: PreparedPlan, path: Path, name: str = "") -> list[PlanTrial]:
+    """Return the trials of components and phases that the plan has no more, but those that people
+    abandoned. ``prepared`` is the whole plan."""
+    there = {(part.component.component, part.phase) for part in prepared.all_parts}
+    found = []
+    for trial in made(trials, path, name):
+        component = trial.record.component
+        assert component is not None  # as made found it
+        of = (component.component, trial.record.phase)
+        if component.component and of not in there and trial.state != "abandoned":
+            found.append(trial)
+    return found
+
+
+def left_over_words(trial: PlanTrial) -> str:
+    """Return that the plan has a trial's component no more, with the remedy."""
+    component = trial.record.component.component if trial.record.component else ""
+    phase = f" in phase {trial.record.phase}" if trial.record.phase else ""
+    return (
+        f"{trial.folder.tag}: the plan has no component {component}{phase} any more, and what it "
+        "found is left out; put it back, and waive there what both sides dropped"
+    )
+
+
 def plan_name(path: Path) -> str:
     """Return the name in a plan's file; "" where the file cannot be read or has none."""
     try:
@@ -121,10 +145,12 @@ def checklist(
 ) -> PlanTrial:
     """Return the trial of a checklist in a phase, made if there is none, though others make it at
     the same time."""
-    while (found := latest(trials, prepared.plan.plan, part, name)) is None:
-        with contextlib.suppress(UsageError):  # it exists by now
-            begin(trials, prepared, part, name)
-    return found
+    while True:
+        # the tag first: one that is free after a look might follow the trial of somebody else
+        tag = next_tag(trials, prepared.plan.plan, part, name)
+        if found := latest(trials, prepared.plan.plan, part, name):
+            return found
+        _create_once(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
 def records(trials: Path, plan: str, name: str = "") -> TrialFolder | None:
@@ -148,11 +174,20 @@ def begin_records(trials: Path, prepared: PreparedPlan, name: str = "") -> Trial
     plan, machine = prepared.plan.plan, prepared.site.machine
     policy = Policy(kind="checklist")
     part = PreparedComponent("", RECORDS, "", machine, [], {}, [], [], policy)
-    while (folder := records(trials, plan, name)) is None:
+    while True:
         tag = next(tag for tag in _record_tags(plan, name) if not (trials / tag).exists())
-        with contextlib.suppress(UsageError):  # it exists by now
-            create(trials, record_of(prepared, part, tag, time.time_ns()), [])
-    return folder
+        if folder := records(trials, plan, name):
+            return folder
+        _create_once(trials, record_of(prepared, part, tag, time.time_ns()), [])
+
+
+def _create_once(trials: Path, record: Record, cases: Sequence[Case]) -> None:
+    """Create a trial, unless somebody else has made one with its tag."""
+    try:
+        create(trials, record, cases)
+    except UsageError:
+        if not (trials / record.tag).exists():
+            raise
 
 
 def _record_tags(plan: str, name: str) -> Iterator[str]:

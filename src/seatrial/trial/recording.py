@@ -15,7 +15,7 @@ import time
 
 from msgspec.structs import replace
 
-from seatrial.errors import JournalError, Owned
+from seatrial.errors import JournalError, Owned, UsageError
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     PERSONAL,
@@ -32,6 +32,7 @@ from seatrial.plan.checklist import Ticks, items_of
 from seatrial.trial import requests
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import TrialFolder, user_name
+from seatrial.trial.record_faults import fault_of
 from seatrial.trial.requests import Request
 from seatrial.units import SECOND_NS
 
@@ -46,7 +47,10 @@ def account() -> str:
 
 def record(folder: TrialFolder, event: PersonsEvent | RunReviewed) -> Event | None:
     """Record what a person says. Return the event as the journal has it; None where it is left for
-    the next process that owns the journal. Raises JournalError and TrialError."""
+    the next process that owns the journal. Raises UsageError for a record that `fault_of` refuses,
+    JournalError and TrialError."""
+    if fault := fault_of(event):
+        raise UsageError(fault)
     event = replace(event, by=account())
     file = requests.ask(folder, Request(request="record", text=encode(event).decode()))
     until = time.monotonic() + PATIENCE_SECONDS
@@ -93,9 +97,12 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
         if file in answered:
             continue
         event = requests.recorded(request, by, file)
-        if isinstance(event, IssueRecorded) and not event.issue:
-            issues += 1
-            event = replace(event, issue=issues)
+        if isinstance(event, IssueRecorded):
+            if event.issue > issues:
+                continue  # there is none with that number
+            if not event.issue:
+                issues += 1
+                event = replace(event, issue=issues)
         event = replace(event, time=journal.now(), **header_of(trial, event))
         journal.append(event)
         ticks.apply(event)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import pwd
 import stat
@@ -32,6 +33,8 @@ from seatrial.files import is_of_host, open_regular
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record_faults import fault_of
+from seatrial.trial.remedies import remedy
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REASON = 1000  # characters
@@ -115,9 +118,16 @@ def ask(folder: TrialFolder, request: Request) -> str:
         part.chmod(0o644)  # the driver may be another member's
         part.rename(folder.requests / f"{name}.json")
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        what = remedy(error)
+        if error.errno in (errno.EACCES, errno.EPERM):
+            what = (
+                f"its owner can open it to a group: `chgrp GROUP {folder.requests}` and "
+                "`chmod 3775` it"
+            )
         raise TrialError(
-            f"{folder.requests}: nothing can be asked there: {error.strerror}; its owner can open "
-            f"it to a group: `chgrp GROUP {folder.requests}` and `chmod 3775` it"
+            f"{folder.requests}: nothing can be asked there: {error.strerror}; {what}"
         ) from error
     return f"{folder.requests.name}/{name}.json"
 
@@ -185,6 +195,8 @@ def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunRev
     event = decode(request.text.encode())
     if not isinstance(event, PERSONAL):
         raise msgspec.ValidationError(f"{event.name} is not for people to record")
+    if fault := fault_of(event):
+        raise msgspec.ValidationError(fault)
     host = event.by.partition("@")[2]
     return replace(event, by=f"{by}@{host}", request=file)
 
