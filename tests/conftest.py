@@ -27,6 +27,23 @@ os.environ.pop("COLUMNS", None)
 settings.register_profile("unhurried", settings(), deadline=None)
 settings.load_profile("unhurried")
 
+LONGEST = frozenset(
+    (
+        "test_acceptance_slurm.py",
+        "test_against_slurm.py",
+        "test_c5_surrogates.py",
+        "test_changing_slurm.py",
+        "test_features_slurm.py",
+        "test_kill.py",
+        "test_live.py",
+        "test_mix_slurm.py",
+        "test_probes.py",
+        "test_shared_builds.py",
+        "test_slurm.py",
+        "test_sustained_slurm.py",
+    )
+)
+
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
 
@@ -38,6 +55,11 @@ def missing(item: pytest.Item) -> str:
     if slurm := item.get_closest_marker("slurm"):
         return available(accounting=bool(slurm.kwargs.get("accounting"))) or ""
     return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker is left alone with one."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

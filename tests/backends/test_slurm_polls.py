@@ -236,6 +236,29 @@ def test_what_waits_is_taken_back_and_what_runs_is_left_alone(
     with_backend(tmp_path, work)
 
 
+@pytest.mark.parametrize("pending_only", [True, False])
+def test_a_job_that_slurm_forgot_holds_up_no_poll(
+    tmp_path: Path, commands: Commands, pending_only: bool
+) -> None:
+    """A driver is killed after it recalled a run, and the next one recalls it again."""
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "echo '7|0|seatrial-r1|PENDING|0||'")
+    unknown = "Kill job error on job id 7_0: Invalid job id specified"
+    commands.say("scancel", f"echo 'scancel: error: {unknown}' >&2; exit 1")
+    commands.say("scontrol", "echo '7_0: Job has already finished' >&2; exit 1")
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        await first(backend, Queued)
+        commands.say("squeue", "exit 0")
+        await backend.cancel(["r1"], pending_only=pending_only)
+        end = await first(backend, Ended)
+        assert isinstance(end, Ended)
+        assert end.code == CANCELLED.number
+
+    with_backend(tmp_path, work)
+
+
 def test_a_submission_that_must_wait_holds_up_no_other(tmp_path: Path, commands: Commands) -> None:
     commands.say("sbatch", 'case "$*" in *seatrial-r1*) echo slot limit >&2; exit 1; esac; echo 8')
 

@@ -140,7 +140,7 @@ class SlurmClient:
             some = tasks[start : start + IDS_AT_ONCE]
             if pending_only:
                 await self._detach(some)
-            await self._ask(str, *line, *some)
+            await self._tell(*line, *some)
 
     async def _detach(self, tasks: Sequence[str]) -> None:
         """Give array tasks that wait a record of their own, as any change of a task does: of tasks
@@ -151,12 +151,17 @@ class SlurmClient:
             of_array.setdefault(array, []).append(number)
         for array, numbers in of_array.items():
             which = f"JobId={array}_[{','.join(numbers)}]"
-            try:
-                await self._ask(str, "scontrol", "update", which, "Comment=recalled")
-            except Unanswered as error:
-                if not slurm_parse.OVER.search(str(error)):
-                    raise
-                self._on_answer(error.command)
+            await self._tell("scontrol", "update", which, "Comment=recalled")
+
+    async def _tell(self, command: str, *arguments: str) -> None:
+        """Run a command on jobs. For those that are over, or forgotten by Slurm, it fails: that is
+        no outage, which would hold up every poll."""
+        try:
+            await self._ask(str, command, *arguments)
+        except Unanswered as error:
+            if not slurm_parse.OVER.search(str(error)):
+                raise
+            self._on_answer(command)
 
     # ---- submitting -----------------------------------------------------------------------
 
