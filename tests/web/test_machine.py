@@ -82,7 +82,7 @@ def test_a_map_of_nodes_to_look_at_and_to_walk(served: Served, browser: Browser)
         page.select_option("select[name=show]", "z")
         page.wait_for_url("**show=z**")
         page.wait_for_selector("text=Deviation of triad")
-        assert "defective (1)" in page.inner_text(".legend")
+        page.wait_for_selector("text=defective (1)")
         assert page.locator("tbody tr:has-text('defective') td").first.inner_text() == frost.SLOW
         page.focus("#map")
         page.keyboard.press("ArrowRight")

@@ -125,7 +125,7 @@ def _stages(view: TrialView, criterion: Criterion) -> dict[tuple[str, str], set[
     found: dict[tuple[str, str], set[Stage]] = {}
     for number, case in view.cases():
         wanted = found.setdefault((case.test, case.toolchain), set())
-        if asked:
+        if asked and not case.only_builds:
             entry = policy.entries[policy.entry_of[number]]
             wanted |= {stage for stage in asked if getattr(entry, stage)}
     return found
