@@ -97,7 +97,7 @@ def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
         ({"trial": "nope"}, "no trial"),
         ({"x": "odd"}, "“Over” odd: is none of"),
         ({"metric": "odd"}, "“Metric” odd: no run has it"),
-        ({"trial": "single", "metric": "elapsed"}, "nothing grows"),
+        ({"trial": "single", "metric": "elapsed"}, "nothing varies"),
         ({"by": "odd"}, "“Lines by” odd: is none of"),
     ):
         found = judged(served, **query)
