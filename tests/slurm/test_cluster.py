@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.slurm import named_hosts
-from tests.slurm.cluster import ClusterError, ClusterOptions, SlurmCluster
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.daemons import ClusterError
+from tests.slurm.options import ClusterOptions
 
 pytestmark = pytest.mark.slurm(hosts=True)
 
