@@ -9,7 +9,9 @@ import pytest
 from seatrial.statistics.subset_selection import select_best
 
 
-def samples(rng: random.Random, levels: list[float], n: int, spread: float) -> dict[str, list[float]]:
+def samples(
+    rng: random.Random, levels: list[float], n: int, spread: float
+) -> dict[str, list[float]]:
     return {
         f"s{i}": [level * (1 + rng.gauss(0, spread)) for _ in range(n)]
         for i, level in enumerate(levels)
