@@ -93,7 +93,7 @@ def _page(one: BestTable) -> str:
 def _table(one: BestTable) -> str:
     ranked = "least> | bound" if one.statistic == "least" else "median"
     columns = " | ".join(f"{name}>~" for name in one.over)
-    found = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?1 |  | excluded~")
+    found = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?-1 |  | excluded~")
     for each in one.settings:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
