@@ -18,6 +18,7 @@ from seatrial.studies.compare import (
     State,
     compare_sides,
 )
+from seatrial.studies.cures import Cure
 from seatrial.studies.ladder import Ladder, ladders
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
@@ -88,6 +89,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     needed: int = 0
     without_elapsed: int = 0
     differences: list[Difference] = []
+    cures: list[Cure] = []
     ladders: list[Ladder] = []
     spread: SpreadComparison | None = None
 
@@ -212,6 +214,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         needed=max((row.needed for row in found.undecided), default=0),
         without_elapsed=found.without_elapsed,
         differences=answer.differences,
+        cures=found.cures,
         ladders=answer.ladders[:LADDERS],
         spread=answer.spread,
     )
