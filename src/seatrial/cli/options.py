@@ -166,6 +166,13 @@ run_filters = together(
     since_filter,
 )
 
+per_option = click.option(
+    "--per",
+    "per",
+    type=click.Choice(["core", "node", "node-hour"]),
+    help="Figures by what they took: rates divided by it, times multiplied with it.",
+)
+
 # which cases of a suite
 selection_options = together(
     click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete.folders),
