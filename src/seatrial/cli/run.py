@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import alert_option, asked_of, quiet_option, selection_options
+from seatrial.cli.options import (
+    Parsed,
+    alert_option,
+    asked_of,
+    parsed_label,
+    quiet_option,
+    selection_options,
+)
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +32,14 @@ if TYPE_CHECKING:
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
 )
+@click.option(
+    "--label",
+    "labels",
+    type=Parsed(parsed_label),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
+)
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
@@ -36,6 +51,7 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    labels: tuple[tuple[str, str], ...],
     rebuild: bool,
     dry_run: bool,
     alert: str,
@@ -66,7 +82,7 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild)
+    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild, labels=dict(labels))
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if failed_from:

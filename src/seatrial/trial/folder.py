@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
@@ -52,13 +52,15 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
-    """The options of the command line."""
+    """The options of the command line. ``labels`` say by name how the trial was run; sides of a
+    comparison are chosen by them."""
 
     suites: list[str]
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
     rebuild: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
