@@ -12,11 +12,11 @@ from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.suite.model import Case, Test
 
 
-def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
-    """Return the launcher of a case: of the kind that the test asks for; else the machine's; else,
-    where the machine names none, the toolchain's own."""
-    toolchain = machine.toolchains.get(case.toolchain)
-    own = toolchain.launcher if toolchain else None
+def launcher_of(machine: Machine, test: Test, toolchain: str) -> Launcher:
+    """Return the launcher of a test's cases: of the kind that the test asks for; else the
+    machine's; else, where the machine names none, the toolchain's own."""
+    chain = machine.toolchains.get(toolchain)
+    own = chain.launcher if chain else None
     wanted = test.run.launcher
     if wanted is None:
         return machine.launcher if machine.launcher.kind != "none" or own is None else own
@@ -31,8 +31,8 @@ def launchers_of(
     machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
 ) -> list[Launcher]:
     """Return the launchers of cases, each once."""
-    kinds = {(case.test, case.toolchain): case for case in cases}
-    found = [launcher_of(machine, tests[case.test], case) for case in kinds.values()]
+    kinds = dict.fromkeys((case.test, case.toolchain) for case in cases)
+    found = [launcher_of(machine, tests[test], toolchain) for test, toolchain in kinds]
     return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
@@ -46,7 +46,7 @@ class LaunchLine(NamedTuple):
 
 def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     """Return how the tasks of a case are started."""
-    launcher = launcher_of(machine, test, case)
+    launcher = launcher_of(machine, test, case.toolchain)
     policy = numa_policy(launcher, case)
     if launcher.kind == "none":
         return LaunchLine(" ".join(policy))
