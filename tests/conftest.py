@@ -1,8 +1,9 @@
 """What tests share: a place to work in, emulated clusters, and what to do where there is no Slurm.
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
-too), those that need programs ``needs("hpcc")``. Without them they are skipped and the summary
-names them; under ``CI=true`` they fail.
+too, ``slurm(hosts=True)`` where each node must be a host with a name of its own), those that need
+programs ``needs("hpcc")``. Without them they are skipped and the summary names them; under
+``CI=true`` they fail.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 # Tables are as wide as a pipe lets them be; pytest-xdist tells its workers a terminal's width.
 os.environ.pop("COLUMNS", None)
+
+# Commands that tests start find Seatrial compiled. Where this is set, as in many a container,
+# each start compiles 200 files, which takes longer than most commands.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # An example may take long on a busy machine. Under CI=true the examples are always the same.
 settings.register_profile("unhurried", settings(), deadline=None)
@@ -53,7 +58,7 @@ def missing(item: pytest.Item) -> str:
         if absent := [name for name in mark.args if shutil.which(name) is None]:
             return f"{', '.join(absent)} not found (run tests/install-packages.sh as root)"
     if slurm := item.get_closest_marker("slurm"):
-        return available(accounting=bool(slurm.kwargs.get("accounting"))) or ""
+        return available(**slurm.kwargs) or ""
     return ""
 
 

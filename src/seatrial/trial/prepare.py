@@ -13,7 +13,10 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial import __version__
+from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
@@ -24,6 +27,8 @@ from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
+from seatrial.suite.select import idle_words
+from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -49,9 +54,15 @@ class Prepared(NamedTuple):
     def only(self, case_ids: Container[str]) -> Prepared:
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
+    @property
+    def groups(self) -> list[int]:
+        """For each case the number of its group of cases that share allocations."""
+        return sharing_groups(self.tests, self.cases, self.asked.together)
+
     def record(self, tag: str) -> Record:
         used = {case.test for case in self.cases}
         tests = {name: test for name, test in self.tests.items() if name in used}
+        groups, allocations = self.groups, self.asked.allocations
         return Record(
             tag=tag,
             created=time.time_ns(),
@@ -64,6 +75,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
+            policy=Policy(bundle_of=groups, allocations=allocations) if groups else Policy(),
             left_out=self.skipped[:MAX_LEFT_OUT],
             known_failures=known_failures_of(tests),
         )
@@ -81,6 +93,17 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     cases, skipped = expand(suite, site.machine, asked, faults, keys)
     check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
+    if asked.allocations > 1:
+        groups = sharing_groups(suite.tests, cases, asked.together)
+        if not any(groups):
+            raise UsageError(
+                "--allocations: no runs share an allocation; add --together, or write `within: "
+                "allocation` below `run` of a test"
+            )
+        cases = [
+            replace(case, repeat=case.repeat * asked.allocations) if group else case
+            for case, group in zip(cases, groups, strict=True)
+        ]
     return Prepared(asked, site, suite.tests, cases, skipped, expected)
 
 
@@ -91,6 +114,7 @@ def require_cases(prepared: Prepared) -> None:
         if tag not in known:
             raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
     if prepared.cases:
+        _require_used_settings(prepared)
         return
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
     if reasons:
@@ -99,6 +123,28 @@ def require_cases(prepared: Prepared) -> None:
         f"no case is selected of {count(len(prepared.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
     )
+
+
+def _require_used_settings(prepared: Prepared) -> None:
+    """Raise UsageError for a parameter that is set and that no selected test has."""
+    chosen = {case.test for case in prepared.cases}
+    known = sorted({name for test in chosen for name in prepared.tests[test].parameters})
+    for name in prepared.asked.settings:
+        if name not in known:
+            others = [test for test, one in prepared.tests.items() if name in one.parameters]
+            raise UsageError(
+                f"--set {name}: no selected test has this parameter, {listed(others, 3)} "
+                f"{'has' if len(others) == 1 else 'have'} it; {listed(sorted(chosen), 3)} "
+                f"{'has' if len(chosen) == 1 else 'have'} {', '.join(known) or 'none'}"
+            )
+
+
+def notes_of(prepared: Prepared) -> list[str]:
+    """Return what a person should know before the cases run."""
+    notes = [too_few_repeats(prepared.tests, prepared.cases)]
+    if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
+        notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")
+    return [note for note in notes if note]
 
 
 def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
@@ -110,7 +156,7 @@ def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
         return ""
     return (
         f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
-        f"difference between two trials; run with --repeat {REPEATS}"
+        f"difference between two trials or two cases; run with --repeat {REPEATS}"
     )
 
 
