@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -46,6 +47,8 @@ from seatrial.errors import BackendError
 from seatrial.files import is_of_host
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.directory import holds_output, job_events, set_aside
+from seatrial.runs.hung_processes import COLLECT_SECONDS, MAX_BYTES
+from seatrial.runs.shell import Shell
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
@@ -269,6 +272,11 @@ class LocalBackend:
                     self._end(process, CANCELLED.number)
             else:
                 self._unwanted.add(run_id)
+
+    async def inspect(self, job: Job, script: str) -> str:
+        line = shlex.join(["exec", "bash", script, job.run_id, str(job.path)])
+        shell = Shell(line, COLLECT_SECONDS / 2, MAX_BYTES)
+        return (await shell.run()).output
 
     def watch_nodes(self, down: Collection[str]) -> None:
         pass  # this host itself is up

@@ -26,10 +26,13 @@ from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
 from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
-from seatrial.units import bytes_of, seconds
+from seatrial.units import bytes_of, seconds, span_of
 
 RUN_FILES = frozenset(
-    {"job.sh", "job.environment", "stdout", "stdout.tail", "stderr", "stderr.tail", "events.jsonl"}
+    {
+        *("job.sh", "job.environment", "events.jsonl", "hung.txt"),
+        *("stdout", "stdout.tail", "stderr", "stderr.tail"),
+    }
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
@@ -202,6 +205,7 @@ class _Checker:
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
         self._job_options(known)
+        self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
         try:

@@ -19,6 +19,7 @@ Bound = Annotated[float | str, doc("a number, or an expression as in run")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
+QuietAnswer = Literal["end", "tell"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -85,6 +86,10 @@ class RunSpec(FileModel, frozen=True):
     reservation: Annotated[str | None, doc("Slurm reservation")] = None
     account: Annotated[str | None, doc("Slurm account")] = None
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
+    quiet_for: Annotated[
+        Duration | int, doc("time without output after which a run is hung; 0: never")
+    ] = 0
+    quiet_answer: Annotated[QuietAnswer, doc("reaction to a hung run")] = "end"
 
 
 NO_RUN = RunSpec(script="")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial import __version__
+from seatrial.conduct.policy import without_plan
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
@@ -64,6 +65,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
+            policy=without_plan(tests, self.cases),
             left_out=self.skipped[:MAX_LEFT_OUT],
             known_failures=known_failures_of(tests),
         )
