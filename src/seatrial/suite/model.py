@@ -60,6 +60,13 @@ class Build(FileModel, frozen=True):
     cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 
+class Stripe(FileModel, frozen=True):
+    """How the files of a run are striped over the targets of Lustre."""
+
+    count: Annotated[Expression, doc("number of stripes; -1: all targets; default: Lustre's")]
+    size: Annotated[str, doc("size of a stripe, e.g. 4M; {name} stands for a parameter")] = ""
+
+
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
@@ -90,6 +97,14 @@ class RunSpec(FileModel, frozen=True):
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0
     quiet_answer: Annotated[QuietAnswer, doc("reaction to a hung run")] = "end"
+    pages: Annotated[
+        str,
+        doc("pages of the memory: default, 4k, thp, 2M or 1G; {name} stands for a parameter"),
+    ] = ""
+    malloc: Annotated[
+        dict[str, Expression], doc("tunables of glibc's malloc by name; default: glibc's value")
+    ] = {}
+    stripe: Stripe | None = None
 
 
 NO_RUN = RunSpec(script="")
@@ -139,6 +154,12 @@ class Keep(FileModel, frozen=True):
     tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
 
 
+class FromParameter(FileModel, frozen=True):
+    """The value of a parameter of the test."""
+
+    parameter: Annotated[str, doc("its name")]
+
+
 class OwnFlags(FileModel, frozen=True):
     """What a test needs other than a toolchain of the machine says, and the reason."""
 
@@ -186,7 +207,10 @@ class TestFile(FileModel, frozen=True):
         doc("names or patterns of toolchains, default: all; or flags for some of them"),
     ] = []
     requires: Requires = Requires()
-    environment: Annotated[dict[str, Scalar], doc("variables exported to build and run")] = {}
+    environment: Annotated[
+        dict[str, Scalar | FromParameter],
+        doc("variables exported to build and run; of a parameter: to runs"),
+    ] = {}
     modules: Annotated[list[str], doc("modules loaded for build and run")] = []
     inputs: list[str | Input] = []
     build: Build | None = None
@@ -214,6 +238,12 @@ class Test(TestFile, frozen=True, kw_only=True):
     def only_builds(self) -> bool:
         """Whether the test has no run: it passes when it builds."""
         return not self.run.script
+
+    @property
+    def fixed_environment(self) -> dict[str, Scalar]:
+        """The variables that are the same for all its cases."""
+        items = self.environment.items()
+        return {name: value for name, value in items if not isinstance(value, FromParameter)}
 
 
 class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -246,6 +276,16 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.gpus_per_node or self.gpus_per_task * tasks_per_node
 
 
+class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The pages of a run's memory ("": not asked for), the tunables of malloc, and the stripes of
+    its files (0: not asked for; sizes in bytes)."""
+
+    pages: str = ""
+    malloc: dict[str, int] = {}
+    stripe_count: int = 0
+    stripe_size: int = 0
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
@@ -270,6 +310,7 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+    settings: RunSettings = RunSettings()
 
     @property
     def only_builds(self) -> bool:
