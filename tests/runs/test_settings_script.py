@@ -92,7 +92,7 @@ def test_huge_pages_that_are_there_are_got(place: Workplace) -> None:
     with huge_pages(60):
         assert place.run("--name", "t").code == 0, place.why("hold")
     used = (place.run_folder("hold") / "pages.txt").read_text().split()
-    assert int(used[2]) >= 48 << 10
+    assert int(used[2]) > 40000
 
 
 def test_the_sites_way_to_get_pages(place: Workplace) -> None:
