@@ -65,6 +65,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
     (machine.PageSettings, MACHINES, "pages"),
+    (machine.WrittenLayout, MACHINES, "layout"),
     (machine.Places, MACHINES, "places"),
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.BuildSettings, MACHINES, "builds"),

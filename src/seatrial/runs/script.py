@@ -13,7 +13,7 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
-from seatrial.runs.launchers import launch_line
+from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.verify.formats import find_format
@@ -143,6 +143,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
+        launch = launch_of(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -154,7 +155,8 @@ class ScriptWriter:
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
-                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                launch.rankfile,
+                exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case),
                 _START,
                 before_script(case),
