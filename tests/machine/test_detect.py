@@ -215,15 +215,15 @@ def test_the_layout_that_lstopo_shows_where_it_is_that_of_the_kernel(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert detect("h", with_layout=True).nodes[0].layout is None  # no lstopo
     xml = xml_of("pack:2 [numa] core:2 pu:2(indexes=2*4:1*2)")
-    program(path, "lstopo", {"--of xml": xml})
+    program(path, "lstopo", {"--of*": xml})
     assert detect("h", with_layout=True).nodes[0].layout == WrittenLayout(
         sockets=[["0-1+4-5"], ["2-3+6-7"]]
     )
     assert detect("h").nodes[0].layout is None
     for other in ("pack:2 [numa] core:2 pu:1", "pack:1 [numa] core:4 pu:2(indexes=2*4:1*2)"):
-        program(path, "lstopo", {"--of xml": xml_of(other)})
+        program(path, "lstopo", {"--of*": xml_of(other)})
         assert detect("h", with_layout=True).nodes[0].layout is None
-    program(path, "lstopo", {"--of xml": xml[:500]})
+    program(path, "lstopo", {"--of*": xml[:500]})
     assert detect("h", with_layout=True).nodes[0].layout is None
 
 
