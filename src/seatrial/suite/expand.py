@@ -30,6 +30,7 @@ from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import quantity, whole
+from seatrial.suite.run_settings import AskedSettings
 from seatrial.suite.select import compile_keyword
 from seatrial.suite.task_placement import AskedPlacement, misfit
 from seatrial.suite.toolchain_flags import own_flags, patterns_of
@@ -151,6 +152,7 @@ class _Binder:
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
         self.asked = asked
+        self.settings = AskedSettings(run)
         self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:
@@ -233,6 +235,7 @@ class _Binder:
             walltime = self.walltime(names)
             per_node = -(-tasks // nodes)
         job = self.asked.of(names)
+        settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)
         available, such = facts.available, ""
         if self.asked.wants_missing(names):
@@ -256,6 +259,7 @@ class _Binder:
                 exclusive=self.test.run.exclusive or placement.needs_whole_nodes,
                 repeat=self.repeat,
                 job=job,
+                settings=settings,
                 placement=placement,
             )
             if reason := misfit(placement, per_node, threads, names):
