@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import alert_option, asked_of, quiet_option, selection_options
+from seatrial.cli.options import (
+    Parsed,
+    alert_option,
+    asked_of,
+    parsed_label,
+    quiet_option,
+    selection_options,
+)
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +32,25 @@ if TYPE_CHECKING:
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
 )
+@click.option(
+    "--label",
+    "labels",
+    type=Parsed(parsed_label),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
+)
+@click.option(
+    "--together",
+    is_flag=True,
+    help="All runs in one allocation, on the same nodes, in rounds; one for each size.",
+)
+@click.option(
+    "--allocations",
+    type=click.IntRange(min=1),
+    default=1,
+    help="With --together: so many allocations, each with all rounds.",
+)
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
@@ -36,6 +62,9 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    labels: tuple[tuple[str, str], ...],
+    together: bool,
+    allocations: int,
     rebuild: bool,
     dry_run: bool,
     alert: str,
@@ -55,6 +84,7 @@ def command(
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.choice import require_chosen
+    from seatrial.suite.shared_allocations import described_groups
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import (
         new_tag,
@@ -66,7 +96,14 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild)
+    asked = asked_of(
+        **selection,
+        failed_from=failed_from,
+        rebuild=rebuild,
+        together=together,
+        allocations=allocations,
+        labels=dict(labels),
+    )
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if failed_from:
@@ -80,6 +117,8 @@ def command(
     )
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
+    if note := described_groups(prepared.cases, prepared.groups, asked.allocations):
+        click.echo(f"together: {note}", err=True)
     for note in notes_of(prepared):
         click.echo(f"note: {note}", err=True)
     if note := unlearned_sums(folder.record().tests, prepared.expected):

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
-from seatrial.runs.launchers import launch_line
+from seatrial.runs.launchers import launch_of
+from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
@@ -104,9 +105,12 @@ if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
 # run has no end.
-_END = r"""
+_SCRIPT_END = r"""
 _code=$?
 seatrial_clock
+"""
+
+_END = r"""
 _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
 _off=$((_time - _right))
 if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
@@ -139,6 +143,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
+        launch = launch_of(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -150,9 +155,14 @@ class ScriptWriter:
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
-                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                launch.rankfile,
+                exports({"LAUNCH": launch.line}),
+                settings_lines(self.machine, test, case),
                 _START,
+                before_script(case),
                 f"(\n. {quote(run.script)}\n)",
+                _SCRIPT_END,
+                after_script(case),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )
