@@ -40,6 +40,7 @@ SPECIAL_EXIT = Code(43, "special exit", "the scheduler holds it for its special 
 HUNG = Code(44, "hung", "its output had not grown for as long as the plan allows; it was ended")
 RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial recalled it")
 KNOWN = Code(46, "known", "it failed in a way that is known, up to a day that people named")
+MISPLACED = Code(47, "misplaced", "its ranks or threads were not on the CPUs and nodes asked for")
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
@@ -76,6 +77,7 @@ CODES: dict[int, Code] = {
         HUNG,
         RECALLED,
         KNOWN,
+        MISPLACED,
         GIVEN,
     )
 }

@@ -15,6 +15,7 @@ from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
 
@@ -81,6 +82,15 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
   _text=${_text//[[:cntrl:]]/ }
 }
 """
+
+# The CPUs that the job was given, before a launcher binds anything.
+_GIVEN = r"""
+set +aeu
+while read -r _name _text; do
+  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$HOSTNAME" "$_text"
+done < /proc/self/status >| placement.txt
+"""
+_PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'
 
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
 # computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
@@ -152,6 +162,8 @@ class ScriptWriter:
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
                 exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                _GIVEN if tells_placement(test) else "",
+                _PROVE % HELLO if test.run.prove else "",
                 _START,
                 f"(\n. {quote(run.script)}\n)",
                 self._end(test),
@@ -196,6 +208,7 @@ def judged_files(test: Test) -> list[str]:
     """Return the files of a run, besides stdout, that the checks and metrics of a test name, or
     that the output format of its metrics is in."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [PLACEMENT_FILE] if tells_placement(test) else []
     names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
     if isinstance(form := test.metrics.get(FROM), str):
         names.append(find_format(form).file)

@@ -23,13 +23,23 @@ from seatrial.suite.job_options import (
 from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
+from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import memory, split_size
 from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
 from seatrial.units import bytes_of, seconds
 
 RUN_FILES = frozenset(
-    {"job.sh", "job.environment", "stdout", "stdout.tail", "stderr", "stderr.tail", "events.jsonl"}
+    {
+        "job.sh",
+        "job.environment",
+        "stdout",
+        "stdout.tail",
+        "stderr",
+        "stderr.tail",
+        "events.jsonl",
+        PLACEMENT_FILE,
+    }
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
@@ -202,6 +212,10 @@ class _Checker:
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
         self._job_options(known)
+        if run.prove and self.test.build is not None and self.test.build.prebuilt:
+            self.fault(
+                "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
+            )
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
         try:
