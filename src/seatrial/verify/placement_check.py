@@ -77,8 +77,14 @@ def _given(folder: Path) -> CpusGiven | None:
 def asked_by(names: Names) -> AskedPlacement:
     """Return what a case asked for, by the names of its expressions."""
     cores, domains = names.get("node.cores", 0), names.get("node.numa_domains", 1)
-    numbers = (names[f"case.{key}"] for key in ("nodes", "tasks", "tasks_per_node", "threads"))
-    return AskedPlacement(*numbers, cores, cores // max(1, domains))
+    return AskedPlacement(
+        nodes=names["case.nodes"],
+        tasks=names["case.tasks"],
+        tasks_per_node=names["case.tasks_per_node"],
+        threads=names["case.threads"],
+        cores=cores,
+        cores_per_numa=cores // max(1, domains),
+    )
 
 
 def _last_line(text: str) -> str:

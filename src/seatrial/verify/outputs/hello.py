@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.outputs._text import whole
+from seatrial.verify.figures import MetricValue, number
+from seatrial.verify.outputs._text import once, whole
 from seatrial.verify.placement import ThreadPlace, cpus_of, figures_of
 
 LINE = "rank "  # how the line of a thread begins, and no other
@@ -20,10 +20,12 @@ _PLACE = re.compile(
     rf"numa {_N} mask (\S+)"
 )
 
+_INIT = re.compile(r"^init min \S+ median \S+ max (\S+) s$", re.MULTILINE)
+
 
 def places(text: str) -> list[ThreadPlace]:
     """Return the place of each thread. Raises ValueError with the reason if a line is damaged, or
-    the last one is missing. Before Seatrial 0.2 lines told no core."""
+    the last one is missing. Older lines tell no core."""
     lines = text.split("\n")
     found = [_place(line) for line in lines if line.startswith(LINE)]
     if _LAST not in lines:
@@ -40,6 +42,7 @@ def _place(line: str) -> ThreadPlace:
 
 
 def parse(text: str) -> list[MetricValue]:
-    """Return for each thread the number of CPUs that it may use, labelled with its place. Raises
-    ValueError with the reason if the output is not whole."""
-    return figures_of(places(text))
+    """Return for each thread the number of CPUs that it may use, labelled with its place, and the
+    longest time of MPI_Init. Raises ValueError with the reason if the output is not whole."""
+    init = number(once(_INIT, text, "line of init")[1])
+    return [*figures_of(places(text)), MetricValue("init", init, "s", "lower")]
