@@ -15,8 +15,7 @@ from seatrial.draw.svg import LINE, WIDTH, cut, hover, ink, picture, rect, words
 
 MAX_NODES: int = 4
 MAX_CPUS: int = 512  # of a domain
-_ACROSS = 16  # CPUs in a row
-_HEIGHT, _GAP = 34, 3
+_WIDTH, _HEIGHT, _GAP = 40, 34, 3  # of a CPU, at least; between two
 
 
 class CpuUse(NamedTuple):
@@ -47,7 +46,7 @@ def node_cores(
     """Draw each node as rows of CPUs. A CPU with one thread has the colour of a series, one with
     several that of what is bad, and one with none is empty."""
     parts: list[Markup] = []
-    across = max(4, min(_ACROSS, int(width // 40)))
+    across = max(4, int(width // _WIDTH))
     size = (width - 2 * _GAP) / across
     y = 0.0
     for node in nodes[:MAX_NODES]:

@@ -86,8 +86,9 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 # The CPUs that the job was given, before a launcher binds anything.
 _GIVEN = r"""
 set +aeu
+read -r _node < /proc/sys/kernel/hostname # HOSTNAME may be that of the host of sbatch
 while read -r _name _text; do
-  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$HOSTNAME" "$_text"
+  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$_node" "$_text"
 done < /proc/self/status >| placement.txt
 """
 _PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'

@@ -162,6 +162,7 @@ def _miscounted(
     threads = Counter(place.rank for place in places)
     if len(threads) != asked.tasks:
         yield f"asked {count(asked.tasks, 'rank')}, {len(threads)} ran"
+        return
     if check.threads == "asked":
         wrong = {rank: ran for rank, ran in threads.items() if ran != asked.threads}
         for rank in sorted(wrong)[:1]:
@@ -225,8 +226,9 @@ class _Crowd(NamedTuple):
 
 
 def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
-    """Return threads that have together fewer CPUs than they are (Hall 1935), by their index; None
-    if each can have a CPU of its own. By augmenting paths (Kuhn 1955)."""
+    """Return threads that have together fewer CPUs than they are (Hall 1935), by their index, and
+    all that these CPUs are for; None if each can have one of its own. By augmenting paths (Kuhn
+    1955)."""
     holder: dict[int, int] = {}  # of each CPU
     held: dict[int, int] = {}  # by each thread
     for start in range(len(wanted)):
@@ -240,7 +242,8 @@ def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
             free = next(iter(new - holder.keys()), None)
             queue += [holder[cpu] for cpu in new & holder.keys()] if free is None else []
         if free is None:
-            return _Crowd(sorted({start, *(holder[cpu] for cpu in came)}), frozenset(came))
+            shared = frozenset(came)
+            return _Crowd([i for i, cpus in enumerate(wanted) if cpus <= shared], shared)
         while True:
             thread = came[free]
             before = held.get(thread)

@@ -49,7 +49,8 @@ def places(text: str) -> list[ThreadPlace]:
             if number not in hosts:
                 raise ValueError(f"its line of the host name of node {number} is missing")
             found.append(ThreadPlace(int(rank), int(thread), hosts[number], cpus_of(cpus)))
-    end_whole(text)
+    if found:
+        end_whole(text)
     if ranks > len({place.rank for place in found}):
         raise ValueError(f"it tells of {ranks} ranks, and has not the lines of all")
     return found

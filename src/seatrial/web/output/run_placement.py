@@ -19,7 +19,7 @@ from seatrial.web.output.run_files import FileMissing, head
 MAX_READ = 1 << 20
 MAX_NODES, MAX_CPUS = 4, 512
 
-NARROW, WIDE = 360, 640
+NARROW, WIDE = 360, 1120
 
 
 class CpuOfNode(Struct, frozen=True):
