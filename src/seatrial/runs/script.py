@@ -73,8 +73,8 @@ seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/10
   [ -r /proc/uptime ] && IFS=' ' read -r _up _ < /proc/uptime
   _up=${_up//[!0-9]/}
 }
-seatrial_event() {  # name, further members of the JSON object
-  printf '{"time":%s,"event":"%s"%s}\n' "$_time" "$1" "$2" >> "$_run/events.jsonl"
+seatrial_event() {  # name, further members of the JSON object, number of blanks
+  printf '{"time":%s,"event":"%s"%s%*s}\n' "$_time" "$1" "$2" "${3:-0}" '' >> "$_run/events.jsonl"
 }
 seatrial_json() {  # _text = its argument, fit for a JSON string
   _text=${1//\\/\\\\}
@@ -122,8 +122,7 @@ _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
 _off=$((_time - _right))
 if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
 _sizes=
-%sprintf -v _blanks '%%4096s' ''
-seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
+%sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}" 4096 || exit 94
 exit "$_code"
 """
 
