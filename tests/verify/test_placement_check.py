@@ -19,7 +19,10 @@ from tests.slurm.options import ClusterOptions
 NAMES: dict[str, Any] = {
     "node.cores": 2,
     "node.numa_domains": 1,
-    **{"case.nodes": 1, "case.tasks": 2, "case.tasks_per_node": 2, "case.threads": 1},
+    "case.nodes": 1,
+    "case.tasks": 2,
+    "case.tasks_per_node": 2,
+    "case.threads": 1,
 }
 LINE = "rank {} of 2 thread 0 of 1 node n001 cpu {} core {} numa 0 mask {}\n"
 APART = LINE.format(0, 0, 0, "0") + LINE.format(1, 1, 1, "1")
