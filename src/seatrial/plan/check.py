@@ -239,7 +239,8 @@ def too_large_sum(shares: Mapping[str, float]) -> str:
 
 
 def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
-    at.parsed(span_of, part.quiet_for, "quiet_for")
+    if part.quiet_for is not None:
+        at.parsed(span_of, part.quiet_for, "quiet_for")
     share = at.parsed(share_of, part.share, "share")
     if share is not None and share > 1:
         at.fault(f"{part.share} is more than the machine (100%)", "share")

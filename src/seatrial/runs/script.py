@@ -13,7 +13,8 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
-from seatrial.runs.launchers import launch_line
+from seatrial.runs.launchers import launch_of
+from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.verify.formats import find_format
@@ -115,9 +116,12 @@ if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
 # run has no end.
-_END = r"""
+_SCRIPT_END = r"""
 _code=$?
 seatrial_clock
+"""
+
+_END = r"""
 _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
 _off=$((_time - _right))
 if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
@@ -150,6 +154,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
+        launch = launch_of(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -161,11 +166,16 @@ class ScriptWriter:
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
-                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                launch.rankfile,
+                exports({"LAUNCH": launch.line}),
+                settings_lines(self.machine, test, case),
                 _GIVEN if tells_placement(test) else "",
                 _PROVE % HELLO if test.run.prove else "",
                 _START,
+                before_script(case),
                 f"(\n. {quote(run.script)}\n)",
+                _SCRIPT_END,
+                after_script(case),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )

@@ -30,7 +30,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
+from seatrial.journal.codes import CANCELLED, HUNG, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
 from seatrial.journal.events import (
     CheckStarted,
     JobEnded,
@@ -42,7 +42,9 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.checksums import OF_NOTHING
+from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
+from seatrial.runs.hung_processes import COLLECT_SECONDS, write
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -60,11 +62,13 @@ RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
-    """A run without a verdict: its job, its metadata target, its stage."""
+    """A run without a verdict: its job, its metadata target, its stage, and its position in its
+    bundle."""
 
     job: Job
     target: str = ""
     stage: str = ""
+    position: int = 0
 
 
 @dataclass
@@ -106,7 +110,15 @@ class Jobs:
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
-            before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
+            life = run.life
+            before = Launch(
+                number,
+                run.run_id,
+                life.target,
+                stage=life.stage,
+                bundle=life.bundle,
+                position=life.position,
+            )
             job = self._make_job(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = RECALLED.number if end.recalled else end.code or None
@@ -141,7 +153,19 @@ class Jobs:
         new = [run_id for run_id in run_ids if run_id not in self._cancelled]
         if new:
             self._cancelled.update(new)
-            await self._backend.cancel(new)
+            hung = [each for each in new if self._conductor.state.ended_for(each) == HUNG.number]
+            for run_id in hung:
+                self._tasks.spawn(self._end_hung(run_id))
+            await self._backend.cancel([each for each in new if each not in hung])
+
+    async def _end_hung(self, run_id: str) -> None:
+        """Cancel a hung run, after what its processes wait in was written to its directory."""
+        job = self._attempts[run_id].job
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(COLLECT_SECONDS):
+                printed = await self._backend.inspect(job, str(self._folder.hung_script))
+                await run_in_thread(lambda: write(job.path, printed), "hung")
+        await self._backend.cancel([run_id])
 
     async def recall(self, run_ids: Sequence[str]) -> None:
         """Recall runs that have not started; what was asked of the backend is not asked again."""
@@ -182,8 +206,11 @@ class Jobs:
             avoid=launch.avoid,
             options=case.job,
             file_system=launch.target or self._staging.file_system(case.test),
+            bundle=launch.bundle,
+            at_once=case.at_once,
         )
-        self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
+        attempt = Attempt(job, launch.target, launch.stage, launch.position)
+        self._attempts[launch.run_id] = attempt
         return job
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
@@ -205,9 +232,14 @@ class Jobs:
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                _, target, stage = self._attempts[job.run_id]
+                _, target, stage, position = self._attempts[job.run_id]
                 announced = RunSubmitted(
-                    run_id=job.run_id, submission=submission.name, target=target, stage=stage
+                    run_id=job.run_id,
+                    submission=submission.name,
+                    target=target,
+                    stage=stage,
+                    bundle=job.bundle,
+                    position=position,
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -218,12 +250,14 @@ class Jobs:
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
-        both parts are announced."""
+        both parts are announced. A bundle is never split."""
         making = {
             self._tasks.spawn(self._make_in_background(room)): job
             for room, job in zip(rooms, submission.jobs, strict=True)
         }
         announced, together = [submission], TOGETHER_SECONDS
+        if submission.is_bundle:
+            await asyncio.wait(making)
         while making:
             await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
             done, _ = await asyncio.wait(making, timeout=together)

@@ -15,6 +15,7 @@ from seatrial.acceptance.criteria.result import (
     bounds_of,
     decided,
     listed,
+    show_value,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import TrialView
@@ -104,6 +105,10 @@ def _rate(
         why += f"; {count(retried, 'retried run')} not counted"
     if numbers["cancelled"]:
         why += f"; {count(int(numbers['cancelled']), 'cancelled run')} not counted"
+    lost = sum(run.code == codes.CANCELLED.number and not run.will_rerun for run in ended)
+    if lost and whole:
+        worst = numbers["rate if cancelled runs had failed"] = good / (whole + lost)
+        why += f" ({show_value('pass_rate', worst)} had they failed)"
     if unmade:
         numbers["not made"] = sum(unmade.values())
         why += f"; {listed({f'of {test}': number for test, number in unmade.items()})} "

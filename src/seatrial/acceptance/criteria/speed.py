@@ -60,6 +60,9 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
         if value is not None:
             why = f"{100 * value:.3g} % over {n} runs; the robust value is "
             why += f"{100 * float(numbers['robust']):.3g} %"
+            if too_few := len(series) - len(enough):
+                numbers["cases left out"] = too_few
+                why += f"; {count(too_few, 'case')} with fewer than {MIN_RUNS} right runs left out"
         results.append(decided(view, criterion, value, why, n=n, subject=test, numbers=numbers))
     return with_worst(criterion, results, lambda one: one.value or 0.0)
 
