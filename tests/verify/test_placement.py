@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.suite.model import PlacementCheck
 from seatrial.verify.outputs import xthi
 from seatrial.verify.placement import (
-    AskedPlacement,
+    AskedShape,
     CpusGiven,
     PlacementJudgement,
     ThreadPlace,
@@ -26,9 +26,9 @@ from .helpers import DATA
 FINE = PlacementJudgement("", "")
 
 
-def asked(tasks: int, threads: int = 1, nodes: int = 1, numa: int = 0) -> AskedPlacement:
+def asked(tasks: int, threads: int = 1, nodes: int = 1, numa: int = 0) -> AskedShape:
     per_node = -(-tasks // nodes)
-    return AskedPlacement(nodes, tasks, per_node, threads, cores=8, cores_per_numa=numa)
+    return AskedShape(nodes, tasks, per_node, threads, cores=8, cores_per_numa=numa)
 
 
 def places(*cpus: int, threads: int = 1, node: str = "n001") -> list[ThreadPlace]:

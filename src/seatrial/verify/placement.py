@@ -1,7 +1,7 @@
 """Where the threads of a run were, and whether that is as asked.
 
     places = xthi.places(text)                              # or hello.places(text)
-    found = judge(places, AskedPlacement(nodes=1, tasks=4, ...), PlacementCheck(), given)
+    found = judge(places, AskedShape(nodes=1, tasks=4, ...), PlacementCheck(), given)
     found.fault     # ranks 0-3 on CPU 1; 4 cores asked
     found.notice    # could not be apart: 4 ranks, 2 CPUs
 
@@ -48,7 +48,7 @@ class CpusGiven(NamedTuple):
     cpus: Cpus
 
 
-class AskedPlacement(NamedTuple):
+class AskedShape(NamedTuple):
     """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known."""
 
     nodes: int
@@ -113,7 +113,7 @@ def figures_of(places: Sequence[ThreadPlace]) -> list[MetricValue]:
 
 def judge(
     places: Sequence[ThreadPlace],
-    asked: AskedPlacement,
+    asked: AskedShape,
     check: PlacementCheck,
     given: CpusGiven | None = None,
 ) -> PlacementJudgement:
@@ -147,7 +147,7 @@ def _first_of(texts: Sequence[str]) -> str:
 
 
 def _miscounted(
-    places: Sequence[ThreadPlace], asked: AskedPlacement, check: PlacementCheck
+    places: Sequence[ThreadPlace], asked: AskedShape, check: PlacementCheck
 ) -> Iterator[str]:
     """Yield what is wrong with the numbers of ranks, threads and nodes."""
     times = Counter((place.rank, place.thread) for place in places)
@@ -172,7 +172,7 @@ def _miscounted(
         yield from _misspread(places, asked)
 
 
-def _misspread(places: Sequence[ThreadPlace], asked: AskedPlacement) -> Iterator[str]:
+def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str]:
     ranks = Counter(node for node, _ in {(place.node, place.rank) for place in places})
     if len(ranks) != asked.nodes:
         names = listed(sorted(ranks), 4)
@@ -266,9 +266,7 @@ def _who(members: Sequence[ThreadPlace]) -> str:
 # ---- in which NUMA domains -----------------------------------------------------------------
 
 
-def _not_within(
-    places: Sequence[ThreadPlace], asked: AskedPlacement, where: str
-) -> PlacementJudgement:
+def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) -> PlacementJudgement:
     """Return the first rank of a node whose threads are in several NUMA domains."""
     room = asked.cores_per_numa
     if asked.threads == 1 or (room and room == asked.cores):

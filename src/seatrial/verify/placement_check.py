@@ -17,7 +17,7 @@ from seatrial.verify.check_values import Names
 from seatrial.verify.figures import Finding
 from seatrial.verify.outputs import hello, xthi
 from seatrial.verify.placement import (
-    AskedPlacement,
+    AskedShape,
     CpusGiven,
     ThreadPlace,
     cpus_of,
@@ -74,10 +74,10 @@ def _given(folder: Path) -> CpusGiven | None:
         return None
 
 
-def asked_by(names: Names) -> AskedPlacement:
+def asked_by(names: Names) -> AskedShape:
     """Return what a case asked for, by the names of its expressions."""
     cores, domains = names.get("node.cores", 0), names.get("node.numa_domains", 1)
-    return AskedPlacement(
+    return AskedShape(
         nodes=names["case.nodes"],
         tasks=names["case.tasks"],
         tasks_per_node=names["case.tasks_per_node"],
