@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
@@ -54,7 +54,8 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line. ``together``: all runs share allocations, as far as they
-    need the same nodes; the repeats of a case are runs in each of so many ``allocations``."""
+    need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
+    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them."""
 
     suites: list[str]
     jobs: int = 0
@@ -63,6 +64,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     rebuild: bool = False
     together: bool = False
     allocations: int = 1
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
