@@ -23,7 +23,7 @@ CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
 """What expressions of checks may use besides parameters and facts: the numbers of the case."""
 
 BOUNDS = ("equals", "tolerance", "relative", "at_least", "at_most")
-TEXTS, PATTERNS = ("contains", "absent"), ("matches", "value")
+PATTERNS = ("matches", "value")
 
 Names = Mapping[str, Any]
 NO_NAMES: Names = MappingProxyType({})
