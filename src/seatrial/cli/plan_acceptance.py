@@ -260,8 +260,8 @@ class Acceptance(OfPlan):
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = self._with_evidence()
         if form == "json":
-            more = [self._as_record(each, records) for each in shown]
-            status_table.print_json(found, [*more, *_of_records(self.plan, records)])
+            papers = [self._as_record(each, records) for each in shown]
+            status_table.print_json(self.plan, found, _as_json(papers, records))
         else:
             if found or waiting or not shown:
                 status_table.print_status(found)
@@ -305,7 +305,6 @@ class Acceptance(OfPlan):
         """Return the documents of a component as JSON has them."""
         found = evidence_of(component.evidence, records.given, self.prepared.path.parent)
         return {
-            "plan": self.plan,
             "component": component.component,
             "state": state_of_evidence(found),
             "evidence": [asdict(each) for each in found],
@@ -365,13 +364,11 @@ def _print_left_out(part: PreparedComponent) -> None:
         click.echo(f"{part.tag}: {warning}", err=True)
 
 
-def _of_records(plan: str, records: PlanRecords) -> list[dict[str, Any]]:
-    """Return what people recorded about a plan as JSON has it; nothing if nobody did."""
-    if not (records.issues or records.entries):
-        return []
+def _as_json(evidence: Sequence[dict[str, Any]], records: PlanRecords) -> dict[str, Any]:
+    """Return what people recorded about a plan as JSON has it."""
     issues = [asdict(each) for each in records.issues.values()]
     entries = [asdict(each) for each in records.entries]
-    return [{"plan": plan, "state": "records", "issues": issues, "entries": entries}]
+    return {"evidence": evidence, "issues": issues, "entries": entries}
 
 
 def _print_records(records: PlanRecords) -> None:
