@@ -1,8 +1,9 @@
 """What tests share: a place to work in, emulated clusters, and what to do where there is no Slurm.
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
-too), those that need programs ``needs("hpcc")``. Without them they are skipped and the summary
-names them; under ``CI=true`` they fail.
+too, ``slurm(hosts=True)`` where each node must be a host with a name of its own), those that need
+programs ``needs("hpcc")``. Without them they are skipped and the summary names them; under
+``CI=true`` they fail.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def missing(item: pytest.Item) -> str:
         if absent := [name for name in mark.args if shutil.which(name) is None]:
             return f"{', '.join(absent)} not found (run tests/install-packages.sh as root)"
     if slurm := item.get_closest_marker("slurm"):
-        return available(accounting=bool(slurm.kwargs.get("accounting"))) or ""
+        return available(**slurm.kwargs) or ""
     return ""
 
 

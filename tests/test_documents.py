@@ -128,6 +128,40 @@ def test_places() -> None:
     assert str(SourceLocation(PATH, 5)) == "f.yaml:5"
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("a: {b: range(0, 12)}", '"range(0, 12)", '),
+        ("a: {b: max(1, min(i, 2)), c: (d)}", '"max(1, min(i, 2))", '),
+        ("a: [b, (1 , 2), 3]", '"(1 , 2)", '),
+        ("a: {b: range(0, 12", ""),
+    ],
+)
+def test_a_call_that_a_comma_cuts_off_is_told_how_to_be_quoted(text: str, whole: str) -> None:
+    faults = Faults()
+    assert parse(f"# first\n{text}\n".encode(), PATH, faults) is None
+    (fault,) = faults.texts
+    assert fault.startswith("f.yaml:2: a")
+    assert fault.endswith(
+        "ends at a comma, because it stands inside of { } or [ ]; "
+        f"quote the whole of it, {whole}or write it on a line of its own"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: range(0, 12)",
+        'a: {b: "range(0, 12)"}',
+        "a: {b: f(1), c: 2}",
+        "a: (first, all",
+        "a: [(b]",
+    ],
+)
+def test_a_call_that_is_whole_is_read(text: str) -> None:
+    parsed(text)
+
+
 def test_faults_end_where_nobody_reads_on() -> None:
     faults = Faults()
     with pytest.raises(InvalidFiles) as raised:

@@ -11,7 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
-    "slurm": "the emulated cluster, which has no tests of its own",
+    "slurm": "the emulated cluster",
     "suites": "the suites that ship",
 }
 
@@ -74,6 +74,7 @@ ACROSS_MODULES = {
         "trial_states": "a trial's state after every pair of events",
         "version_0_1": "a trial and a store of version 0.1",
     },
+    "slurm": {"cluster": "the emulated cluster"},
     "studies": {"recalled": "recalled runs in studies"},
     "suite": {
         "expansion": "from tests to cases",

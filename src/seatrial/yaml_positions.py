@@ -160,6 +160,7 @@ class _Reader:
     recursion without a bound, so that a file of brackets would overflow the stack."""
 
     def __init__(self, text: str, path: Path, faults: Faults) -> None:
+        self.text = text
         self.loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         self._next: Callable[[], Any] = self.loader.get_event
         self.path = path
@@ -200,6 +201,8 @@ class _Reader:
             self.faults.add(place, key, f"the tag {event.tag} is not known; remove it")
         if kind == "ScalarEvent":
             quoted = bool(event.style)  # None or "" where it is plain
+            if not quoted and event.value.count("(") > event.value.count(")"):
+                self._refuse_cut(event, key, place)
             node = YamlNode(event.value if quoted else plain_scalar(event.value), place)
         elif kind == "SequenceStartEvent":
             node = YamlNode(self._items(key, depth), place)
@@ -208,6 +211,22 @@ class _Reader:
         if event.anchor:
             self.anchors[event.anchor] = (node, self.count - before)
         return node
+
+    def _refuse_cut(self, event: Any, key: str, place: SourceLocation) -> None:
+        """Raise _Refused for a call such as range(0, 12), of which a comma of { } or [ ] ends the
+        first part."""
+        line = self.text[event.start_mark.index :].partition("\n")[0]
+        rest = line[len(event.value) :]
+        if not rest.lstrip().startswith(","):
+            return
+        ends = (i for i, sign in enumerate(line, 1) if sign == ")")
+        end = next((i for i in ends if line.count("(", 0, i) == line.count(")", 0, i)), 0)
+        written = f'"{line[:end]}", ' if end else ""
+        raise _Refused(
+            place,
+            f"{key}: {event.value!r} ends at a comma, because it stands inside of {{ }} or [ ]; "
+            f"quote the whole of it, {written}or write it on a line of its own",
+        )
 
     def _count(self, more: int, depth: int, place: SourceLocation) -> None:
         self.count += more

@@ -540,6 +540,8 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
             pair.second.await_state(f"{array}_{task}", *done_states)
         liar.always("empty")
         done = place.resume()
+    with pair:  # again, in folders and a database that know both
+        assert pair.first.run("squeue", "-h", "-M", "one,two", "-t", "running") == ""
     assert done.code == 1, done.said
     assert place.verdicts() == {"wait{n=0}": "pass", "wait{n=1}": "cancelled", "wait{n=2}": "pass"}
     ended = {event.state for event in place.events("t", JobEnded)}

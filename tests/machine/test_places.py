@@ -128,14 +128,12 @@ def test_places_of_a_machine_that_are_refused(
 
 @pytest.mark.slurm
 def test_detect_asks_slurm_for_its_topology(tmp_path: Path, place: Workplace) -> None:
-    options = ClusterOptions(nodes=4, extra_conf="TopologyPlugin=topology/tree")
-    cluster = SlurmCluster(tmp_path / "cluster", options)
-    cluster.folder.mkdir(exist_ok=True)
-    (cluster.folder / "topology.conf").write_text(
+    topology = (
         "SwitchName=leaf1 Nodes=n001\nSwitchName=leaf2 Nodes=n[002-004]\n"
         "SwitchName=spine Switches=leaf[1-2]\n"
     )
-    with cluster:
+    options = ClusterOptions(nodes=4, topology=topology)
+    with SlurmCluster(tmp_path / "cluster", options) as cluster:
         place.env |= cluster.env
         done = place.seatrial("machine", "--detect", "--scheduler", "slurm")
     assert done.code == 0, done.said

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.programs import until
-from tests.slurm.cluster import free_ports
+from tests.slurm.daemons import free_ports
 
 _CONFIG = """
 reporting-disabled = true

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.machine.model import Slurm, SlurmOverride, Toolchain
+from seatrial.machine.model import Launcher, Slurm, SlurmOverride, Toolchain
 from seatrial.plan.model import Component
 from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
@@ -98,6 +98,56 @@ def test_what_was_asked_of_the_scheduler(tmp_path: Path) -> None:
     assert told(tmp_path, "a", "c") == {("test stream", "qos", "none", "high")}
     make(tmp_path, "d", machine={"slurm": Slurm(partition="p")}, test={"run": gpu})
     assert {what for _, what, *_ in told(tmp_path, "b", "d")} == {"slurm"}
+
+
+def test_launchers_that_are_used(tmp_path: Path) -> None:
+    """A test's own kind, the machine's or the toolchain's: whichever starts its tasks."""
+    own = Launcher(kind="mpirun", flavour="openmpi", command="/opt/openmpi/bin/mpirun")
+    chains = {"gcc": msgspec.structs.replace(GCC, launcher=own)}
+    srun = {"launcher": Launcher(kind="srun", options=["--mpi=pmi2"])}
+    rows = {
+        ("test stream", "launcher", "srun", "mpirun (openmpi): /opt/openmpi/bin/mpirun"),
+        ("test stream", "launcher's options", "--mpi=pmi2", "none"),
+    }
+    write_machine(make(tmp_path, "a", machine=srun), chains)
+    write_machine(make(tmp_path, "b"), chains)
+    assert told(tmp_path) == rows
+    write_machine(make(tmp_path, "c", machine=srun), {"gcc": GCC})
+    assert told(tmp_path, "a", "c") == set(), "the machine's launcher is used in both"
+
+
+def write_machine(trial: Measuring, chains: dict[str, Toolchain]) -> None:
+    record = trial.folder.record()
+    machine = msgspec.structs.replace(record.machine, toolchains=chains)
+    write(trial, msgspec.structs.replace(record, machine=machine))
+
+
+LDD = (
+    "0\nstream:\n\tlinux-vdso.so.1 (0x00007ffd)\n\tlibm.so.6 => /lib/libm.so.6 (0x00007f01)\n"
+    "\tlibmpi.so.40 => {mpi} (0x00007f02)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f03)\n"
+)
+
+
+def test_libraries_that_binaries_found(tmp_path: Path) -> None:
+    for tag, mpi in (("a", "/usr/lib/libmpi.so.40"), ("b", f"/opt/{'deep/' * 20}libmpi.so.40")):
+        trial = make(tmp_path, tag, build=f"b{tag}")
+        (trial.folder.builds / f"b{tag}").mkdir(parents=True)
+        (trial.folder.builds / f"b{tag}" / "seatrial.result").write_text(LDD.format(mpi=mpi))
+    linked = [row for row in told(tmp_path) if row[1].startswith("linked ")]
+    ((subject, what, first, second),) = linked
+    assert (subject, what, first) == ("test stream", "linked libmpi.so.40", "/usr/lib/libmpi.so.40")
+    assert second.startswith("...") and second.endswith("deep/libmpi.so.40") and len(second) == 60
+    trial = make(tmp_path, "c", build="bc")
+    (trial.folder.builds / "bc").mkdir(parents=True)
+    (trial.folder.builds / "bc" / "seatrial.result").write_text(
+        "0\nstream:\n\tlibm.so.6 => not found\n"
+    )
+    assert ("test stream", "linked libm.so.6", "/lib/libm.so.6", "not found") in told(
+        tmp_path, "a", "c"
+    )
+    assert ("test stream", "linked libmpi.so.40", "/usr/lib/libmpi.so.40", "none") in told(
+        tmp_path, "a", "c"
+    )
 
 
 def test_inputs_by_their_content(tmp_path: Path) -> None:

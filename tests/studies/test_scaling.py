@@ -144,12 +144,12 @@ def test_units_are_not_mixed(tmp_path: Path) -> None:
     ("asked", "said"),
     [
         ({"x": "treads"}, r"--x treads: is none of nodes, tasks, threads, cores, bind"),
-        ({"x": "bind"}, "'close' of stream is not a number above 0"),
+        ({"x": "bind"}, "--x bind: is close in every case"),
+        ({"x": "zero", "weak": True}, "--weak: the work grows with numbers above 0; zero has 0"),
         ({"x": "nodes"}, "--x nodes: is 1 in every case"),
         ({"x": "threads", "by": ("compiler",)}, "--by compiler: is none of toolchain, machine"),
         ({"x": "threads", "by": ("threads",)}, "that is --x already"),
         ({"x": "threads", "metric": "triat"}, "--metric triat: no run has it; there are elapsed"),
-        ({"x": "zero"}, "'0' of stream is not a number above 0"),
     ],
 )
 def test_what_cannot_be_asked_is_told(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
@@ -173,6 +173,47 @@ def test_cases_that_differ_in_more_are_told(tmp_path: Path) -> None:
     assert table.along == ["size"]
     (table,) = tables(tmp_path, "t", x="threads", by=("size",))
     assert [line.why for line in table.lines] == ["one value measured: nothing to compare"] * 3
+
+
+def test_what_differs_is_told_though_it_is_no_parameter(tmp_path: Path) -> None:
+    for machine, count in (("carver", 1), ("hopper", 2)):
+        trial = Measuring(tmp_path, machine, threads(count), machine=machine)
+        trial.measure(trial.cases[0])
+        trial.done()
+    with pytest.raises(UsageError, match=r"alone, but in machine, too; .*--by machine"):
+        tables(tmp_path, "*", x="threads")
+
+
+def settings(folder: Path, name: str, levels: dict[str, float]) -> None:
+    trial = Measuring(folder, "t", [bound(i, **{name: each}) for i, each in enumerate(levels)])
+    for case, level in zip(trial.cases, levels.values(), strict=True):
+        trial.series(case, TRIAD, steady(level, 6, 0.002))
+    trial.done()
+
+
+def test_words_are_settings_without_an_order(tmp_path: Path) -> None:
+    settings(tmp_path, "order", {"smp": 80.0, "grid": 100.0, "snake": 60.0, "hilbert": 99.5})
+    (table,) = tables(tmp_path, "t", x="order", metric="triad")
+    (line,) = table.lines
+    assert table.fixed and not table.ordered
+    assert [table.named(cell.x) for cell in line.cells] == ["smp", "grid", "snake", "hilbert"]
+    assert [cell.speedup for cell in line.cells] == pytest.approx([0.8, 1.0, 0.6, 0.995], rel=0.01)
+    assert [table.named(x) for x in line.plateau] == ["grid", "hilbert"]
+    assert not line.drops and table.best is not None and table.named(table.best.x) == "grid"
+    out = ask(tmp_path, "scaling", "t", "--x", "order", "--metric", "triad").out
+    assert "over order, settings" in out and "as good: order grid, hilbert" in out
+    assert "best: order grid: " in out
+
+
+def test_a_number_may_be_0(tmp_path: Path) -> None:
+    settings(tmp_path, "free", {"2": 70.0, "0": 50.0, "1": 100.0})
+    (table,) = tables(tmp_path, "t", x="free", metric="triad")
+    (line,) = table.lines
+    assert table.fixed and table.ordered and table.names == ["0", "1", "2"]
+    assert [cell.speedup for cell in line.cells] == pytest.approx([0.5, 1.0, 0.7], rel=0.01)
+    assert [(table.named(d.before), table.named(d.after)) for d in line.drops] == [("1", "2")]
+    out = ask(tmp_path, "scaling", "t", "--x", "free", "--metric", "triad").out
+    assert "plateau: free 1:" in out and "from free 1 to 2 (95 %" in out
 
 
 # ---- cores: tasks x threads ---------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.trial.prepare import require_cases
+from seatrial.trial.prepare import notes_of, require_cases
 from tests.suite.helpers import CLANG, GCC, Place
 
 
@@ -203,6 +203,8 @@ def test_a_case_for_more_nodes_than_there_are_is_left_out_alone(place: Place) ->
         ('flags="-O3 -g"', 1),
         ("flags='-O3 -g' and io", 1),
         ('"O3 -g"', 1),
+        ("tream", 0),
+        ("thread", 4),
         ("it's", 0),
         ("threads=2,", 0),
     ],
@@ -250,6 +252,54 @@ def test_a_keyword_that_is_none(place: Place, keyword: str, why: str) -> None:
     place.test()
     with pytest.raises(UsageError, match=f"^-k .*: {why}; write e.g. "):
         place.plan(keyword=keyword)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "names"),
+    [
+        ("io", ["io@gcc", "io_read@gcc", "t-IO@gcc"]),
+        ("IO", ["io@gcc", "io_read@gcc", "t-IO@gcc"]),
+        ("read", ["io_read@gcc"]),
+        ("congest", ["congestion@gcc"]),
+        ("network", ["congestion@gcc"]),
+        ("work", []),
+    ],
+)
+def test_a_word_is_looked_for_where_a_word_of_the_name_begins(
+    place: Place, keyword: str, names: list[str]
+) -> None:
+    for name in ("io", "io_read", "t-IO"):
+        place.test(name)
+    place.test("congestion", app="the network")
+    assert [case.name for case in place.cases(keyword=keyword)] == names
+
+
+@pytest.mark.parametrize(
+    ("keyword", "note"),
+    [
+        ("ring or piars", "'piars' fits no case"),
+        ("ring or pairs or not nothing", ""),
+        ("not nothing", ""),
+        ("(ring or hosts=9) and not pairs", "'hosts=9' fits no case"),
+        ("", ""),
+    ],
+)
+def test_a_word_that_selects_nothing_is_told(place: Place, keyword: str, note: str) -> None:
+    place.test("ring", parameters={"hosts": [1, 2]})
+    place.test("pairs")
+    plan = place.plan(keyword=keyword)
+    require_cases(plan)
+    assert notes_of(plan) == ([f"-k: {note} that is selected"] if note else [])
+
+
+def test_a_setting_must_concern_a_selected_case(place: Place) -> None:
+    place.test("ring", parameters={"ranks": [4]})
+    place.test("pairs", parameters={"hosts": [2]})
+    require_cases(place.plan(keyword="ring", settings={"ranks": "1"}))
+    require_cases(place.plan(settings={"ranks": "1"}))
+    why = "^--set ranks: no selected test has this parameter, ring has it; pairs has hosts$"
+    with pytest.raises(UsageError, match=why):
+        require_cases(place.plan(keyword="pairs", settings={"ranks": "1"}))
 
 
 def test_tags_must_all_be_there(place: Place) -> None:

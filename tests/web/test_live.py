@@ -15,7 +15,7 @@ from seatrial.journal import codes
 from seatrial.journal.events import RunJudged
 from seatrial.trial.requests import Request, ask
 from tests.programs import Driving, Workplace, until
-from tests.slurm.cluster import free_ports
+from tests.slurm.daemons import free_ports
 
 from .served import Served, open_page
 

@@ -92,12 +92,20 @@ def test_conditions_choose_lines(served: Served) -> None:
     assert [line["knee"] for line in panel["table"]["lines"]] == [16, None]
 
 
+def test_words_are_compared_with_the_best_of_them(served: Served) -> None:
+    (panel,) = judged(served, trial="single", metric="elapsed")["panels"]
+    assert (panel["table"]["x"], panel["table"]["names"]) == ("flag", ["a", "b"])
+    html = served.get("/scaling?trial=single&metric=elapsed")[1]
+    assert "Settings: each is compared with the best" in html and "Best: flag a" in html
+    assert html.count('class="drawn"') == 1 and "100.0 %" in html
+
+
 def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
     for query, said in (
         ({"trial": "nope"}, "no trial"),
         ({"x": "odd"}, "“Over” odd: is none of"),
         ({"metric": "odd"}, "“Metric” odd: no run has it"),
-        ({"trial": "single", "metric": "elapsed"}, "nothing grows"),
+        ({"trial": "single:flag=a", "metric": "elapsed"}, "nothing varies"),
         ({"by": "odd"}, "“Lines by” odd: is none of"),
     ):
         found = judged(served, **query)

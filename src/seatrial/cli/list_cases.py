@@ -23,7 +23,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     from seatrial.runs.launchers import launch_line
     from seatrial.suite.job_options import described
-    from seatrial.trial.prepare import prepare_trial, require_cases, too_few_repeats
+    from seatrial.trial.prepare import notes_of, prepare_trial, require_cases
     from seatrial.verify.reading import plain
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
@@ -44,8 +44,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
     lines += [f"left out: {what}: {why}" for what, why in prepared.skipped]
-    if note := too_few_repeats(prepared.tests, prepared.cases):
-        lines.append(f"note: {note}")
+    lines += [f"note: {note}" for note in notes_of(prepared)]
     machine_name = prepared.site.machine.machine
     lines.append(
         f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"

@@ -58,9 +58,9 @@ def command(
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import (
         new_tag,
+        notes_of,
         prepare_trial,
         require_cases,
-        too_few_repeats,
         unlearned_sums,
     )
 
@@ -80,7 +80,7 @@ def command(
     )
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
-    if note := too_few_repeats(prepared.tests, prepared.cases):
+    for note in notes_of(prepared):
         click.echo(f"note: {note}", err=True)
     if note := unlearned_sums(folder.record().tests, prepared.expected):
         click.echo(f"note: {note}", err=True)

@@ -98,6 +98,7 @@ def _record(table: ScalingTable) -> dict[str, Any]:
 
 def _page(one: ScalingTable, query: ScalingQuery) -> str:
     kind = "constant resources" if one.fixed else "weak" if one.weak else "strong"
+    kind = "settings" if one.names else kind
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
     lines = [click.style(plain_line(title), bold=True)]
@@ -107,7 +108,7 @@ def _page(one: ScalingTable, query: ScalingQuery) -> str:
         return "\n".join([*lines, plain_line(one.why)])
     lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
     if one.fixed:
-        lines += [plain_line(told) for line in one.lines for told in _fixed(line, one.x)]
+        lines += [plain_line(told) for line in one.lines for told in _fixed(line, one)]
     else:
         lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
     if one.best is not None:
@@ -142,7 +143,7 @@ def _fixed_table(one: ScalingTable) -> str:
             interval = f"{_share(cell.low)}..{_share(cell.high)} %" if known else ""
             of_best = "" if cell.speedup is None else f"{_share(cell.speedup)} %"
             why = cell.why or causes(cell.excluded)
-            found.add(name, f"{cell.x:g}", cell.median, cell.n, of_best, interval, why)
+            found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, why)
     return str(found)
 
 
@@ -150,23 +151,31 @@ def _share(value: float | None) -> str:
     return f"{100 * (value or 0):.1f}"
 
 
-def _fixed(line: ScalingLine, x: str) -> Iterator[str]:
+def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
     """Yield what is told of a line with constant resources: its plateau, its drops."""
     name = f"{line.by}: " if line.by else ""
     if line.why:
         yield f"{name}{line.why}"
         return
-    several = len(line.plateau) > 1
-    span = " to ".join(f"{each:g}" for each in (line.plateau[0], line.plateau[-1])[: several + 1])
-    yield f"{name}plateau: {x} {span}: within 5 % of the best, or as good within the noise"
+    yield f"{name}{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
     for drop in line.drops:
-        said = f"{name}drops by {drop.per_cent:.1f} % from {x} {drop.before:g} to {drop.after:g}"
+        before, after = table.named(drop.before), table.named(drop.after)
+        said = f"{name}drops by {drop.per_cent:.1f} % from {table.x} {before} to {after}"
         known = drop.low is not None and drop.high is not None
         yield (
             f"{said} (95 %: {drop.low:.1f} to {drop.high:.1f} %)"
             if known
             else (f"{said} (of single runs: repeat)")
         )
+
+
+def _plateau(line: ScalingLine, table: ScalingTable) -> str:
+    """Return the x that are as good as the best, as a span if they have an order."""
+    named = list(map(table.named, line.plateau))
+    if not table.ordered:
+        return f"as good: {table.x} {', '.join(named)}"
+    several = len(named) > 1
+    return f"plateau: {table.x} {' to '.join((named[0], named[-1])[: several + 1])}"
 
 
 def _knee(line: ScalingLine, x: str, pays: float) -> str:
@@ -182,7 +191,7 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
 
 def _best(one: ScalingTable) -> str:
     def setting(by: str, x: float) -> str:
-        return f"{by}, {one.x} {x:g}" if by else f"{one.x} {x:g}"
+        return f"{by}, {one.x} {one.named(x)}" if by else f"{one.x} {one.named(x)}"
 
     assert one.best is not None
     unit = show_unit(one.unit)

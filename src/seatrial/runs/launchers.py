@@ -13,11 +13,11 @@ from seatrial.suite.model import Case, Test
 _BINDING = re.compile(r"-bind-to[ =](\S*)")
 
 
-def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
-    """Return the launcher of a case: of the kind that the test asks for; else the machine's; else,
-    where the machine names none, the toolchain's own."""
-    toolchain = machine.toolchains.get(case.toolchain)
-    own = toolchain.launcher if toolchain else None
+def launcher_of(machine: Machine, test: Test, toolchain: str) -> Launcher:
+    """Return the launcher of a test's cases: of the kind that the test asks for; else the
+    machine's; else, where the machine names none, the toolchain's own."""
+    chain = machine.toolchains.get(toolchain)
+    own = chain.launcher if chain else None
     wanted = test.run.launcher
     if wanted is None:
         return machine.launcher if machine.launcher.kind != "none" or own is None else own
@@ -32,14 +32,14 @@ def launchers_of(
     machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
 ) -> list[Launcher]:
     """Return the launchers of cases, each once."""
-    kinds = {(case.test, case.toolchain): case for case in cases}
-    found = [launcher_of(machine, tests[case.test], case) for case in kinds.values()]
+    kinds = dict.fromkeys((case.test, case.toolchain) for case in cases)
+    found = [launcher_of(machine, tests[test], toolchain) for test, toolchain in kinds]
     return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:
     """Return the value of $LAUNCH, quoted for the shell; "" where the script starts itself."""
-    launcher = launcher_of(machine, test, case)
+    launcher = launcher_of(machine, test, case.toolchain)
     if launcher.kind == "none":
         return ""
     program = shlex.quote(launcher.command or launcher.kind)

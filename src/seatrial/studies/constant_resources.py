@@ -55,12 +55,15 @@ def are_constant(cases: Sequence[CaseRuns]) -> bool:
     return len(cores) == 1 and len({tasks for _, tasks, _ in shapes}) > 1
 
 
-def judged(cells: Sequence[Cell], better: Better) -> ConstantSeries:
-    """Return the series of cells in the order of x, at least one of which can be compared."""
+def judged(cells: Sequence[Cell], better: Better, ordered: bool = True) -> ConstantSeries:
+    """Return the series of cells in the order of x, at least one of which can be compared. Where x
+    are not ``ordered`` (words), there is no drop from one to the next."""
     known = usable(cells)
     sign = 1 if better == "higher" else -1
     best = max(known, key=lambda cell: sign * (cell.median or 0))
     related = [_related(cell, best, better) for cell in cells]
+    if not ordered:
+        return ConstantSeries(best.x, related, _all_as_good(related), [])
     drops = [
         drop for one, other in pairwise(known) if (drop := _drop(one, other, better)) is not None
     ]
@@ -87,6 +90,10 @@ def _plateau(cells: Sequence[Cell], best: float) -> list[float]:
     while last + 1 < len(known) and _as_good(known[last + 1]):
         last += 1
     return [cell.x for cell in known[first : last + 1]]
+
+
+def _all_as_good(cells: Sequence[Cell]) -> list[float]:
+    return [cell.x for cell in cells if cell.speedup is not None and _as_good(cell)]
 
 
 def _as_good(cell: Cell) -> bool:

@@ -166,7 +166,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     if record is None or test is None or known is None or known.only_builds:
         kind, line = "", ""
     else:
-        kind = launcher_of(record.machine, test, known).kind
+        kind = launcher_of(record.machine, test, known.toolchain).kind
         line = launch_line(record.machine, test, known)
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end

@@ -9,8 +9,6 @@ its runs had, and what its input files held. What cannot be told is said.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,11 +19,13 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.files import read_regular
 from seatrial.machine.model import Slurm, SlurmOverride
 from seatrial.runs.compiler_versions import VERSIONS, read_found
+from seatrial.runs.launchers import launcher_of
 from seatrial.store.rows import TrialRow
 from seatrial.studies.file_sums import DIGITS, sums_of_side
+from seatrial.studies.linked_libraries import libraries_of
+from seatrial.studies.run_variables import variables_of
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
 from seatrial.suite.job_options import ASKED_KEYS, as_written
@@ -36,20 +36,24 @@ from seatrial.units import SECOND_NS, listed
 MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
 LONGEST = 60
-MAX_ENVIRONMENTS = 200  # of a trial that are read
 MAX_BUILDS = 500  # of a trial whose compilers are read
-MAX_ENVIRONMENT_BYTES = 4 << 20
 
-_NOT_OF_FIGURES = {
-    "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs", "facts"),
+_NOT_OF_FIGURES = {  # launchers are told of each test
+    "machine": (
+        "machine",
+        "about",
+        "toolchains",
+        "launcher",
+        "rehearsal",
+        "gauges",
+        "jobs",
+        "facts",
+    ),
+    "toolchain": ("launcher",),
     "test": ("name", "folder", "about", "tags", "repeat", "inputs", "toolchains", "inherits"),
 }
 # What a test asks of the scheduler, which is told with its values.
 _ASKED = {f"run.{key}" for key in ASKED_KEYS}
-_VARIABLE = re.compile(
-    r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 class Difference(Struct, frozen=True):
@@ -80,6 +84,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
     versions = (_all(side, lambda record: record.version) for side in sides)
     found = [*_unread(sides), *_told("seatrial", "version", *versions)]
     found += [*_machines(sides), *_toolchains(sides)]
+    found += [*_launchers(sides), *_libraries(sides)]
     if not same_trials:
         found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
     found += _sums(sides)
@@ -264,6 +269,44 @@ def _builds_differ(sides: Pair, test: str) -> bool:
     return names[0] == names[1] and bool(one and other) and not one & other
 
 
+# ---- programs -----------------------------------------------------------------------------
+
+
+def _launchers(sides: Pair) -> Iterator[Difference]:
+    """What starts the tasks of a test: the launcher, and the options that it is given."""
+    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+        one, other = (_launched(side, name) for side in sides)
+        for i, what in enumerate(("launcher", "launcher's options")):
+            yield from _told(f"test {name}", what, *({e[i] for e in side} for side in (one, other)))
+
+
+def _launched(side: _Origin, test: str) -> set[tuple[str, str]]:
+    """Return the launchers of a test's cases, as words, each with its options."""
+    chains = {(one.trial, one.toolchain) for one in side.side.cases if one.test == test}
+    found = set()
+    for trial, record in side.records:
+        for chain in (chain for tag, chain in chains if tag == trial.tag and test in record.tests):
+            launcher = launcher_of(record.machine, record.tests[test], chain)
+            flavour = "" if launcher.flavour == "other" else f" ({launcher.flavour})"
+            said = f"{launcher.kind}{flavour}{launcher.command and ': '}{launcher.command}"
+            found.add((said, " ".join(launcher.options)))
+    return found
+
+
+def _libraries(sides: Pair) -> Iterator[Difference]:
+    """Shared libraries that a test's binaries found elsewhere, or did not need, on one side."""
+    one, other = (libraries_of(side.side) for side in sides)
+    for test in sorted(one.keys() & other.keys()):
+        subject = f"test {test}"
+        differ: list[Difference] = []
+        for name in sorted(one[test].keys() | other[test].keys()):
+            files = (side[test].get(name, {""}) for side in (one, other))
+            differ += _told(subject, f"linked {name}", *files)
+        yield from differ[:MAX_NAMED]
+        if len(differ) > MAX_NAMED:
+            yield Difference(subject, f"{len(differ) - MAX_NAMED} more linked libraries")
+
+
 # ---- files that must be identical -----------------------------------------------------------
 
 
@@ -356,31 +399,11 @@ def _changed_since(path: str, created: int) -> str:
     )
 
 
-# ---- environments -------------------------------------------------------------------------
-
-
 def _environments(sides: Pair) -> Iterator[Difference]:
-    """Variables whose values runs of both sides do not share, by name: values may be secret."""
-    one, other = (_variables(side) for side in sides)
+    """Variables whose values runs of both sides do not share, by name."""
+    one, other = (variables_of(trial.path for trial, _ in side.records) for side in sides)
     if not one or not other:
         return
     names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
     if names:
         yield Difference("environment of runs", listed(names, MAX_NAMED))
-
-
-def _variables(side: _Origin) -> dict[str, set[str]]:
-    """The hashes of the values that each variable had in runs of a side."""
-    found: dict[str, set[str]] = {}
-    for trial, _ in side.records:
-        folder = TrialFolder(Path(trial.path)).environments
-        for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
-            try:  # not through a link: jobs write here, and what is read is shown
-                data = read_regular(file, MAX_ENVIRONMENT_BYTES, follow=False)
-            except OSError:
-                continue
-            text = data.decode(errors="replace")
-            for name, value in _VARIABLE.findall(text):
-                digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
-                found.setdefault(name, set()).add(digest)
-    return found

@@ -8,7 +8,8 @@ with the resources, x over it. The speed-up of a cell is its speed over that of 
 was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal. Over cores
 (tasks x threads) lines that differ in tasks or threads alone share the least x of all of them, so
 that hybrid settings are read off against one task with one thread. Where the resources are the same
-at each x (more threads in fewer tasks) nothing is added: see ``studies.constant_resources``.
+at each x (more threads in fewer tasks), or x are words or hold 0, nothing is added: see
+``studies.constant_resources``.
 
 The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
 ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
@@ -18,7 +19,6 @@ these gains' intervals, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -29,7 +29,15 @@ from seatrial.statistics import two_sample
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies import constant_resources
 from seatrial.studies.constant_resources import SpeedDrop
-from seatrial.studies.scaling_cells import Cell, cells_of, figures_in, speeds, usable
+from seatrial.studies.scaling_cells import (
+    Cell,
+    are_numbers,
+    cells_of,
+    figures_in,
+    names_of,
+    speeds,
+    usable,
+)
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -37,6 +45,7 @@ from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
 _PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
+_APART = ("toolchain", "machine", "stage")  # in one table only where lines are by them
 
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
@@ -78,7 +87,8 @@ class Best(Struct, frozen=True):
 
 class ScalingTable(Struct, frozen=True, kw_only=True):
     """The lines of one case, whatever x is and what the lines are by. ``along`` are parameters that
-    advance with x; ``fixed``: the resources are the same at each x."""
+    advance with x; ``fixed``: the resources are the same at each x. Where x are words, or hold 0,
+    they have ``names``, and an x is the place of its name; ``ordered``: the names are numbers."""
 
     case: str
     metric: str
@@ -89,8 +99,14 @@ class ScalingTable(Struct, frozen=True, kw_only=True):
     lines: list[ScalingLine]
     fixed: bool = False
     along: list[str] = []
+    names: list[str] = []
+    ordered: bool = True
     best: Best | None = None
     why: str = ""
+
+    def named(self, x: float) -> str:
+        """Return an x as people write it."""
+        return self.names[int(x)] if self.names else f"{x:g}"
 
 
 # ---- which cells belong together ----------------------------------------------------------
@@ -157,18 +173,10 @@ def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
         raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
     if asked.x in asked.by:
         raise UsageError(f"--by {asked.x}: that is --x already")
-    for one in members:
-        text = one.attribute(asked.x)
-        if text and not _number(text) > 0:
-            raise UsageError(f"--x {asked.x}: {text!r} of {one.test} is not a number above 0")
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    named = [one for one in members if one.attribute(asked.x)]
+    if asked.weak and (names := names_of(named, asked.x)):
+        listed = ", ".join(names[:5])
+        raise UsageError(f"--weak: the work grows with numbers above 0; {asked.x} has {listed}")
 
 
 def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
@@ -194,7 +202,7 @@ def _one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
 def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
     left_out = {asked.x, *asked.by, *along}
     bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
-    fixed = [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
+    fixed = [name for name in _APART if name not in asked.by]
     return (*(one.attribute(name) for name in fixed), *bound)
 
 
@@ -204,11 +212,12 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     values = sorted({one.attribute(asked.x) for one in members})
     if len(values) == 1:
         return f"--x {asked.x}: is {values[0]} in every case; nothing to scale over"
-    names = dict.fromkeys(name for one in members for name in one.parameters)
+    names = dict.fromkeys([*(name for one in members for name in one.parameters), *_APART])
     others = [n for n in names if n != asked.x and len({m.attribute(n) for m in members}) > 1]
+    remedy = f"name one with --by, such as --by {others[0]}, or " if others else ""
     return (
         f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
-        "too; name one with --by, or choose cases with TRIAL:NAME=VALUE"
+        f"too; {remedy}choose cases with TRIAL:NAME=VALUE"
     )
 
 
@@ -231,6 +240,7 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     better = better_of(direction)
+    names = names_of(panel, asked.x)
     table = ScalingTable(
         case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
         metric=asked.metric,
@@ -239,8 +249,11 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
         x=asked.x,
         weak=asked.weak,
         lines=[],
-        fixed=not asked.weak and (asked.fixed or constant_resources.are_constant(panel)),
+        fixed=not asked.weak
+        and (asked.fixed or bool(names) or constant_resources.are_constant(panel)),
         along=along,
+        names=names,
+        ordered=are_numbers(names),
     )
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
@@ -252,7 +265,7 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
     for member in panel:
         groups.setdefault(_label(member, asked.by), []).append(member)
     if table.fixed:
-        lines = [_fixed_line(by, members, better, asked) for by, members in groups.items()]
+        lines = [_fixed_line(by, members, table) for by, members in groups.items()]
         return replace(table, lines=lines, best=_best(lines, better))
     bases = _bases(panel, asked) if asked.x == CORES else {}
     lines = [
@@ -318,14 +331,12 @@ def _line(
     return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
 
 
-def _fixed_line(
-    by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQuery
-) -> ScalingLine:
+def _fixed_line(by: str, members: Sequence[CaseRuns], table: ScalingTable) -> ScalingLine:
     """Return the line of some cases with constant resources, compared with the best of them."""
-    cells = cells_of(members, asked.x, asked.metric)
+    cells = cells_of(members, table.x, table.metric, table.names)
     if len(usable(cells)) < 2:
         return ScalingLine(by=by, base=None, cells=cells, why="fewer than two values measured")
-    found = constant_resources.judged(cells, better)
+    found = constant_resources.judged(cells, table.better, table.ordered)
     return ScalingLine(
         by=by, base=found.best, cells=found.cells, plateau=found.plateau, drops=found.drops
     )

@@ -1,6 +1,6 @@
 """The cells of a scaling series: what one setting measured, and how much faster one is.
 
-cells = cells_of(cases, "threads", "triad")
+cells = cells_of(cases, "threads", "triad", names_of(cases, "threads"))
 speeds(cells[0], cells[1], "higher")          # ratio, and the ends of its interval
 """
 
@@ -36,11 +36,37 @@ class Cell(Struct, frozen=True, kw_only=True):
     values: list[float] = []
 
 
-def cells_of(members: Sequence[CaseRuns], x: str, metric: str) -> list[Cell]:
-    """Return a cell for each value of x, the least first."""
+def names_of(members: Sequence[CaseRuns], x: str) -> list[str]:
+    """Return the values of x as they are named, if one is a word, or a number that is not above 0,
+    so that nothing grows with it; numbers by size, words as they come. Else an empty list."""
+    texts = list(dict.fromkeys(one.attribute(x) for one in members))
+    numbers = [_number(text) for text in texts]
+    if all(number > 0 for number in numbers):
+        return []
+    return sorted(texts, key=_number) if are_numbers(texts) else texts
+
+
+def are_numbers(texts: Sequence[str]) -> bool:
+    return not any(math.isnan(_number(text)) for text in texts)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def cells_of(
+    members: Sequence[CaseRuns], x: str, metric: str, names: Sequence[str] = ()
+) -> list[Cell]:
+    """Return a cell for each value of x, the least first; where the values have ``names`` the x of
+    a cell is the place of its name among them."""
     groups: dict[float, list[CaseRuns]] = {}
     for member in members:
-        groups.setdefault(float(member.attribute(x)), []).append(member)
+        text = member.attribute(x)
+        groups.setdefault(float(names.index(text) if names else text), []).append(member)
     return [_cell(at, groups[at], metric) for at in sorted(groups)]
 
 

@@ -1,8 +1,8 @@
 """Select cases: ``-k "stream and not touch=one"``, as in pytest.
 
-A word selects a case if it is, ignoring case, a part of the display name (which holds the
-parameters), the beginning of a word of the toolchain's name (``openmpi`` and ``gcc`` select
-``@gcc-openmpi``, ``pi`` does not), a part of the test's application, or one of its tags.
+A word selects a case if, ignoring case, a word of the display name (test, parameters, toolchain)
+or of the test's application begins with it, or if it is one of the test's tags: ``openmpi`` and
+``gcc`` select ``@gcc-openmpi``, ``pi`` does not; ``io`` selects ``io_read``, not ``congestion``.
 ``name=value`` selects by the exact value of a parameter. Words are joined by ``and``, ``or``,
 ``not`` and parentheses. Quotes keep spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
@@ -10,10 +10,8 @@ parameters), the beginning of a word of the toolchain's name (``openmpi`` and ``
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-
-from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.suite.model import Case, Test, show
@@ -47,11 +45,26 @@ def compile_keyword(text: str) -> Predicate:
     return predicate
 
 
+def idle_words(text: str, cases: Sequence[Case], tests: Mapping[str, Test]) -> list[str]:
+    """Return the words of a valid ``-k`` that hold for none of the cases which it selected; those
+    behind a ``not`` do not count."""
+    parser = _Parser(text)
+    if parser.tokens:
+        parser.either(0)
+    found = dict.fromkeys(parser.wanted)
+    return [
+        word for word in found if not any(_word(word)(case, tests[case.test]) for case in cases)
+    ]
+
+
 class _Parser:
+    """Reads an expression. ``wanted``: its words that do not stand behind a ``not``."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[str] = _TOKEN.findall(text)
         self.position = 0
+        self.wanted: list[str] = []
 
     def fail(self, reason: str) -> None:
         raise UsageError(
@@ -84,7 +97,9 @@ class _Parser:
         if depth > _DEEPEST:
             self.fail("it is nested too deeply")
         if self.take("not"):
+            wanted = len(self.wanted)
             inner = self.one(depth + 1)
+            del self.wanted[wanted:]
             return lambda case, test: None if (found := inner(case, test)) is None else not found
         if self.take("("):
             inner = self.either(depth + 1)
@@ -95,6 +110,7 @@ class _Parser:
             self.fail("a word is missing")
         word = self.tokens[self.position]
         self.position += 1
+        self.wanted.append(word)
         return _word(word)
 
 
@@ -114,12 +130,15 @@ def _word(token: str) -> Predicate:
             return name in case.parameters and show(case.parameters[name]) == value
 
         return bound
-    lower = word.lower()
-    toolchain = re.compile(rf"(?<![^\W_]){re.escape(lower)}")
+    begins = _beginning(word)
     return lambda case, test: (
         word in test.tags
-        or lower in test.app.lower()
-        or lower in replace(case, toolchain="").name.lower()
-        or ("@" in lower and lower in case.name.lower())
-        or toolchain.search(case.toolchain.lower()) is not None
+        or begins.search(case.name) is not None
+        or begins.search(test.app) is not None
     )
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    """Return a pattern that finds a text where a word begins with it, whatever its case."""
+    inside = r"(?<![^\W_])" if word[:1].isalnum() else ""
+    return re.compile(inside + re.escape(word), re.IGNORECASE)

@@ -24,6 +24,7 @@ from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
+from seatrial.suite.select import idle_words
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -91,6 +92,7 @@ def require_cases(prepared: Prepared) -> None:
         if tag not in known:
             raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
     if prepared.cases:
+        _require_used_settings(prepared)
         return
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
     if reasons:
@@ -99,6 +101,28 @@ def require_cases(prepared: Prepared) -> None:
         f"no case is selected of {count(len(prepared.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
     )
+
+
+def _require_used_settings(prepared: Prepared) -> None:
+    """Raise UsageError for a parameter that is set and that no selected test has."""
+    chosen = {case.test for case in prepared.cases}
+    known = sorted({name for test in chosen for name in prepared.tests[test].parameters})
+    for name in prepared.asked.settings:
+        if name not in known:
+            others = [test for test, one in prepared.tests.items() if name in one.parameters]
+            raise UsageError(
+                f"--set {name}: no selected test has this parameter, {listed(others, 3)} "
+                f"{'has' if len(others) == 1 else 'have'} it; {listed(sorted(chosen), 3)} "
+                f"{'has' if len(chosen) == 1 else 'have'} {', '.join(known) or 'none'}"
+            )
+
+
+def notes_of(prepared: Prepared) -> list[str]:
+    """Return what a person should know before the cases run."""
+    notes = [too_few_repeats(prepared.tests, prepared.cases)]
+    if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
+        notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")
+    return [note for note in notes if note]
 
 
 def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
@@ -110,7 +134,7 @@ def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
         return ""
     return (
         f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
-        f"difference between two trials; run with --repeat {REPEATS}"
+        f"difference between two trials or two cases; run with --repeat {REPEATS}"
     )
 
 

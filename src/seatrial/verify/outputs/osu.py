@@ -1,4 +1,4 @@
-"""OSU micro-benchmarks 5 to 7: every column of every message size, with or without -f.
+"""OSU micro-benchmarks 3 to 7: every column of every message size, with or without -f.
 
 # OSU MPI Allreduce Latency Test v7.3
 # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
@@ -18,7 +18,7 @@ from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import end_whole
 
 _TITLE_LINE = re.compile(r"^(# OSU .*)\n", re.MULTILINE)
-_TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[567][.\d]*[ \t]*")
+_TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[3-7][.\d]*[ \t]*")
 _HEADER = re.compile(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
 _APART = re.compile(r"[ \t]{2,}|\t")
 _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
@@ -28,7 +28,7 @@ _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
     (re.compile(r"Overall ?\(us\)"), "overall", "us", "lower"),
     (re.compile(r"Pure Comm\. ?\(us\)"), "communication", "us", "lower"),
     (re.compile(r"Overlap ?\(%\)"), "overlap", "%", "higher"),
-    (re.compile(r"(?:Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
+    (re.compile(r"(?:(?:Bi-)?Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
     (re.compile(r"Messages/s"), "message_rate", "1/s", "higher"),
 )
 # Columns that are ignored: settings, and the parts of the overall time of a non-blocking call.
@@ -50,7 +50,7 @@ def parse(text: str) -> list[MetricValue]:
     for head, block in zip(parts[::2], parts[1::2], strict=True):
         title = _TITLE.fullmatch(head)
         if title is None:
-            raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(head)}")
+            raise ValueError(f"its title is not '# OSU ... Test v' and 3 to 7: {shown(head)}")
         columns, first, last = [""], len(figures), -1
         for line in block.split("\n"):
             if _HEADER.match(line):

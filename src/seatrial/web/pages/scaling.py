@@ -46,8 +46,11 @@ class Panel(Struct, frozen=True, kw_only=True):
     crossings: list[Crossing]
 
     def plots(self) -> list[tuple[str, Any]]:
-        """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
+        """Return the values, the speed-up and the efficiency as SVG, each with its caption; of
+        named settings the speed over the best."""
         table = self.table
+        if table.names:
+            return [("Per cent of the best, with 95 % intervals", _of_the_best(table))]
         slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
         if table.fixed:
             slope = 0.0
@@ -109,6 +112,28 @@ class Panel(Struct, frozen=True, kw_only=True):
                 ),
             ),
         ]
+
+
+def _of_the_best(table: ScalingTable) -> Any:
+    """Return a row for each setting: its speed in per cent of that of the best, as SVG."""
+    rows = []
+    for line in table.lines:
+        for cell in line.cells:
+            if cell.speedup is not None:
+                name = ", ".join(filter(None, (line.by, table.named(cell.x))))
+                value, best = 100 * cell.speedup, cell.x == line.base
+                low, high = (end and 100 * end for end in (cell.low, cell.high))
+                looks = ("good", 1) if best else ("muted", 3)
+                rows.append(draw.Interval(name, value, low, high, f"{value:.1f} %", *looks))
+    return draw.forest(
+        rows,
+        title=f"{table.metric} over {table.x}",
+        axis=draw.Axis("of the best", "%"),
+        centre=100,
+        width=NARROW,
+        stacked=True,
+        bars=True,
+    )
 
 
 class ScalingPage(Struct, frozen=True, kw_only=True):
@@ -191,13 +216,14 @@ def _judged(
     tests = [test] if test else []
     sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
-    xs = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
+    grow = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
+    xs = [*grow, *(name for name in names if name not in grow and len(_values(sides, name)) > 1)]
     if not {"tasks", "threads"} <= {*xs}:
         xs = [name for name in xs if name != CORES or name in names]  # no more than one of these
     x = asked.x or (xs[0] if xs else "")
     if not x:
         raise UsageError(
-            "nothing grows in these cases: no number of nodes, tasks or threads and no parameter "
+            "nothing varies in these cases: no number of nodes, tasks or threads and no parameter "
             "has two values"
         )
     lines = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
