@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.conduct import run_queue
+from seatrial.conduct.rounds import Rounds
 from seatrial.conduct.run_queue import RunQueue
 
 PATIENCE = 3
@@ -22,38 +24,46 @@ def little_patience() -> Iterator[None]:
 class Plain:
     """The same rules, as plainly as they can be written."""
 
-    def __init__(self) -> None:
-        self.line: list[tuple[int, int]] = []  # (case, size) of each run, oldest first
+    def __init__(self, place: Callable[[int, int], int]) -> None:
+        self.line: list[tuple[int, int, int, int]] = []  # (round, place, case, size) of each run
+        self.came: list[int] = []
+        self.added: Counter[int] = Counter()
+        self.place = place
         self.overtaken = 0
 
     def add(self, number: int, size: int, runs: int) -> None:
-        places = [place for place, entry in enumerate(self.line) if entry[0] == number]
-        place = places[-1] + 1 if places else len(self.line)
-        self.line[place:place] = [(number, size)] * runs
+        if number not in self.came:
+            self.came.append(number)
+        for turn in range(self.added[number], self.added[number] + runs):
+            place = self.place(turn, number) if turn else self.came.index(number)
+            self.line.append((turn, place, number, size))
+        self.added[number] += runs
+        self.line.sort()
 
     def choose(self, room: int, most: int) -> list[int]:
         line, overtaken = list(self.line), self.overtaken
         chosen: list[int] = []
         while line and len(chosen) < most:
-            places = [place for place, (_, size) in enumerate(line) if size <= room]
+            places = [place for place, (*_, size) in enumerate(line) if size <= room]
             if not places or (places[0] > 0 and overtaken >= PATIENCE):
                 break
             overtaken = overtaken + 1 if places[0] else 0
-            number, size = line.pop(places[0])
+            _, _, number, size = line.pop(places[0])
             room -= size
             chosen.append(number)
         return chosen
 
     def remove(self, number: int) -> None:
-        place = next(place for place, entry in enumerate(self.line) if entry[0] == number)
+        place = next(place for place, entry in enumerate(self.line) if entry[2] == number)
         del self.line[place]
         self.overtaken = self.overtaken + 1 if place else 0
 
 
 @given(st.data())
 def test_it_chooses_as_the_plain_rules_do(data: st.DataObject) -> None:
-    waiting, plain = RunQueue(), Plain()
     sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=8))
+    place = Rounds(len(sizes), "seed").place
+    waiting, plain = RunQueue(place), Plain(place)
     for _ in range(data.draw(st.integers(1, 25))):
         if data.draw(st.booleans()):
             number = data.draw(st.integers(0, len(sizes) - 1))
@@ -108,5 +118,5 @@ def test_many_runs_of_a_case_cost_no_more_than_one() -> None:
     waiting = RunQueue()
     waiting.add(0, 1, 10**12)
     waiting.add(1, 1)
-    assert waiting.choose(10, 3) == [0, 0, 0]
+    assert waiting.choose(10, 4) == [0, 1, 0, 0]
     assert len(waiting) == 10**12 + 1

@@ -28,4 +28,4 @@ def choose_backend(machine: Machine, submissions: Path) -> Backend:
     from seatrial.runs.environment import inherited
 
     node = machine.nodes[0]
-    return LocalBackend(node.cores, inherited(machine), node.gpus)
+    return LocalBackend(node.cores, inherited(machine), node.gpus, submissions)

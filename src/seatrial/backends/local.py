@@ -10,13 +10,21 @@ launcher may have put some of them into process groups or sessions of their own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.backends.bundles import (
+    BundleWatch,
+    RunUpdate,
+    allocation_of,
+    arranged,
+    bundle_files,
+)
 from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.job_processes import (
     age_of,
@@ -45,17 +53,23 @@ from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.files import is_of_host
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
+from seatrial.runs.bundle import PROGRESS
 from seatrial.runs.directory import holds_output, job_events, set_aside
+from seatrial.runs.environment import write_script
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 LOOK_SECONDS = 0.05
+LONGEST_PAUSE = 0.5  # between two looks at a bundle
+
+_STATES: dict[int | None, str] = {TIMEOUT.number: "timeout", CANCELLED.number: "cancelled"}
 
 
 @dataclass(eq=False)
 class _Process:
     """A running job: its process, the pidfd (None where the kernel has none), the time of its start
-    by the loop's clock, the verdict code for which it is being ended, and its GPUs."""
+    by the loop's clock, the verdict code for which it is being ended, and its GPUs; for a bundle
+    what it follows its runs by, and when it looks next."""
 
     job: Job
     pid: int
@@ -67,19 +81,27 @@ class _Process:
     end: asyncio.Task[None] | None = None
     exited: asyncio.Event = field(default_factory=asyncio.Event)
     gpus: list[str] = field(default_factory=list)
+    bundle: BundleWatch | None = None
+    progress: asyncio.TimerHandle | None = None
 
 
 class LocalBackend:
     """Runs jobs on this host. ``cores`` are the cores that runs share; ``environment`` is what
     jobs get, by default that of this process; ``gpus`` is the number of GPUs, of which each job is
-    shown those that it asks for."""
+    shown those that it asks for; ``submissions`` is the folder for the scripts of bundles."""
 
     jobs = 0
 
     def __init__(
-        self, cores: int, environment: Mapping[str, str] | None = None, gpus: int = 0
+        self,
+        cores: int,
+        environment: Mapping[str, str] | None = None,
+        gpus: int = 0,
+        submissions: Path = Path("submissions"),
     ) -> None:
         self.room = cores
+        self._submissions = submissions
+        self._bundles: dict[str, _Process] = {}  # by each of their runs that is left
         self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
@@ -95,36 +117,68 @@ class LocalBackend:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
-        return [Submission(job.run_id, (job,)) for job in jobs]
+        return arranged(jobs, lambda alone: [Submission(job.run_id, (job,)) for job in alone])
 
     def write(self, submission: Submission) -> None:
-        pass  # there are no files but the job scripts
+        """Write the script of a bundle; for other jobs there are no files but theirs."""
+        if submission.is_bundle:
+            folder = self._submissions / submission.name
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in bundle_files(folder, submission).items():
+                write_script(folder / name, text)
 
     async def submit(self, submission: Submission) -> None:
-        for job in submission.jobs:
-            if job.run_id in self._unwanted:
-                ended = Ended(job.run_id, CANCELLED.number, "never started", None)
-                self._updates.report(ended)
-                continue
-            self._look_for_others(job)
-            try:
-                gpus = self._gpus.take(job)
-                pid = self._spawn(job, gpus)
-            except TooFewGpus as error:
-                self._updates.report(Refused(job.run_id, str(error)))
-                continue
-            except OSError as error:
-                if is_of_host(error):
-                    raise BackendError(
-                        f"{job.path}: the run cannot be started: {error.strerror}; "
-                        "see to this host, then resume the trial"
-                    ) from error
-                reason = f"{job.path}: bash cannot be started there: {error.strerror}"
-                self._updates.report(Refused(job.run_id, reason))
-                continue
-            self._watch(job, pid, 0.0, gpus)
-            self._updates.report(Queued(job.run_id, str(pid)))
-            self._updates.report(Started(job.run_id))
+        unwanted = [job for job in submission.jobs if job.run_id in self._unwanted]
+        for job in unwanted:
+            self._updates.report(Ended(job.run_id, CANCELLED.number, "never started", None))
+        jobs = tuple(job for job in submission.jobs if job not in unwanted)
+        if jobs and submission.is_bundle:
+            self._submit_bundle(submission._replace(jobs=jobs))
+        else:
+            for job in jobs:
+                if (started := self._start(job, [job])) is not None:
+                    self._watch(job, *started)
+                    self._updates.report(Started(job.run_id))
+
+    def _submit_bundle(self, submission: Submission) -> None:
+        folder = self._submissions / submission.name
+        try:
+            self.write(submission)
+            # It has no process now: what is there, is of one that never began a run.
+            for left in (folder / PROGRESS, *folder.glob("cancel.*"), *folder.glob("skip.*")):
+                left.unlink(missing_ok=True)
+        except OSError as error:
+            raise BackendError(
+                f"{folder}: the bundle cannot be written: {error.strerror}; correct that, then "
+                "resume the trial"
+            ) from error
+        job = allocation_of(submission, folder)
+        if (started := self._start(job, submission.jobs)) is not None:
+            self._watch(job, *started, BundleWatch(folder, submission.jobs))
+
+    def _start(self, job: Job, runs: Sequence[Job]) -> tuple[int, float, list[str]] | None:
+        """Start the process of a job that does these runs. Return its id, its age, and its GPUs;
+        None where it is refused."""
+        self._look_for_others(job)
+        try:
+            gpus = self._gpus.take(job)
+            pid = self._spawn(job, gpus)
+        except TooFewGpus as error:
+            return self._refuse(runs, str(error))
+        except OSError as error:
+            if is_of_host(error):
+                raise BackendError(
+                    f"{job.path}: the run cannot be started: {error.strerror}; "
+                    "see to this host, then resume the trial"
+                ) from error
+            return self._refuse(runs, f"{job.path}: bash cannot be started there: {error.strerror}")
+        for run in runs:
+            self._updates.report(Queued(run.run_id, str(pid)))
+        return pid, 0.0, gpus
+
+    def _refuse(self, runs: Sequence[Job], reason: str) -> None:
+        for run in runs:
+            self._updates.report(Refused(run.run_id, reason))
 
     def free_directory(self, path: Path) -> Path | None:
         if not holds_output(path):
@@ -163,15 +217,35 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, age: float, gpus: list[str]) -> None:
+    def _watch(
+        self, job: Job, pid: int, age: float, gpus: list[str], bundle: BundleWatch | None = None
+    ) -> None:
         loop = asyncio.get_running_loop()
-        process = _Process(job, pid, handle_of(pid), loop.time() - age, gpus=gpus)
+        began = loop.time() - age
+        process = _Process(job, pid, handle_of(pid), began, gpus=gpus, bundle=bundle)
         self._running[job.run_id] = process
+        if bundle is not None:
+            self._bundles |= dict.fromkeys(bundle.left, process)
+            self._follow(process, bundle, SHORTEST_PAUSE)
         process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
             process.look = loop.call_soon(self._look, process)
         else:
             loop.add_reader(process.handle, self._on_exit, process)
+
+    def _follow(self, process: _Process, bundle: BundleWatch, pause: float) -> None:
+        """Report what the runs of a bundle do, at intervals that grow while nothing happens."""
+        updates = bundle.look()
+        self._report_of_bundle(updates)
+        pause = SHORTEST_PAUSE if updates else min(2 * pause, LONGEST_PAUSE)
+        loop = asyncio.get_running_loop()
+        process.progress = loop.call_later(pause, self._follow, process, bundle, pause)
+
+    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
+        for update in updates:
+            if not isinstance(update, Started):
+                self._bundles.pop(update.run_id, None)
+            self._updates.report(update)
 
     def _look(self, process: _Process) -> None:
         """Check at intervals whether a process has ended."""
@@ -210,6 +284,8 @@ class LocalBackend:
             os.close(process.handle)
         elif process.look is not None:
             process.look.cancel()
+        if process.progress is not None:
+            process.progress.cancel()
         process.walltime.cancel()
 
     def _conclude(self, process: _Process) -> None:
@@ -217,6 +293,10 @@ class LocalBackend:
         del self._running[process.job.run_id]
         self._gpus.give_back(process.gpus)
         exit_code = reap(process.pid)
+        if process.bundle is not None:
+            code, state = process.ending, _STATES.get(process.ending, "exited")
+            self._report_of_bundle(process.bundle.settle(code, state, exit_code))
+            return
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
         self._updates.report(_ended(process.job, process.ending, exit_code))
@@ -243,6 +323,9 @@ class LocalBackend:
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         alive = dict(job_processes())
         for submission in submissions:
+            if submission.is_bundle:
+                self._find_bundle(submission, alive)
+                continue
             for job in submission.jobs:
                 events = job_events(job.path)
                 pid = alive.get(os.path.realpath(job.path / "job.sh"))
@@ -252,6 +335,19 @@ class LocalBackend:
                     self._updates.report(_ended(job, None, events.exit_code))
                 else:
                     self._updates.report(NeverStarted(job.run_id))
+
+    def _find_bundle(self, submission: Submission, alive: Mapping[str, int]) -> None:
+        folder = self._submissions / submission.name
+        watch = BundleWatch(folder, submission.jobs)
+        pid = alive.get(os.path.realpath(folder / "job.sh"))
+        if pid is not None:
+            job = allocation_of(submission, folder)
+            for run in submission.jobs:
+                self._updates.report(Queued(run.run_id, str(pid)))
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+                self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid), watch)
+                return
+        self._report_of_bundle(watch.settle(None, "vanished", restarts=True))
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
@@ -263,7 +359,13 @@ class LocalBackend:
             self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
+        bundles = {id(one): one for run_id in run_ids if (one := self._bundles.get(run_id))}
+        for process in bundles.values():
+            if process.bundle and process.bundle.unwanted(run_ids, pending_only):
+                self._end(process, CANCELLED.number)
         for run_id in run_ids:
+            if run_id in self._bundles:
+                continue
             if process := self._running.get(run_id):
                 if not pending_only:
                     self._end(process, CANCELLED.number)
@@ -293,8 +395,7 @@ class LocalBackend:
 
 def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:
     if ending is not None:
-        state = "timeout" if ending == TIMEOUT.number else "cancelled"
-        return Ended(job.run_id, ending, state, exit_code)
+        return Ended(job.run_id, ending, _STATES[ending], exit_code)
     if exit_code is None:
         return Ended(job.run_id, LOST.number, "vanished", None)
     return Ended(job.run_id, None, "exited", exit_code)

@@ -21,7 +21,8 @@ class Job(NamedTuple):
     """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
     ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
     ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
-    trial's own folder."""
+    trial's own folder. Runs with the same ``bundle`` are one job together, in which so many run
+    ``at_once``, in their order."""
 
     run_id: str
     path: Path
@@ -36,13 +37,20 @@ class Job(NamedTuple):
     avoid: str = ""
     options: JobOptions = JobOptions()
     file_system: str = ""
+    bundle: str = ""
+    at_once: int = 1
 
 
 class Submission(NamedTuple):
-    """Jobs that one call gives to the scheduler, under one name."""
+    """Jobs that one call gives to the scheduler, under one name. Those of a bundle are one job to
+    the scheduler."""
 
     name: str
     jobs: tuple[Job, ...]
+
+    @property
+    def is_bundle(self) -> bool:
+        return bool(self.jobs[0].bundle)
 
 
 class Queued(Struct, frozen=True):
@@ -78,7 +86,8 @@ class Ended(Struct, frozen=True):
 
 
 class NeverStarted(Struct, frozen=True):
-    """The run was announced before a restart, and the scheduler never received it."""
+    """The run was announced, and never started: the scheduler never received it before a restart,
+    or the job of its bundle ended before it was its turn."""
 
     run_id: str
 

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
 )
+@click.option(
+    "--together",
+    is_flag=True,
+    help="All runs in one allocation, on the same nodes, in rounds; one for each size.",
+)
+@click.option(
+    "--allocations",
+    type=click.IntRange(min=1),
+    default=1,
+    help="With --together: so many allocations, each with all rounds.",
+)
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
@@ -36,6 +47,8 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    together: bool,
+    allocations: int,
     rebuild: bool,
     dry_run: bool,
     alert: str,
@@ -55,6 +68,7 @@ def command(
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.choice import require_chosen
+    from seatrial.suite.shared_allocations import described_groups
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import (
         new_tag,
@@ -66,7 +80,13 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(**selection, failed_from=failed_from, rebuild=rebuild)
+    asked = asked_of(
+        **selection,
+        failed_from=failed_from,
+        rebuild=rebuild,
+        together=together,
+        allocations=allocations,
+    )
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if failed_from:
@@ -80,6 +100,8 @@ def command(
     )
     for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
+    if note := described_groups(prepared.cases, prepared.groups, asked.allocations):
+        click.echo(f"together: {note}", err=True)
     for note in notes_of(prepared):
         click.echo(f"note: {note}", err=True)
     if note := unlearned_sums(folder.record().tests, prepared.expected):

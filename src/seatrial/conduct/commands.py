@@ -12,13 +12,17 @@ from seatrial.journal.events import AlertRaised, NodeExcluded, TestStopped
 class Launch(Struct, frozen=True):
     """Give a new run of a case to the backend. ``case`` is its position in the trial, ``target``
     the metadata target of its directory. ``avoid`` are nodes that it must not get; ``stage`` is
-    ``alone`` or ``full`` in a component that compares the two."""
+    ``alone`` or ``full`` in a component that compares the two. Launches with the same ``bundle``
+    (the id of its first run; "": none) share an allocation, in the order of ``position``, from 1
+    on."""
 
     case: int
     run_id: str
     target: str = ""
     avoid: str = ""
     stage: str = ""
+    bundle: str = ""
+    position: int = 0
 
 
 class BuildVerdict(Struct, frozen=True):

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from seatrial.conduct.admission import Gates
 from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch
 from seatrial.conduct.demand import Offer, Supply
@@ -152,6 +154,7 @@ class Conductor:
         supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
+        bundles: dict[int, list[str]] = {}  # the runs of each
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
@@ -160,7 +163,12 @@ class Conductor:
             away = shut.get(shape.entry, NONE) if shut else NONE
             avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
-            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
+            launch = Launch(case, run_id, choice.target, avoid, choice.stage)
+            if choice.bundle:
+                members = bundles.setdefault(choice.bundle, [])
+                members.append(run_id)
+                launch = replace(launch, bundle=members[0], position=len(members))
+            launches.append(launch)
         return launches
 
     # ---- when to ask again, and what people are told ----------------------------------------
@@ -308,7 +316,7 @@ class Conductor:
             waiting = min(waiting, state.policy.caps.machine - state.counts.total)
         if not state.limits.jobs:
             return waiting
-        free = max(0, state.limits.jobs - state.counts.total)
+        free = max(0, state.limits.jobs - state.jobs)
         if state.policy.kind == "sustained":
             return min(free, waiting)
         worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free

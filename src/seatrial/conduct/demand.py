@@ -19,11 +19,13 @@ from seatrial.conduct.policy import Policy
 
 
 class Candidate(Struct, frozen=True):
-    """A case to launch, with its target and stage."""
+    """A case to launch, with its target and stage. Those of one decision with the same number
+    ``bundle`` (above 0) share an allocation, in their order: see ``bundles``."""
 
     case: int
     target: str = ""
     stage: str = ""
+    bundle: int = 0
 
 
 class Supply(NamedTuple):
@@ -123,6 +125,25 @@ class Offer:
             self._gpus = (self._gpus or 0) - gpus
         return Candidate(case, target, stage)
 
+    def take_together(self, cases: Sequence[int], size: int) -> bool:
+        """Take runs of cases that share an allocation, which takes ``size`` of the room of a shared
+        node. Returns False where not all of them may start now; then none is taken."""
+        if self.places < 1 or size > self.room or not all(map(self.may, cases)):
+            return False
+        if not self._copied:
+            self._copied = True
+            self.counts, self._targets = self.counts.copy(), self._targets.copy()
+        gpus = 0
+        for case in cases:
+            shape = self._shapes[case]
+            self.counts.launch(shape.entry, shape.width, "", shape.unfit)
+            gpus = max(gpus, shape.gpus)
+        self.room -= size
+        self.places -= 1
+        if gpus:
+            self._gpus = (self._gpus or 0) - gpus
+        return True
+
     def _crowded(self, unfit: int, width: int) -> bool:
         """Return whether a further run would wait for nodes that fit it behind another that does:
         the nodes that do not fit are no reason to launch it."""
@@ -152,6 +173,10 @@ class Demand(Protocol):
 
     def ready(self, case: int) -> None:
         """Record that runs of a case can start, as its build is done."""
+
+    def unbuilt(self, case: int) -> None:
+        """Record that runs of a case cannot start, as its build failed."""
+        return
 
     def again(self, case: int) -> None:
         """Record that a run of a case is to be repeated."""

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Self
 
+from msgspec import Struct
+
 from seatrial.conduct.policy import Entry
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.units import SECOND_NS
 
 _ENDED = RunState.ENDED
+
+
+class BundleInFlight(Struct):
+    """The allocation that runs share: the room and the GPUs that it takes of a shared node, until
+    the last of its ``runs`` has ended."""
+
+    size: int = 0
+    gpus: int = 0
+    runs: int = 0
 
 
 class RunInFlight(RunLife, kw_only=True):
@@ -18,7 +29,8 @@ class RunInFlight(RunLife, kw_only=True):
     of a shared node; ``unfit`` is the number of its set of nodes that it cannot run on.
     ``cancelled``: the trial was cancelled; ``ended_for``: the verdict code for which this run alone
     is being cancelled, or None, and ``ended_why`` the reason. ``exclusions`` is how many there had
-    been when it was launched, ``away`` the nodes that it alone was to avoid."""
+    been when it was launched, ``away`` the nodes that it alone was to avoid. ``shared`` is the
+    allocation that it shares, None if it has its own."""
 
     case: int
     entry: int
@@ -32,6 +44,7 @@ class RunInFlight(RunLife, kw_only=True):
     ended_why: str = ""
     exclusions: int = 0
     away: set[str] | None = None
+    shared: BundleInFlight | None = None
 
     @property
     def holds_room(self) -> bool:

@@ -153,7 +153,10 @@ class Limits(NamedTuple):
 class Policy(Struct, frozen=True, kw_only=True):
     """The policy of a trial. ``entry_of`` has the position of the entry of each case. ``unfit`` are
     sets of nodes that some cases cannot run on, and ``unfit_of`` has for each case the number of
-    its set, from 1 on (0: it can run on all nodes; none: no case has a set). ``duration``
+    its set, from 1 on (0: it can run on all nodes; none: no case has a set). ``bundle_of`` has for
+    each case the number of its group, from 1 on, of cases whose runs share allocations (0: each run
+    has its own; none: no case shares); the repeats of a group are spread over so many
+    ``allocations``. ``duration``
     is the time of the trial in seconds, pauses not counted; ``nodes`` is the number of nodes (0:
     unknown); ``reserve`` is the number of runs that wait at the scheduler, so that it always has
     work."""
@@ -163,6 +166,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     entry_of: list[int] = []
     unfit: list[str] = []
     unfit_of: list[int] = []
+    bundle_of: list[int] = []
+    allocations: int = 1
     duration: float = 0.0
     nodes: int = 0
     reserve: int = 0

@@ -12,7 +12,7 @@ from typing import Any
 from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
-from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.in_flight import BundleInFlight, InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
@@ -124,6 +124,8 @@ class ConductorState:
         self._mended: set[str] = set()  # tests with toolchains that pass though they are known
         self.room = limits.room
         self.gpus = limits.gpus  # those that no run has
+        self.jobs = 0  # in flight; the runs of a bundle have one job together
+        self._bundles: dict[str, BundleInFlight] = {}
         self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
         for number, case in enumerate(cases):
             if case.build:
@@ -138,7 +140,7 @@ class ConductorState:
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, shapes, grouped=gated)
+        return Once(cases, policy, shapes, gated, self.tag)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
@@ -159,6 +161,7 @@ class ConductorState:
         for number in self.builds.end(event.key, reason):
             if reason or self.cases[number].only_builds:
                 self.by_build[number] = self.demand.runs_of(number)
+                self.demand.unbuilt(number)
             else:
                 self.demand.ready(number)
         self.shortages.look(event.time)
@@ -185,8 +188,7 @@ class ConductorState:
         )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
-        self.room -= size
-        self.gpus -= gpus
+        self._take(flight, event.bundle)
         self.counts.launch(entry, width, event.target, unfit)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
@@ -224,13 +226,42 @@ class ConductorState:
                 self.nodes.recalled(flight.case, flight.away)
             self._free(flight, event)
 
+    def _take(self, flight: RunInFlight, bundle: str) -> None:
+        """Take the room and the GPUs of a run; those of a bundle once, for its largest runs."""
+        self.jobs += 1
+        if not bundle:
+            self.room -= flight.size
+            self.gpus -= flight.gpus
+            return
+        shared = self._bundles.setdefault(bundle, BundleInFlight())
+        flight.shared = shared
+        size = max(shared.size, flight.size * self.cases[flight.case].at_once)
+        gpus = max(shared.gpus, flight.gpus)
+        self.room -= size - shared.size
+        self.gpus -= gpus - shared.gpus
+        self.jobs -= shared.runs > 0
+        shared.size, shared.gpus, shared.runs = size, gpus, shared.runs + 1
+
+    def _give_back(self, flight: RunInFlight) -> None:
+        """Give back what a run took; what a bundle took, with its last run."""
+        shared = flight.shared
+        if shared is not None:
+            shared.runs -= 1
+            if shared.runs:
+                return
+            size, gpus, shared.size, shared.gpus = shared.size, shared.gpus, 0, 0
+        else:
+            size, gpus = flight.size, flight.gpus
+        self.jobs -= 1
+        self.room += size
+        self.gpus += gpus
+
     def _free(self, flight: RunInFlight, event: JobEnded | RunJudged) -> None:
         """Take back what the job of a run held."""
         started = self.queued.pop(event.run_id, None) is None
         if not started:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
-        self.room += flight.size
-        self.gpus += flight.gpus
+        self._give_back(flight)
         self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
         self._count(flight.entry, event.time)
         self.changed = True

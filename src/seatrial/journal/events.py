@@ -82,12 +82,15 @@ class RunCreated(RunEvent, frozen=True, kw_only=True, tag="logging_start"):
 class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
     """A run is about to be given to the backend (intent), as a part of a submission. ``target`` is
     its metadata target (``FILESYSTEM/TARGET``), ``stage`` is ``alone`` or ``full`` in a component
-    that compares the two."""
+    that compares the two. Runs with the same ``bundle`` (the id of its first run) share an
+    allocation, in the order of ``position``, from 1 on."""
 
     number: ClassVar[int] = 140
     submission: str = field(default="", name="alias")
     target: str = ""
     stage: str = ""
+    bundle: str = ""
+    position: Whole = 0
 
 
 class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):

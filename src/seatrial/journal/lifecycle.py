@@ -169,7 +169,8 @@ class RunLife(Struct, gc=False):
     its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
     job started. Of a run that was judged again, ``code`` and ``reason`` are of the latest
     judgement, ``first_code`` is the code of the first, and ``judged`` its time. ``review`` is what
-    people said of it, all reviews together, None where they were withdrawn."""
+    people said of it, all reviews together, None where they were withdrawn. ``bundle`` and
+    ``position`` are those of its submission, "" and 0 if it has a job of its own."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
@@ -193,6 +194,8 @@ class RunLife(Struct, gc=False):
     environment: str = ""
     first_code: int | None = None
     submission: str = ""
+    bundle: str = ""
+    position: int = 0
     judged_again: RunJudgedAgain | None = None
     review: RunReviewed | None = None
 
@@ -225,6 +228,8 @@ class RunLife(Struct, gc=False):
     def _on_submitted(self, event: RunSubmitted) -> None:
         self.submitted = event.time
         self.submission = event.submission
+        if event.bundle:
+            self.bundle, self.position = event.bundle, event.position
         if event.target != self.target or event.stage != self.stage:
             self.target, self.stage = event.target, event.stage
         if self.queued is not None and self.state < _RUNNING:

@@ -248,7 +248,8 @@ class Case(Struct, frozen=True, kw_only=True):
     nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
     they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
-    run has no nodes, tasks and threads.
+    run has no nodes, tasks and threads. Where runs of cases share an allocation, so many run
+    ``at_once``.
     """
 
     id: str
@@ -265,6 +266,7 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+    at_once: int = 1
 
     @property
     def only_builds(self) -> bool:

@@ -52,13 +52,16 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
-    """The options of the command line."""
+    """The options of the command line. ``together``: all runs share allocations, as far as they
+    need the same nodes; the repeats of a case are runs in each of so many ``allocations``."""
 
     suites: list[str]
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""
     rebuild: bool = False
+    together: bool = False
+    allocations: int = 1
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):

@@ -60,11 +60,13 @@ RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
-    """A run without a verdict: its job, its metadata target, its stage."""
+    """A run without a verdict: its job, its metadata target, its stage, and its position in its
+    bundle."""
 
     job: Job
     target: str = ""
     stage: str = ""
+    position: int = 0
 
 
 @dataclass
@@ -106,7 +108,15 @@ class Jobs:
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
-            before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
+            life = run.life
+            before = Launch(
+                number,
+                run.run_id,
+                life.target,
+                stage=life.stage,
+                bundle=life.bundle,
+                position=life.position,
+            )
             job = self._make_job(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = RECALLED.number if end.recalled else end.code or None
@@ -182,8 +192,11 @@ class Jobs:
             avoid=launch.avoid,
             options=case.job,
             file_system=launch.target or self._staging.file_system(case.test),
+            bundle=launch.bundle,
+            at_once=case.at_once,
         )
-        self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
+        attempt = Attempt(job, launch.target, launch.stage, launch.position)
+        self._attempts[launch.run_id] = attempt
         return job
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
@@ -205,9 +218,14 @@ class Jobs:
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                _, target, stage = self._attempts[job.run_id]
+                _, target, stage, position = self._attempts[job.run_id]
                 announced = RunSubmitted(
-                    run_id=job.run_id, submission=submission.name, target=target, stage=stage
+                    run_id=job.run_id,
+                    submission=submission.name,
+                    target=target,
+                    stage=stage,
+                    bundle=job.bundle,
+                    position=position,
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -218,12 +236,14 @@ class Jobs:
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
-        both parts are announced."""
+        both parts are announced. A bundle is never split."""
         making = {
             self._tasks.spawn(self._make_in_background(room)): job
             for room, job in zip(rooms, submission.jobs, strict=True)
         }
         announced, together = [submission], TOGETHER_SECONDS
+        if submission.is_bundle:
+            await asyncio.wait(making)
         while making:
             await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
             done, _ = await asyncio.wait(making, timeout=together)

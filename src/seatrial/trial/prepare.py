@@ -13,7 +13,10 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial import __version__
+from seatrial.conduct.policy import Policy
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
@@ -25,6 +28,7 @@ from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.suite.select import idle_words
+from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -50,9 +54,15 @@ class Prepared(NamedTuple):
     def only(self, case_ids: Container[str]) -> Prepared:
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
+    @property
+    def groups(self) -> list[int]:
+        """For each case the number of its group of cases that share allocations."""
+        return sharing_groups(self.tests, self.cases, self.asked.together)
+
     def record(self, tag: str) -> Record:
         used = {case.test for case in self.cases}
         tests = {name: test for name, test in self.tests.items() if name in used}
+        groups, allocations = self.groups, self.asked.allocations
         return Record(
             tag=tag,
             created=time.time_ns(),
@@ -65,6 +75,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
+            policy=Policy(bundle_of=groups, allocations=allocations) if groups else Policy(),
             left_out=self.skipped[:MAX_LEFT_OUT],
             known_failures=known_failures_of(tests),
         )
@@ -82,6 +93,17 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     cases, skipped = expand(suite, site.machine, asked, faults, keys)
     check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
+    if asked.allocations > 1:
+        groups = sharing_groups(suite.tests, cases, asked.together)
+        if not any(groups):
+            raise UsageError(
+                "--allocations: no runs share an allocation; add --together, or write `within: "
+                "allocation` below `run` of a test"
+            )
+        cases = [
+            replace(case, repeat=case.repeat * asked.allocations) if group else case
+            for case, group in zip(cases, groups, strict=True)
+        ]
     return Prepared(asked, site, suite.tests, cases, skipped, expected)
 
 

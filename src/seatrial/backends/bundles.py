@@ -1,0 +1,168 @@
+"""Bundles: what the backends share. A bundle is one job to the scheduler, and many runs to us.
+
+job = allocation_of(submission, folder)     # the job that asks for the allocation
+write_bundle(folder, submission)            # its script and the list of its runs
+watch = BundleWatch(folder, submission.jobs)
+watch.look()                                # the starts and ends of its runs since the last look
+watch.settle(code, state)                   # its job is over: what is left
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+from seatrial.backends.protocol import Ended, Job, NeverStarted, Started, Submission
+from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
+from seatrial.machine.facts import fold, unfold
+from seatrial.runs.bundle import (
+    BundleLine,
+    BundleMember,
+    ask_to_end,
+    bundle_list,
+    bundle_script,
+    read_progress,
+    walltime_of,
+)
+from seatrial.runs.directory import job_events
+
+RunUpdate = Started | Ended | NeverStarted
+
+
+def arranged(
+    jobs: Sequence[Job], alone: Callable[[list[Job]], list[Submission]], prefix: str = ""
+) -> list[Submission]:
+    """Return the submissions of jobs: one for each bundle, with the name of its first run; for the
+    other jobs those that ``alone`` returns."""
+    bundles: dict[str, list[Job]] = {}
+    others: list[Job] = []
+    for job in jobs:
+        (bundles.setdefault(job.bundle, []) if job.bundle else others).append(job)
+    together = [Submission(prefix + runs[0].run_id, tuple(runs)) for runs in bundles.values()]
+    return [*together, *alone(others)]
+
+
+def allocation_of(submission: Submission, folder: Path) -> Job:
+    """Return the job of a submission: of a bundle the one that has room for its runs, as many as
+    run at a time, and that avoids what one of them is to avoid."""
+    first = submission.jobs[0]
+    if not submission.is_bundle:
+        return first
+    tasks, threads = first.tasks_per_node, first.threads
+    if any((job.tasks_per_node, job.threads) != (tasks, threads) for job in submission.jobs):
+        # Launchers fill the cores of the allocation in several ways.
+        tasks, threads = max(job.tasks_per_node * job.threads for job in submission.jobs), 1
+    avoid = {node for job in submission.jobs if job.avoid for node in unfold(job.avoid)}
+    return first._replace(
+        path=folder,
+        tasks=tasks * first.at_once * first.nodes,
+        tasks_per_node=tasks * first.at_once,
+        threads=threads,
+        walltime=walltime_of([job.walltime for job in submission.jobs], first.at_once),
+        avoid=fold(avoid) if avoid else "",
+    )
+
+
+def bundle_files(folder: Path, submission: Submission) -> dict[str, str]:
+    """Return the texts of the files of a bundle by their names."""
+    first = submission.jobs[0]
+    members = [BundleMember(job.run_id, job.walltime, job.path) for job in submission.jobs]
+    cores = first.tasks_per_node * first.threads
+    return {
+        "runs": bundle_list(members),
+        "job.sh": bundle_script(folder, first.at_once, cores),
+    }
+
+
+class BundleWatch:
+    """Follows the runs of one bundle by what its job writes. ``left`` are those whose end was not
+    reported; ``begun`` maps those of them that run to their starts (seconds since the epoch)."""
+
+    def __init__(self, folder: Path, jobs: Iterable[Job]) -> None:
+        self.folder = folder
+        self.left = {job.run_id: job for job in jobs}
+        self.begun: dict[str, float] = {}
+        self._any_begun = False
+        self._unwanted: set[str] = set()
+        self._offset = 0
+
+    def look(self, nodes: str = "") -> list[RunUpdate]:
+        """Return what happened since the last look; ``nodes`` are those of the job."""
+        updates: list[RunUpdate] = []
+        while True:
+            with contextlib.suppress(OSError):  # it is read again, and decides nothing
+                found = read_progress(self.folder, self._offset)
+                if found is not None and found[1] > self._offset:
+                    lines, self._offset = found
+                    updates += [each for line in lines if (each := self._update(line, nodes))]
+                    continue
+            return updates
+
+    def _update(self, line: BundleLine, nodes: str) -> RunUpdate | None:
+        self._any_begun = True
+        if line.run_id not in self.left:
+            return None  # an earlier driver has judged it
+        if line.exit_code is None:
+            self.begun[line.run_id] = line.time
+            return Started(line.run_id, nodes)
+        self._drop(line.run_id)
+        if line.reason == "skipped":
+            return Ended(line.run_id, CANCELLED.number, "never started", None)
+        code = {"timeout": TIMEOUT.number, "cancelled": CANCELLED.number}.get(line.reason)
+        state = line.reason if code else "exited"
+        return Ended(line.run_id, code, state, line.exit_code, nodes)
+
+    def _drop(self, run_id: str) -> Job:
+        self.begun.pop(run_id, None)
+        return self.left.pop(run_id)
+
+    def unwanted(self, run_ids: Collection[str], pending_only: bool) -> bool:
+        """Have runs ended, or with ``pending_only`` those that have not begun. Returns True, and
+        does nothing, where no other run is left: then the job itself can be ended."""
+        ours = [run_id for run_id in run_ids if run_id in self.left]
+        self._unwanted.update(run_id for run_id in ours if run_id not in self.begun)
+        if not pending_only and len(ours) == len(self.left):
+            return True
+        for run_id in ours:
+            with contextlib.suppress(OSError):  # asked again at the next look, or ended by walltime
+                ask_to_end(self.folder, run_id, even_if_begun=not pending_only)
+        return False
+
+    def settle(
+        self,
+        code: int | None,
+        state: str,
+        exit_code: int | None = None,
+        nodes: str = "",
+        *,
+        restarts: bool = False,
+    ) -> list[RunUpdate]:
+        """Return what becomes of the runs that are left, as the job has ended so. A run that was
+        begun ended with it; those that were not are run again, unless none ever began: then the job
+        was no use. ``restarts``: they are in any case."""
+        updates = self.look(nodes)
+        for run_id in list(self.left):
+            begun = self.begun.get(run_id)
+            job = self._drop(run_id)
+            if begun is not None:
+                updates.append(_ended(job, begun, code, state, nodes))
+            elif run_id in self._unwanted:
+                updates.append(Ended(run_id, CANCELLED.number, "never started", None))
+            elif self._any_begun or restarts:
+                updates.append(NeverStarted(run_id))
+            else:
+                updates.append(Ended(run_id, code, state, exit_code, nodes))
+        return updates
+
+
+def _ended(job: Job, begun: float, code: int | None, state: str, nodes: str) -> Ended:
+    """Return the end of a run that was begun, whose bundle's job has ended. What its own script
+    says of its end counts; the walltime of the job is not that of the run."""
+    own = None if job.file_system else job_events(job.path)
+    if own is not None and own.end is not None:
+        return Ended(job.run_id, None, "exited", own.exit_code, nodes)
+    if code is None or (code == TIMEOUT.number and time.time() - begun < job.walltime):
+        return Ended(job.run_id, LOST.number, f"its bundle ended: {state}", None, nodes)
+    return Ended(job.run_id, code, state, None, nodes)

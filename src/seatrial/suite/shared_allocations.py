@@ -1,0 +1,61 @@
+"""Which cases share allocations: those of the same nodes and scheduler options that are to.
+
+    groups = sharing_groups(tests, cases, together=True)     # [1, 1, 2, 0]: by case
+
+A test says so of its own cases (``run.within: allocation``, ``run.pieces``), a person of all cases
+of a trial (``--together``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from seatrial.suite.model import Case, Test
+from seatrial.units import count, listed
+
+
+def sharing_groups(
+    tests: Mapping[str, Test], cases: Sequence[Case], together: bool = False
+) -> list[int]:
+    """Return for each case the number of its group, from 1 on, 0 for one that shares with none; an
+    empty list where none does. A group has one allocation, so its cases need the same nodes."""
+    numbers: dict[object, int] = {}
+    groups = []
+    for case in cases:
+        test = tests[case.test]
+        if case.only_builds or not (together or shares(test)):
+            groups.append(0)
+            continue
+        of = case.test if shares(test) else ""
+        key = (of, case.nodes, case.node, case.exclusive, case.at_once, case.job)
+        features = tuple(sorted(test.requires.features))
+        groups.append(numbers.setdefault((*key, features), len(numbers) + 1))
+    return groups if numbers else []
+
+
+def shares(test: Test) -> bool:
+    """Return whether the cases and repeats of a test share an allocation."""
+    return False
+
+
+def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: int) -> str:
+    """Return how cases share allocations, for people; "" where none does."""
+    members: dict[int, list[Case]] = {}
+    for case, group in zip(cases, groups, strict=False):
+        if group:
+            members.setdefault(group, []).append(case)
+    if not members:
+        return ""
+    parts = []
+    for together in members.values():
+        runs = sum(case.repeat for case in together)
+        first = together[0]
+        where = f"on {first.node}" if first.node else f"on {count(first.nodes, 'node')}"
+        parts.append(f"{count(runs, 'run')} of {count(len(together), 'case')} {where}")
+    text = f"{count(len(members) * allocations, 'allocation')}: {listed(parts, 5)}"
+    if len(members) > 1:
+        nodes = Counter(together[0].nodes for together in members.values())
+        differ = "numbers of nodes" if len(nodes) > 1 else "scheduler options or nodes"
+        text += f"; cases with other {differ} cannot share one"
+    return text
