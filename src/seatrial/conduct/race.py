@@ -10,8 +10,9 @@
 
 A block is one allocation: its settings run round by round, each round in an order of its own, so
 that nodes and drift are the same for all. The first block runs every setting (of a grid that the
-cost does not allow, a balanced part of it). Settings whose figures in the same rounds are worse than
-those of another one, at a level that holds at every look (``statistics.sequential``), are dropped.
+cost does not allow, a balanced part of it). Settings whose figures in the same rounds are worse
+than those of another one, at a level that holds at every look (``statistics.sequential``), are
+dropped.
 Where the cost does not allow all others either, those go on that may be best as far as the effects
 of their levels tell (``statistics.main_effects``); the others are left out, which proves nothing
 about them.
@@ -133,11 +134,15 @@ class Race:
         self.runs[setting] += 1
         self.failures[setting].append(cause)
 
+    def exclude(self, setting: int, cause: str) -> None:
+        """Drop a setting that cannot run at all, and say why."""
+        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
+
     def end_block(self) -> None:
         """Look at the figures, and drop what cannot win."""
         self._open = False
         block = len(self.blocks)
-        for setting in {each for order in self.blocks[-1] for each in order}:
+        for setting in sorted({each for order in self.blocks[-1] for each in order}):
             passed = np.isfinite(self.figures[setting]).sum()
             failed = len(self.failures[setting])
             if failed and failed * 3 >= passed:
@@ -183,19 +188,35 @@ class Race:
         """Return the settings and the number of rounds of the next block."""
         rules, alive = self.rules, self.alive
         left, blocks = rules.runs - sum(self.runs), rules.allocations - len(self.blocks)
-        rivals = [each for each in alive if each != rules.default]
-        if blocks < 1 or not alive or (self.blocks and not rivals):
+        if blocks < 1 or not alive or (self.blocks and self._decided):
             return [], 0
+        if rules.search == "grid":
+            return alive, rules.rounds
         share = left // blocks
         if not self.blocks:
             most = max(1, rules.runs // (_SCREENING if blocks > 1 else 1))
             members = alive if len(alive) <= most else self._balanced(most)
             return members, max(1, min(rules.rounds, share // len(members)))
-        places = max(2, share // rules.rounds)
+        if rules.search == "halving":
+            members = self._better_half()
+            return members, min(rules.rounds, left // max(1, len(members)))
         members = sorted({*alive, *self._yardstick()})
+        places = max(2, share // rules.rounds)
         if len(members) > places:
             members = self._chosen(places)
         return members, min(rules.rounds, left // max(1, len(members)))
+
+    def _better_half(self) -> list[int]:
+        """Return the better half of the settings of the latest block (successive halving: Karnin,
+        Koren and Somekh 2013)."""
+        ran = [each for each in self.blocks[-1][0] if each not in self.dropped]
+        means, _ = means_of(self.figures, self.noise)
+        return sorted(sorted(ran, key=lambda each: (means[each], each))[: -(-len(ran) // 2)])
+
+    @property
+    def _decided(self) -> bool:
+        """Whether nothing is left to compare: one setting has won, or none has a figure."""
+        return len(self.alive) < 2 or not np.isfinite(self.figures).any()
 
     def _yardstick(self) -> list[int]:
         """Return the default, which runs in every block, though it may have lost: what the others

@@ -154,9 +154,7 @@ def evidence(differences: Floats, noise: BlockNoise, mean: float = 0.0) -> Float
     return found
 
 
-def interval(
-    differences: Floats, noise: BlockNoise, alpha: float
-) -> tuple[float, float]:
+def interval(differences: Floats, noise: BlockNoise, alpha: float) -> tuple[float, float]:
     """Return the confidence interval of the mean of the differences, each end with error ``alpha``
     over all looks; infinite ends where the differences are too few to bound it."""
     low, high = _lower(differences, noise, alpha), _lower(-differences, noise, alpha)
