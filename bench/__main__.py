@@ -23,6 +23,7 @@ SCRIPTS = (
     "plot",
     "sinks",
     "sustained",
+    "tune",
     "web",
 )
 

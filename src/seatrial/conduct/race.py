@@ -38,6 +38,7 @@ ALPHA = 0.05
 LEAST_EFFECT = 0.01
 _OUTSIDERS = 4  # one of so many places is for settings of which only the others speak well
 _DIGITS = 9  # of predictions: their last digits differ between machines
+_LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
 _SCREENING = 2  # the first block may take one part of so many of the cost
 
 
@@ -201,10 +202,10 @@ class Race:
             members = self._better_half()
             return members, min(rules.rounds, left // max(1, len(members)))
         members = sorted({*alive, *self._yardstick()})
-        places = max(2, share // rules.rounds)
+        places = max(share // rules.rounds, min(share, _LEAST_PLACES))
         if len(members) > places:
             members = self._chosen(places)
-        return members, min(rules.rounds, left // max(1, len(members)))
+        return members, min(rules.rounds, share // len(members))
 
     def _better_half(self) -> list[int]:
         """Return the better half of the settings of the latest block (successive halving: Karnin,

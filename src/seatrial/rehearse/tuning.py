@@ -60,8 +60,8 @@ def rehearse_tuning(rules: RaceRules, seeds: int, noise: float) -> TuningOdds:
             race = run_race(rules, TunedWorld(effects, noise, seed))
             advised = race.answer().advised
             assert advised is not None  # no run fails
-            kept += advised == rules.default
-            found += effects[advised] <= effects.min() + math.log1p(rules.least)
+            kept += int(advised == rules.default)
+            found += bool(effects[advised] <= effects.min() + math.log1p(rules.least))
             runs += sum(race.runs)
         share = None if planted == "none" else found / seeds
         cases.append(PlantedOdds(planted, share, kept / seeds, runs / seeds))

@@ -9,7 +9,7 @@ Settings are cases of the test, in the order of the grid. All faults of all file
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,12 +65,12 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     site = find_machine(machine)
     faults = Faults()
     loaded = load_tune(path, faults)
-    faults.raise_any()
-    assert loaded is not None  # else there was a fault
-    suite, test = _load_test(loaded, faults)
-    faults.raise_any()
+    if loaded is None:
+        faults.raise_any()
+        raise UsageError(f"{path}: is no tuning")
     at = loaded.spot(faults)
-    better = _check_names(loaded.tune, test, at)
+    suite, test = _load_test(loaded, faults)
+    better = _check_names(loaded.tune, test, at) if test.name else "lower"
     faults.raise_any()
     cases, skipped = _settings(loaded, suite, test, site, faults, with_builds)
     check_bounds(suite, cases, site.machine, faults)
@@ -178,7 +178,7 @@ def _settings(
     if faults.found:
         return [], []
     _check_free(found.cases, tune, test, at)
-    cases = _where(found.cases, tune, bound, site, at)
+    cases = sorted(_where(found.cases, tune, bound, site, at), key=_in_grid(tune))
     if not found.cases:
         reasons = dict.fromkeys(reason for _, reason in found.skipped)
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
@@ -190,6 +190,17 @@ def _settings(
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
     return cases, found.skipped
+
+
+def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:
+    """Return the key by which settings are sorted: the places of their values on the axes."""
+    places = {
+        axis: {show(value): place for place, value in enumerate(values)}
+        for axis, values in tune.axes.items()
+    }
+    return lambda case: [
+        known.get(show(axis_value(case, axis)), len(known)) for axis, known in places.items()
+    ]
 
 
 def _check_free(cases: list[Case], tune: TuneFile, test: Test, at: Spot) -> None:
