@@ -10,6 +10,7 @@ from bench.measuring import machine_line
 SCRIPTS = (
     "startup",
     "local_throughput",
+    "safety_cost",
     "slurm_throughput",
     "scale",
     "batch_simulation",

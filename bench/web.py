@@ -287,6 +287,7 @@ def _questions(site: ServerState) -> Iterator[tuple[Page, dict[str, str], str]]:
         ),
         "/history": ("metric=bandwidth", "metric=bandwidth&test=hpcg"),
         "/compare": (f"before={run.trial}&after={run.trial}",),
+        "/best": (f"trial={run.trial}",),
         "/scaling": (f"trial={run.trial}",),
         "/failures": ("match=hpcg", "verdict=timeout", "since=2026-11-25", "tag=network"),
     }

@@ -24,6 +24,10 @@ from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 # Tables are as wide as a pipe lets them be; pytest-xdist tells its workers a terminal's width.
 os.environ.pop("COLUMNS", None)
 
+# Commands that tests start find Seatrial compiled. Where this is set, as in many a container,
+# each start compiles 200 files, which takes longer than most commands.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # An example may take long on a busy machine. Under CI=true the examples are always the same.
 settings.register_profile("unhurried", settings(), deadline=None)
 settings.load_profile("unhurried")

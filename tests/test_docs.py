@@ -62,6 +62,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
+    (machine.WrittenLayout, MACHINES, "layout"),
     (machine.Places, MACHINES, "places"),
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.BuildSettings, MACHINES, "builds"),

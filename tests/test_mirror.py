@@ -104,6 +104,7 @@ ACROSS_MODULES = {
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",
+        "together": "runs that share an allocation",
         "without_run": "tests that pass when they build",
     },
     "web": {

@@ -19,11 +19,13 @@ import stat
 from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
+from typing import NamedTuple
 
 from seatrial.lazy import futures
 
 SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 SYNCED_AT_ONCE = 8
+CHUNK = 1 << 20
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
@@ -47,11 +49,38 @@ def open_descriptor(path: Path | str, flags: int, mode: int = 0o644) -> int:
         raise
 
 
+class FileStart(NamedTuple):
+    """The first bytes of a file, and the size of all of it."""
+
+    data: bytes
+    size: int
+
+
+def read_start(
+    path: Path | str, limit: int, *, follow: bool = True, whole: bool = False
+) -> FileStart:
+    """Return the first ``limit`` bytes of a regular file, in few calls of the system. ``whole``: of
+    a file that has more, nothing is read."""
+    flags = os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW
+    descriptor = open_descriptor(path, flags)
+    try:
+        size = os.fstat(descriptor).st_size
+        if whole and size > limit:
+            return FileStart(b"", size)
+        data = os.read(descriptor, min(limit + whole, size + 1))
+        while len(data) != size and len(data) < limit + whole:  # it grows, or is read in parts
+            if not (more := os.read(descriptor, min(limit + whole - len(data), CHUNK))):
+                break
+            data += more
+        return FileStart(data, max(size, len(data)))  # it may have grown meanwhile
+    finally:
+        os.close(descriptor)
+
+
 def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     """Return the bytes of a regular file that has at most ``limit``."""
-    with open_regular(path, follow=follow) as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
+    data, size = read_start(path, limit, follow=follow, whole=True)
+    if size > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
     return data
 

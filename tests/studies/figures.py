@@ -9,6 +9,7 @@ from typing import Any
 
 from seatrial.journal.codes import PASS, Code
 from seatrial.journal.events import (
+    JobQueued,
     MetricRecorded,
     RunCreated,
     RunJudged,
@@ -46,6 +47,7 @@ class Measuring(TrialMaker):
         elapsed: float = 1.0,
         verdict: Code = PASS,
         stage: str = "",
+        job: str = "",
     ) -> None:
         """One run."""
         self._count += 1
@@ -53,6 +55,8 @@ class Measuring(TrialMaker):
         of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
         self.event(RunCreated, path=str(self.folder.run(case.test, run_id)), **of)
         self.event(RunSubmitted, submission="s1", stage=stage, **of)
+        if job:
+            self.event(JobQueued, job_id=job, **of)
         self.event(ScriptStarted, nodes=case.node or "n001", **of)
         self.now += round((elapsed - 1) * 1e9)
         self.event(ScriptEnded, exit_code=0, **of)

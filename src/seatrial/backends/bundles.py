@@ -56,6 +56,7 @@ def allocation_of(submission: Submission, folder: Path) -> Job:
         tasks, threads = max(job.tasks_per_node * job.threads for job in submission.jobs), 1
     avoid = {node for job in submission.jobs if job.avoid for node in unfold(job.avoid)}
     return first._replace(
+        run_id=submission.name,
         path=folder,
         tasks=tasks * first.at_once * first.nodes,
         tasks_per_node=tasks * first.at_once,
@@ -118,17 +119,15 @@ class BundleWatch:
         self.begun.pop(run_id, None)
         return self.left.pop(run_id)
 
-    def unwanted(self, run_ids: Collection[str], pending_only: bool) -> bool:
-        """Have runs ended, or with ``pending_only`` those that have not begun. Returns True, and
-        does nothing, where no other run is left: then the job itself can be ended."""
+    def cancel(self, run_ids: Collection[str], pending_only: bool) -> bool:
+        """Have runs ended, or with ``pending_only`` those that have not begun. Returns whether no
+        other run is left: then the job itself may be ended."""
         ours = [run_id for run_id in run_ids if run_id in self.left]
         self._unwanted.update(run_id for run_id in ours if run_id not in self.begun)
-        if not pending_only and len(ours) == len(self.left):
-            return True
         for run_id in ours:
-            with contextlib.suppress(OSError):  # asked again at the next look, or ended by walltime
+            with contextlib.suppress(OSError):  # its walltime ends it, too
                 ask_to_end(self.folder, run_id, even_if_begun=not pending_only)
-        return False
+        return len(ours) == len(self.left)
 
     def settle(
         self,

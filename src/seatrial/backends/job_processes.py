@@ -15,7 +15,6 @@ import os
 import signal
 import time
 from collections.abc import Container, Iterable, Iterator
-from pathlib import Path
 
 STARTING_SECONDS = 0.2
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
@@ -58,7 +57,7 @@ def end_rest(leader: int, run_id: str, age: float, others: Container[int]) -> No
     latest."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    latest = int(Path("/proc/loadavg").read_text().split()[-1])
+    latest = int(_read("/proc/loadavg").split()[-1])
     quick = age < QUICK_SECONDS and leader <= latest
     among = range(leader, latest + 1) if quick else pids()
     for pid in of_run(leader, run_id, among, others):
@@ -94,11 +93,16 @@ def _environment(pid: int) -> bytes:
     """Return the environment with which a process began, empty where another user's is not ours to
     read."""
     try:
-        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+        return b"\0" + _read(f"/proc/{pid}/environ")
     except OSError:
         return b""
+
+
+def _read(path: str) -> bytes:
+    """Return what a file of ``/proc`` holds. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = [b"\0"]
+        parts = []
         while part := os.read(descriptor, 65536):
             parts.append(part)
         return b"".join(parts)
@@ -114,7 +118,7 @@ def age_of(pid: int) -> float:
 
 def _stat(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
-    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    text = _read(f"/proc/{pid}/stat").decode(errors="replace")
     return text.rpartition(")")[2].split()
 
 
@@ -139,7 +143,7 @@ def _command(pid: int) -> bytes:
     wait for that: a job that is not recognised would be started again."""
     deadline = time.monotonic() + STARTING_SECONDS
     while True:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        line = _read(f"/proc/{pid}/cmdline")
         if line or _stat(pid)[0] in "ZX" or time.monotonic() > deadline:
             return line
         time.sleep(0.001)

@@ -164,14 +164,16 @@ class LocalBackend:
             gpus = self._gpus.take(job)
             pid = self._spawn(job, gpus)
         except TooFewGpus as error:
-            return self._refuse(runs, str(error))
+            self._refuse(runs, str(error))
+            return None
         except OSError as error:
             if is_of_host(error):
                 raise BackendError(
                     f"{job.path}: the run cannot be started: {error.strerror}; "
                     "see to this host, then resume the trial"
                 ) from error
-            return self._refuse(runs, f"{job.path}: bash cannot be started there: {error.strerror}")
+            self._refuse(runs, f"{job.path}: bash cannot be started there: {error.strerror}")
+            return None
         for run in runs:
             self._updates.report(Queued(run.run_id, str(pid)))
         return pid, 0.0, gpus
@@ -359,10 +361,10 @@ class LocalBackend:
             self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
-        bundles = {id(one): one for run_id in run_ids if (one := self._bundles.get(run_id))}
-        for process in bundles.values():
-            if process.bundle and process.bundle.unwanted(run_ids, pending_only):
-                self._end(process, CANCELLED.number)
+        bundles = {id(b): b for run_id in run_ids if (b := self._bundles.get(run_id)) is not None}
+        for one in bundles.values():
+            if one.bundle and one.bundle.cancel(run_ids, pending_only) and not pending_only:
+                self._end(one, CANCELLED.number)
         for run_id in run_ids:
             if run_id in self._bundles:
                 continue

@@ -13,12 +13,13 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seatrial.backends import slurm_batch, slurm_parse
+from seatrial.backends.bundles import BundleWatch, RunUpdate, allocation_of
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
     Doubled,
@@ -41,6 +42,7 @@ from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
+from seatrial.runs.bundle import read_progress
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
 from seatrial.units import seconds
@@ -52,9 +54,9 @@ LONGEST_BACK_OFF = 60.0
 
 @dataclass(slots=True)
 class _Task:
-    """A run that Slurm has, as far as is known. ``alone``: its array has one task.
-    ``missing_since`` is by the monotonic clock. ``kept`` is the state in which the job ended and
-    Slurm kept it; then the job is being cancelled."""
+    """A run that Slurm has, as far as is known, or a ``bundle`` of runs. ``alone``: its array has
+    one task. ``missing_since`` is by the monotonic clock. ``kept`` is the state in which the job
+    ended and Slurm kept it; then the job is being cancelled."""
 
     job: Job
     name: str
@@ -64,6 +66,8 @@ class _Task:
     missing_since: float = 0.0
     started: bool = False
     kept: TaskState | None = None
+    bundle: BundleWatch | None = None
+    ended_since: float = 0.0  # by the monotonic clock; of a bundle of which not all is seen yet
 
     @property
     def job_id(self) -> str:
@@ -98,7 +102,8 @@ class SlurmBackend:
         self._updates = UpdateQueue()
         self._outages = SlurmOutages(self._updates.report)
         self.client = SlurmClient(machine, self._outages.answered)
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _Task] = {}  # by run, or by submission of a bundle
+        self._bundles: dict[str, _Task] = {}  # by each of their runs that is left
         self._doubles: set[tuple[int, ...]] = set()  # arrays of one name, that were told
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
@@ -177,6 +182,12 @@ class SlurmBackend:
     def _register(self, submission: Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a
         verdict, so the batch script's list of runs tells the places of the others."""
+        if submission.is_bundle:
+            task = self._follow(submission, array)
+            for job in submission.jobs:
+                self._updates.report(Queued(job.run_id, task.job_id))
+            self._changed.set()
+            return
         places = self._places(submission.name)
         for position, job in enumerate(submission.jobs):
             index = places.get(str(job.path)) if places else position
@@ -185,6 +196,19 @@ class SlurmBackend:
                 self._tasks[job.run_id] = task
                 self._updates.report(Queued(job.run_id, task.job_id))
         self._changed.set()
+
+    def _follow(self, submission: Submission, array: int) -> _Task:
+        """Watch the job of a bundle."""
+        folder = self.submissions / submission.name
+        watch = BundleWatch(folder, submission.jobs)
+        job = allocation_of(submission, folder)
+        task = _Task(job, submission.name, array, 0, True, bundle=watch)
+        self._tasks[job.run_id] = task
+        self._bundles |= dict.fromkeys(watch.left, task)
+        for pending_only in (False, True):  # before it was submitted
+            asked = [run for run in watch.left if self._cancels.pop(run, None) is pending_only]
+            self._cancel_of_bundle(task, asked, pending_only)
+        return task
 
     def _places(self, submission: str) -> dict[str, int]:
         """Return the directories of the runs of an array, each with the number of its task; none
@@ -197,6 +221,9 @@ class SlurmBackend:
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         for submission in submissions:
+            if submission.is_bundle:
+                self._find_bundle(submission, known)
+                continue
             alone = len(self._places(submission.name)) == 1
             for job in submission.jobs:
                 if job.run_id in known:
@@ -207,6 +234,13 @@ class SlurmBackend:
             if not all(job.run_id in known for job in submission.jobs):
                 self._spawn(self._find(submission))
 
+    def _find_bundle(self, submission: Submission, known: Mapping[str, str]) -> None:
+        job_id = next((known[job.run_id] for job in submission.jobs if job.run_id in known), None)
+        if job_id is None:
+            self._spawn(self._find(submission))
+        else:
+            self._register(submission, int(job_id.partition("_")[0]))
+
     async def _find(self, submission: Submission) -> None:
         """Report the state of a submission that was announced before a restart. An sbatch that
         still runs is awaited; then its answer is read; then the scheduler is asked. If none of them
@@ -214,7 +248,7 @@ class SlurmBackend:
         folder = self.submissions / submission.name
         await self.client.wait_for_sbatch(folder)
         array = await self._find_by_name(submission, folder)
-        if array is None and await run_in_thread(lambda: _is_claimed(submission), "events"):
+        if array is None and await run_in_thread(lambda: _is_claimed(submission, folder), "events"):
             array = 0  # its jobs ran, and the scheduler has forgotten them: their events decide
         if array is not None:
             self._register(submission, array)
@@ -287,6 +321,7 @@ class SlurmBackend:
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
             state = task.state_in(states)
+            seen["left"] += self._look_at_bundle(task, state)
             seen[state.state if state else "missing"] += 1
             if state is None:
                 missing.append(task)
@@ -296,6 +331,20 @@ class SlurmBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    def _look_at_bundle(self, task: _Task, state: TaskState | None) -> int:
+        """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
+        if task.bundle is None:
+            return 0
+        nodes = state.nodes if state is not None and state.state == "RUNNING" else ""
+        self._report_of_bundle(task.bundle.look(nodes))
+        return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
+
+    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
+        for update in updates:
+            if not isinstance(update, Started):
+                self._bundles.pop(update.run_id, None)
+            self._updates.report(update)
 
     async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
         """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
@@ -364,15 +413,26 @@ class SlurmBackend:
             task.started = True
             if self._cancels.get(run_id):
                 del self._cancels[run_id]
-            self._updates.report(Started(run_id, state.nodes))
+            if task.bundle is None:
+                self._updates.report(Started(run_id, state.nodes))
         if state.active or kept:
             return False
         if state.state == "CANCELLED":
             state = task.kept or state
         code = slurm_parse.ENDED[state.state]
+        if code is None and self._may_appear(task):
+            return False
         words = f"{state.state} by {state.by}" if state.by else state.state
         self._end(task.job, code, words, state.exit_code, state.nodes)
         return True
+
+    def _may_appear(self, task: _Task) -> bool:
+        """Return whether ends of runs of a bundle, whose job has ended by itself, may still appear
+        through a shared file system."""
+        if task.bundle is None or not task.bundle.left:
+            return False
+        task.ended_since = task.ended_since or time.monotonic()
+        return time.monotonic() - task.ended_since < seconds(self.slurm.visible_after)
 
     async def _look_for(self, missing: Sequence[_Task]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by
@@ -414,8 +474,11 @@ class SlurmBackend:
     def _end(
         self, job: Job, code: int | None, state: str, exit_code: int | None = None, nodes: str = ""
     ) -> None:
-        self._tasks.pop(job.run_id, None)
+        task = self._tasks.pop(job.run_id, None)
         self._cancels.pop(job.run_id, None)
+        if task is not None and task.bundle is not None:
+            self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
+            return
         self._updates.report(Ended(job.run_id, code, state, exit_code, nodes))
 
     # ---- the rest of the protocol ---------------------------------------------------------
@@ -423,9 +486,19 @@ class SlurmBackend:
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
         ended or started."""
+        bundles = {id(b): b for run_id in run_ids if (b := self._bundles.get(run_id)) is not None}
+        for task in bundles.values():
+            self._cancel_of_bundle(task, run_ids, pending_only)
         for run_id in run_ids:
-            self._cancels[run_id] = pending_only and self._cancels.get(run_id, True)
+            if run_id not in self._bundles:
+                self._cancels[run_id] = pending_only and self._cancels.get(run_id, True)
         self._changed.set()
+
+    def _cancel_of_bundle(self, task: _Task, run_ids: Collection[str], pending_only: bool) -> None:
+        """Cancel runs of a bundle; its job where no other run is left in it."""
+        key = task.job.run_id
+        if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
+            self._cancels[key] = pending_only and self._cancels.get(key, True)
 
     async def updates(self) -> list[Update]:
         return await self._updates.take()
@@ -462,9 +535,11 @@ class SlurmBackend:
         self._updates.fail(error)
 
 
-def _is_claimed(submission: Submission) -> bool:
+def _is_claimed(submission: Submission, folder: Path) -> bool:
     """Return whether a job of a submission has begun; does not return while its file system
     hangs."""
+    if submission.is_bundle:
+        return read_progress(folder) is not None
     return any(job_events(job.path).claimed for job in submission.jobs)
 
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from seatrial.backends.bundles import allocation_of, arranged, bundle_files
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_parse import PREFIX
 from seatrial.files import sync_folder, write_durably
@@ -28,8 +29,12 @@ cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr 
 
 
 def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
-    """Group jobs by shape into arrays of at most ``largest`` tasks. A submission has the name of
-    its first run, which is unique, and known before the submission."""
+    """Group jobs by shape into arrays of at most ``largest`` tasks; a bundle is one task. A
+    submission has the name of its first run, which is unique, and known before the submission."""
+    return arranged(jobs, lambda alone: _arrays(alone, largest), PREFIX)
+
+
+def _arrays(jobs: Sequence[Job], largest: int) -> list[Submission]:
     shapes: dict[object, list[Job]] = {}
     for job in jobs:
         shape = job._replace(run_id="", path=Path())
@@ -47,11 +52,14 @@ def write(
     """Write the list of runs and the batch script, so that they are on the disk itself before the
     jobs are submitted, and, for people, the command that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs = folder / "runs"
-    paths = "".join(f"{job.path}\n" for job in submission.jobs)
-    write_durably(runs, paths.encode("utf-8", errors="surrogateescape"))
-    script = _SCRIPT.format(runs=shlex.quote(str(runs)))
-    write_durably(folder / "job.sh", script.encode("utf-8", errors="surrogateescape"))
+    if submission.is_bundle:
+        files = bundle_files(folder, submission)
+    else:
+        runs = "".join(f"{job.path}\n" for job in submission.jobs)
+        script = _SCRIPT.format(runs=shlex.quote(str(folder / "runs")))
+        files = {"runs": runs, "job.sh": script}
+    for name, text in files.items():
+        write_durably(folder / name, text.encode("utf-8", errors="surrogateescape"))
     sync_folder(folder)
     sync_folder(folder.parent)
     line = shlex.join(sbatch_line(folder, submission, machine, unknown))
@@ -64,14 +72,15 @@ def sbatch_line(
     """Return the sbatch command of a submission. Slurm does not know the features ``unknown``; jobs
     are kept from the nodes that lack them by the machine's file."""
     slurm = machine.slurm
-    job = submission.jobs[0]
+    job = allocation_of(submission, folder)
+    tasks = 1 if submission.is_bundle else len(submission.jobs)
     asked = effective(slurm, job.options)
     line = [
         "sbatch",
         "--parsable",
         *cluster_option(slurm),
         f"--job-name={submission.name}",
-        f"--array=0-{len(submission.jobs) - 1}",
+        f"--array=0-{tasks - 1}",
         f"--output={str(folder).replace('%', '%%')}/%a.out",
         f"--chdir={folder}",
         "--no-requeue",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Sequence
 
-from seatrial.cli import Folders, complete
+import click
+import msgspec
+from msgspec import Struct
+
+from seatrial.cli import Folders, complete, ladder_page, spread_page
 from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
-from seatrial.studies.compare import compare_sides
+from seatrial.studies.compare import Comparison, compare_sides
+from seatrial.studies.ladder import ladders
 from seatrial.studies.provenance import differences
-from seatrial.studies.selection import gather, is_named, parse_side, trials_of
+from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of
+from seatrial.studies.spread_comparison import compare_spreads
 
 UNDECIDED = 3
 
@@ -33,6 +39,8 @@ UNDECIDED = 3
 )
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
 @click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
+@click.option("--ladder", is_flag=True, help="Each side with the one before, and the product.")
+@click.option("--spread", is_flag=True, help="Which side varies more, in place of the medians.")
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -45,6 +53,8 @@ def command(
     across: tuple[str, ...],
     each_node: bool,
     elapsed: bool,
+    ladder: bool,
+    spread: bool,
     form: str,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
@@ -59,24 +69,28 @@ def command(
     seatrial compare nightly:toolchain=gcc* nightly:toolchain=clang*
     seatrial compare @machine=c5,until=2026-05-01 @machine=c5,since=2026-05-01
     seatrial compare week:launch=mpi week:launch=hybrid --across ranks
+    seatrial compare v0 v1 v2 --ladder
+    seatrial compare before after --spread
     """
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
+    if ladder and spread:
+        raise click.UsageError("--ladder and --spread answer two questions; give one of them")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests, given=True) for side in sides]
         tell_damage(store, trials_of(found))
-    compared = [
-        compare_sides(
-            found[0],
-            other,
-            threshold,
-            metric=(lambda name: is_named(name, metrics)) if metrics else None,
-            across=across,
-            each_node=each_node,
-            elapsed=elapsed,
-        )
-        for other in found[1:]
-    ]
+    chosen = (lambda name: is_named(name, metrics)) if metrics else None
+
+    def compare(first: Side, second: Side) -> Comparison:
+        return compare_sides(first, second, threshold, chosen, across, each_node, elapsed)
+
+    if spread:
+        spreads = [compare_spreads(found[0], b, chosen, across, each_node) for b in found[1:]]
+        return _said(form, spreads, spread_page.page(spreads))
+    if ladder:
+        built = ladders(len(found), lambda i, j: compare(found[i], found[j]))
+        return _said(form, built, ladder_page.page(built))
+    compared = [compare(found[0], other) for other in found[1:]]
     origins = [differences(found[0], other) for other in found[1:]]
     if form == "json":
         click.echo(to_json(as_record(compared, origins)), nl=False)
@@ -86,4 +100,10 @@ def command(
         return 1
     if any(one.undecided or one.unanswered or not one.answered for one in compared):
         return UNDECIDED
+    return 0
+
+
+def _said(form: str, found: Sequence[Struct], page: str) -> int:
+    """Print what was found; which side is better or steadier is no failure."""
+    click.echo(to_json(msgspec.to_builtins(found)) if form == "json" else page, nl=form != "json")
     return 0

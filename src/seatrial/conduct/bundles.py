@@ -78,9 +78,9 @@ class BundleQueue:
         self._cases = cases
         self._shapes = shapes
         members: dict[int, list[int]] = {}
-        for case, group in enumerate(policy.bundle_of):
-            if group:
-                members.setdefault(group, []).append(case)
+        for case, number in enumerate(policy.bundle_of):
+            if number:
+                members.setdefault(number, []).append(case)
         self._groups: dict[int, _Group] = {}  # by case
         self._all: list[_Group] = []
         for together in members.values():

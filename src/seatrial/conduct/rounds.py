@@ -13,7 +13,7 @@ is odd. The order of the rows is drawn by the seed; the first row has the order 
 
 from __future__ import annotations
 
-import random
+import hashlib
 
 
 class Rounds:
@@ -47,14 +47,19 @@ class Rounds:
 
     def _draw(self, cycle: int) -> tuple[list[int], list[int]]:
         """Return the shifts of the rows of a cycle, and those of its reversed rows."""
-        chance = random.Random(f"{self._seed} {cycle}")
-        forward, backward = list(range(self._cases)), list(range(self._cases))
-        chance.shuffle(forward)
-        chance.shuffle(backward)
+        forward, backward = (
+            _shuffled(self._cases, f"{self._seed} {cycle} {side}")
+            for side in ("forward", "backward")
+        )
         if cycle == 0:
             forward.remove(0)
             forward.insert(0, 0)
         return forward, backward
+
+
+def _shuffled(count: int, seed: str) -> list[int]:
+    """Return the numbers below ``count`` in an order that the seed draws."""
+    return sorted(range(count), key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())
 
 
 def _zigzag(place: int, cases: int) -> int:

@@ -11,6 +11,7 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
+from seatrial.machine.layouts import check_layout
 from seatrial.machine.model import FileSystem, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.units import bytes_of, seconds, share_of, span_of
@@ -78,6 +79,8 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
             at.fault(f"{twice[0]} is described twice", "names")
         seen |= names
         at.parsed(bytes_of, kind.memory, "memory")
+        if kind.layout is not None:
+            check_layout(kind, at)
     if machine.scheduler == "local" and len(seen) > 1:
         text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
         spot.fault(text, "nodes")

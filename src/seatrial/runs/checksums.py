@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,25 +16,27 @@ CHUNK: Final = 1 << 20
 OF_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
-def sum_sizes(folder: Path, names: Iterable[str]) -> int:
-    """Return the bytes of files of a run together; one that cannot be asked counts as none."""
-    total = 0
+def sizes_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
+    """Return the bytes of those files of a run that are there and are regular ones."""
+    sizes = {}
     for name in names:
         try:
-            total += os.stat(f"{folder}/{name}").st_size  # noqa: PTH116
-        except OSError:
-            continue
-    return total
-
-
-def checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of files of a run, in hexadecimal by their names: "" for one that is too
-    large, none for one that is not there or cannot be read."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = checksum(f"{folder}/{name}")
+            status = os.stat(f"{folder}/{name}")  # noqa: PTH116
         except (OSError, ValueError):  # ValueError: a NUL in the name
+            continue
+        if stat.S_ISREG(status.st_mode):
+            sizes[name] = status.st_size
+    return sizes
+
+
+def checksums(folder: Path, sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return the SHA-256 of files of a run, in hexadecimal by their names: "" for one that is too
+    large, none for one that cannot be read. Empty files are not opened."""
+    found = {}
+    for name, size in sizes.items():
+        try:
+            found[name] = checksum(f"{folder}/{name}") if size else OF_NOTHING
+        except OSError:
             continue
     return found
 
@@ -42,8 +45,10 @@ def changed_file(folder: Path, sums: Mapping[str, str], names: Iterable[str]) ->
     """Return which of these files of a run is there and is not as its checksum says; "" where none
     is."""
     for name in names:
-        if sums.get(name) and checksums(folder, [name]).get(name, sums[name]) != sums[name]:
-            return name
+        if sums.get(name):
+            now = checksums(folder, sizes_of(folder, [name]))
+            if now.get(name, sums[name]) != sums[name]:
+                return name
     return ""
 
 

@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from seatrial.files import open_regular
+from seatrial.files import read_start
+from seatrial.runs.checksums import sizes_of
 from seatrial.suite.variables import RUN_ONLY
 
 ENVIRONMENT = "job.environment"
@@ -33,15 +34,13 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
     ``environments``. Returns "" where the job left none that can be read."""
     path = f"{run}/{ENVIRONMENT}"
     try:
-        with open_regular(Path(path), follow=False) as file:
-            text = file.read(MAX_BYTES)
+        text = read_start(path, MAX_BYTES, follow=False).data
         if not text:
             return ""
         kept = _volatile(tuple(parameters)).sub(b"", text)
         digest = hashlib.sha256(kept).hexdigest()[:16]
-        target = environments / digest
-        if not target.exists() or not target.stat().st_size:  # a crash of the host cut it
-            _write(target, kept)
+        if not sizes_of(environments, [digest]).get(digest):  # a crash of the host may have cut it
+            _write(environments / digest, kept)
     except OSError:
         return ""
     return digest

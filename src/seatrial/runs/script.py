@@ -13,7 +13,7 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
-from seatrial.runs.launchers import launch_line
+from seatrial.runs.launchers import launch_of
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
@@ -72,8 +72,8 @@ seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/10
   [ -r /proc/uptime ] && IFS=' ' read -r _up _ < /proc/uptime
   _up=${_up//[!0-9]/}
 }
-seatrial_event() {  # name, further members of the JSON object
-  printf '{"time":%s,"event":"%s"%s}\n' "$_time" "$1" "$2" >> "$_run/events.jsonl"
+seatrial_event() {  # name, further members of the JSON object, number of blanks
+  printf '{"time":%s,"event":"%s"%s%*s}\n' "$_time" "$1" "$2" "${3:-0}" '' >> "$_run/events.jsonl"
 }
 seatrial_json() {  # _text = its argument, fit for a JSON string
   _text=${1//\\/\\\\}
@@ -111,8 +111,7 @@ _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
 _off=$((_time - _right))
 if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
 _sizes=
-%sprintf -v _blanks '%%4096s' ''
-seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
+%sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}" 4096 || exit 94
 exit "$_code"
 """
 
@@ -140,6 +139,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
+        launch = launch_of(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -151,7 +151,8 @@ class ScriptWriter:
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
-                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                launch.rankfile,
+                exports({"LAUNCH": launch.line}),
                 _START,
                 f"(\n. {quote(run.script)}\n)",
                 self._end(test),

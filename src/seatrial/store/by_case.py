@@ -44,7 +44,9 @@ class CaseRuns(Struct, frozen=True):
     figures of runs whose answer was right (verdict pass or performance), with the seconds of their
     scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
     those whose case runs again. ``runs`` are the rows of those that count. ``given`` are figures
-    that somebody else gave; they are no runs, and their values stand in ``values``, too."""
+    that somebody else gave; they are no runs, and their values stand in ``values``, too.
+    ``jobs`` are the scheduler's jobs of the ``values``, one for each of them, "" where there is
+    none."""
 
     test: str
     parameters: dict[str, str]
@@ -62,6 +64,7 @@ class CaseRuns(Struct, frozen=True):
     excluded: dict[str, int]
     tags: str = ""  # of its test, as ``tests.tags``
     given: dict[Kind, list[GivenFigure]] = {}
+    jobs: dict[Kind, list[str]] = {}
 
     def attribute(self, name: str) -> str:
         """Return a parameter's value, or the attribute of that name; "" where it has none."""
@@ -110,11 +113,14 @@ def by_case(
     where += f" AND runs.code NOT IN ({listed((*UNFINISHED, codes.RECALLED.number))})"
     groups: dict[tuple[int, str], CaseRuns] = {}
     of_run: dict[int, CaseRuns] = {}
-    sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
-    for run, case, code, again, elapsed, stage in store.rows(sql):
+    sql = "SELECT id, case_row, code, again, elapsed, stage, job_id FROM runs"
+    for run, case, code, again, elapsed, stage, job in store.rows(
+        f"{sql} WHERE {where} ORDER BY id"
+    ):
         group = groups.get((case, stage))
         if group is None:
             nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}, "given": {}}
+            nothing["jobs"] = {}
             group = msgspec.structs.replace(cases[case], stage=stage, **nothing)
             groups[case, stage] = group
         if code == codes.GIVEN.number:
@@ -124,6 +130,7 @@ def by_case(
             group.runs.append(run)
             if elapsed is not None:
                 group.values.setdefault(ELAPSED, []).append(elapsed)
+                group.jobs.setdefault(ELAPSED, []).append(job)
         elif not again:
             name = codes.code_of(code).name
             group.excluded[name] = group.excluded.get(name, 0) + 1
@@ -156,15 +163,17 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
     own = {number for number, kind in kinds.items() if kind[0] == ELAPSED[0]}
     replaced: set[int] = set()
     sql = (
-        "SELECT run, metric, value FROM runs JOIN metrics ON run = runs.id"
+        "SELECT run, metric, value, job_id FROM runs JOIN metrics ON run = runs.id"
         f" WHERE {where} AND runs.code IN ({listed((*MEASURED, codes.GIVEN.number))})"
     )
-    for run, metric, value in store.rows(sql):
+    for run, metric, value, job in store.rows(sql):
         group = of_run[run]
         if metric in own and id(group) not in replaced:
             replaced.add(id(group))
             group.values.pop(ELAPSED, None)
+            group.jobs.pop(ELAPSED, None)
         group.values.setdefault(kinds[metric], []).append(value)
+        group.jobs.setdefault(kinds[metric], []).append(job)
     sql = (
         "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest"
         " FROM runs JOIN given_figures ON given_figures.run = runs.id JOIN metrics"

@@ -29,6 +29,7 @@ from seatrial.statistics import two_sample
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies import constant_resources
 from seatrial.studies.constant_resources import SpeedDrop
+from seatrial.studies.panels import along, one_to_one, panels, varying
 from seatrial.studies.scaling_cells import (
     Cell,
     are_numbers,
@@ -45,7 +46,6 @@ from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
 _PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
-_APART = ("toolchain", "machine", "stage")  # in one table only where lines are by them
 
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
@@ -124,13 +124,10 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     tables = []
     for test in measured or tests:
         cases = [one for one in members if one.test == test]
-        along = _along(cases, asked)
-        panels: dict[tuple[str, ...], list[CaseRuns]] = {}
-        for one in cases:
-            panels.setdefault(_panel(one, asked, along), []).append(one)
+        follow = _along(cases, asked)
         tables += [
-            _table(panel, asked, along)
-            for panel in panels.values()
+            _table(panel, asked, follow)
+            for panel in panels(cases, {asked.x, *asked.by, *follow})
             if len({one.attribute(asked.x) for one in panel}) > 1
         ]
     if not tables:
@@ -180,30 +177,9 @@ def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
 
 
 def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
-    """Parameters that are one to one with x in a test: zipped with it, or what x follows from. With
-    cores, those that are one to one with tasks or threads."""
+    """Parameters that follow x in a test; with cores, those that follow tasks or threads."""
     axes = ("tasks", "threads", CORES) if asked.x == CORES else (asked.x,)
-    names = dict.fromkeys(name for one in cases for name in one.parameters)
-    return [
-        name
-        for name in names
-        if name != asked.x
-        and name not in asked.by
-        and any(_one_to_one(cases, name, axis) for axis in axes)
-    ]
-
-
-def _one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
-    pairs = {(one.parameters.get(name, ""), one.attribute(axis)) for one in cases}
-    values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
-    return len(pairs) == len(values) == len(xs) > 1
-
-
-def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
-    left_out = {asked.x, *asked.by, *along}
-    bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
-    fixed = [name for name in _APART if name not in asked.by]
-    return (*(one.attribute(name) for name in fixed), *bound)
+    return along(cases, axes, (asked.x, *asked.by))
 
 
 def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
@@ -212,8 +188,7 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     values = sorted({one.attribute(asked.x) for one in members})
     if len(values) == 1:
         return f"--x {asked.x}: is {values[0]} in every case; nothing to scale over"
-    names = dict.fromkeys([*(name for one in members for name in one.parameters), *_APART])
-    others = [n for n in names if n != asked.x and len({m.attribute(n) for m in members}) > 1]
+    others = [name for name in varying(members) if name != asked.x]
     remedy = f"name one with --by, such as --by {others[0]}, or " if others else ""
     return (
         f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
@@ -233,9 +208,9 @@ def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 # ---- one table ----------------------------------------------------------------------------
 
 
-def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> ScalingTable:
+def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str]) -> ScalingTable:
     one = panel[0]
-    bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *along}}
+    bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *follow}}
     toolchain = "" if "toolchain" in asked.by else one.toolchain
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
@@ -251,7 +226,7 @@ def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> 
         lines=[],
         fixed=not asked.weak
         and (asked.fixed or bool(names) or constant_resources.are_constant(panel)),
-        along=along,
+        along=follow,
         names=names,
         ordered=are_numbers(names),
     )
@@ -287,7 +262,7 @@ def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[Cas
     split = [
         name
         for name in asked.by
-        if name in shape or any(_one_to_one(panel, name, axis) for axis in shape)
+        if name in shape or any(one_to_one(panel, name, axis) for axis in shape)
     ]
     shared: dict[str, list[CaseRuns]] = {}
     of_line: dict[str, str] = {}

@@ -24,12 +24,22 @@ from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
 from seatrial.units import bytes_of, seconds
 
 RUN_FILES = frozenset(
-    {"job.sh", "job.environment", "stdout", "stdout.tail", "stderr", "stderr.tail", "events.jsonl"}
+    {
+        "job.sh",
+        "job.environment",
+        "job.rankfile",
+        "stdout",
+        "stdout.tail",
+        "stderr",
+        "stderr.tail",
+        "events.jsonl",
+    }
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
@@ -195,12 +205,13 @@ class _Checker:
             self.fault("is empty", "run", "script")
         if run.tasks is not None and run.tasks_per_node is not None:
             self.fault("give tasks or tasks_per_node, not both", "run", "tasks_per_node")
-        for key in ("nodes", "tasks", "tasks_per_node", "threads_per_task"):
+        for key in ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa"):
             value = getattr(run, key)
             if isinstance(value, str):
                 self._expression(value, known, "run", key)
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
+        self._placement(known)
         self._job_options(known)
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
@@ -222,6 +233,24 @@ class _Checker:
                 self.fault("goes with no test without `run`: nothing is run that writes it", key)
         if self.test.repeat != 1:
             self.fault("a test without `run` is built once; remove it", "repeat")
+
+    def _placement(self, known: set[str]) -> None:
+        """Check what the run says of cores and memory of its tasks."""
+        run = self.test.run
+        for key in CHOICES:
+            text = getattr(run, key)
+            if text is None or text in known:
+                continue
+            if not _WORD.fullmatch(text):
+                self._expression(text, known, "run", key)
+            elif (fault := fault_of_choice(key, text)) and self.names_known:
+                self.fault(fault, "run", key)
+        if run.spread not in (None, "default") and run.tasks_per_numa is not None:
+            self.fault(NOT_BOTH, "run", "tasks_per_numa")
+        if isinstance(run.spare_cores, str):
+            self._expression(run.spare_cores, known, "run", "spare_cores")
+        elif run.spare_cores < 0:
+            self.fault(f"{run.spare_cores} is less than 0", "run", "spare_cores")
 
     def _job_options(self, known: set[str]) -> None:
         run = self.test.run

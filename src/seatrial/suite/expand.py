@@ -27,10 +27,11 @@ from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
 from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import quantity, whole
 from seatrial.suite.select import compile_keyword
+from seatrial.suite.task_placement import AskedPlacement, misfit
 from seatrial.suite.toolchain_flags import own_flags, patterns_of
 from seatrial.units import count, seconds
 
@@ -143,6 +144,10 @@ class _Binder:
         self.nodes = quantity(run.nodes, "nodes", whole)
         self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
         self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
+        self.placement = AskedPlacement(run)
+        self.fills_domains = run.tasks_per_numa is not None and not (
+            run.tasks or run.tasks_per_node
+        )
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
         self.asked = asked
@@ -219,10 +224,12 @@ class _Binder:
         if self.test.only_builds:
             nodes = threads = tasks = per_node = 0
             walltime = 0.0
+            placement = TaskPlacement()
         else:
             nodes = self.nodes(names)
             threads = self.threads(names)
-            tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
+            placement = self.placement.of(names)
+            tasks = self._tasks_of(names, nodes, placement)
             walltime = self.walltime(names)
             per_node = -(-tasks // nodes)
         job = self.asked.of(names)
@@ -246,15 +253,26 @@ class _Binder:
                 threads=threads,
                 walltime=walltime,
                 node=node,
-                exclusive=self.test.run.exclusive,
+                exclusive=self.test.run.exclusive or placement.needs_whole_nodes,
                 repeat=self.repeat,
                 job=job,
+                placement=placement,
             )
-            if nodes > available:
+            if reason := misfit(placement, per_node, threads, names):
+                self._skip(reason, case)
+            elif nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
                 self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
+
+    def _tasks_of(self, names: dict[str, Any], nodes: int, placement: TaskPlacement) -> int:
+        """Return the number of tasks in all."""
+        if self.tasks:
+            return int(self.tasks(names))
+        if self.fills_domains:
+            return placement.tasks_per_numa * int(names["node.numa_domains"]) * nodes
+        return int(self.tasks_per_node(names)) * nodes
 
 
 def _whole_test(test: Test) -> Case:

@@ -16,7 +16,10 @@ from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
+Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "none"]
+Spread = Literal["numa", "socket", "pack"]
+Bind = Literal["core", "numa", "socket", "none"]
+NumaPolicy = Literal["local", "interleave"]
 KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
@@ -74,6 +77,21 @@ class RunSpec(FileModel, frozen=True):
         doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
     exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
+    tasks_per_numa: Annotated[
+        Expression | None, doc("maximum tasks of a NUMA domain; alone: that many in each domain")
+    ] = None
+    spread: Annotated[
+        str | None,
+        doc("numa, socket or pack: where tasks go on a node that is not full; or an expression"),
+    ] = None
+    bind: Annotated[
+        str | None, doc("core, numa, socket or none: what each task is bound to; or an expression")
+    ] = None
+    numa_policy: Annotated[
+        str | None,
+        doc("local or interleave: the domain in which a task's memory is; or an expression"),
+    ] = None
+    spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
@@ -241,6 +259,21 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.gpus_per_node or self.gpus_per_task * tasks_per_node
 
 
+class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the tasks of a case are on each node, as its test asks; None and 0: not asked for."""
+
+    spread: Spread | None = None
+    bind: Bind | None = None
+    numa_policy: NumaPolicy | None = None
+    tasks_per_numa: int = 0
+    spare_cores: int = 0
+
+    @property
+    def needs_whole_nodes(self) -> bool:
+        """Whether it says which cores of a node get tasks: then no other job may have some."""
+        return bool(self.spread or self.tasks_per_numa or self.spare_cores)
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
@@ -266,6 +299,7 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+    placement: TaskPlacement = TaskPlacement()
     at_once: int = 1
 
     @property

@@ -19,7 +19,7 @@ from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, TIMEOUT, Cod
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.machine.facts import groups_of
 from seatrial.runs import environment_capture
-from seatrial.runs.checksums import checksums, sum_sizes
+from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE, OWN_WORDS
@@ -161,7 +161,8 @@ class RunCollector:
         if self._network is not None:  # its matrix may be large
             return False
         test = self.record.tests[run.case.test]
-        if sum_sizes(run.path, self._outputs(test)) > SUMMED_AT_ONCE:
+        sizes = sizes_of(run.path, self._outputs(test))
+        if sum(sizes.values()) > SUMMED_AT_ONCE:
             return False
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
@@ -172,9 +173,7 @@ class RunCollector:
             check.identical is None and check.python is None and check.in_file == "stdout"
             for check in test.verify
         )
-        with contextlib.suppress(OSError):  # there is no stdout
-            return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
-        return True
+        return "stdout" not in sizes or (by_patterns and sizes["stdout"] <= PAGE)
 
     def _collected(self, run: EndedRun, left: LeftByJob) -> CollectedRun:
         own, stop = left.own, ""
@@ -183,11 +182,12 @@ class RunCollector:
             figures, code, reason = self._verdict(run, left)
         except HostFailed as error:
             code, reason, stop = LOST, str(error), str(error)
+        sizes = sizes_of(run.path, self._outputs(self.record.tests[run.case.test]))
         if code is not LOST and run.explain(own).code is None:
             if code not in (PASS, PERFORMANCE) and is_full(run.path):
                 code, reason = LOST, "the file system was full when it ended"
                 stop = "No space left on device"
-            elif said := _write_error(run.path):
+            elif sizes.get("stderr") and (said := _write_error(run.path)):
                 code, reason = LOST, f"its stderr says: {said}"
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
@@ -198,7 +198,7 @@ class RunCollector:
         if start is not None and self._host:
             start = replace(start, nodes=self._host)
         events = [event for event in (start, own.end) if event is not None]
-        sums = checksums(run.path, self._outputs(self.record.tests[run.case.test])) or None
+        sums = checksums(run.path, sizes) or None
         return CollectedRun(events, figures, code, reason, stop, sums)
 
     def _outputs(self, test: Test) -> tuple[str, ...]:
@@ -269,8 +269,6 @@ def _own_words(path: Path) -> str:
 
 def _stderr_tail(path: Path) -> str:
     try:
-        if not os.lstat(f"{path}/stderr").st_size:
-            return ""
         with open_regular(path / "stderr", follow=False) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
             return file.read().decode(errors="replace")

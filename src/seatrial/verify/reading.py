@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from seatrial.errors import SeatrialError
-from seatrial.files import is_of_host, open_regular
+from seatrial.files import is_of_host, open_regular, read_start
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
@@ -53,9 +53,10 @@ def read_text(
     """Return the text of a file; lines end in a newline alone, and bytes that are not UTF-8 become
     the replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
     Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
-    with _opened(folder / name, name) as (file, size):
-        data = b"" if size > limit else file.read(min(limit, size + CHUNK) + 1)
-    size = max(size, len(data))  # the file may have grown meanwhile
+    try:
+        data, size = read_start(os.path.join(folder, name), limit, whole=True)  # noqa: PTH118
+    except (OSError, ValueError) as error:
+        raise _unreadable(error, name) from None
     if size > limit:
         raise TooLarge(f"{name} has {show_bytes(size)}; the limit is {show_bytes(limit)}; {remedy}")
     return decoded(data)
@@ -145,10 +146,14 @@ def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
     try:
         with open_regular(path) as file:
             yield file, os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        raise Missing(f"{name} is missing") from None
-    except OSError as error:  # later, too: the file server may be gone
+    except (OSError, ValueError) as error:  # later, too: the file server may be gone
+        raise _unreadable(error, name) from error
+
+
+def _unreadable(error: OSError | ValueError, name: str) -> Unreadable:
+    if isinstance(error, FileNotFoundError):
+        return Missing(f"{name} is missing")
+    if isinstance(error, OSError):
         kind = HostFailed if is_of_host(error) else Unreadable
-        raise kind(f"{name} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # a NUL or a lone surrogate in the name
-        raise Unreadable(f"{name!r} cannot be read: it is not a file name") from error
+        return kind(f"{name} cannot be read: {error.strerror}")
+    return Unreadable(f"{name!r} cannot be read: it is not a file name")  # a NUL, a lone surrogate

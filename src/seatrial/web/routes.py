@@ -24,5 +24,6 @@ PAGES = (
     Page("/compare", "compare", "compare", "compare.html", form=True),
     Page("/history", "history", "history", "history.html", form=True),
     Page("/matrix", "matrix", "matrix", "matrix.html", form=True),
+    Page("/best", "best", "best", "best.html", form=True),
     Page("/scaling", "scaling", "scaling", "scaling.html", form=True),
 )

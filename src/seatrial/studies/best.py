@@ -1,0 +1,268 @@
+"""The best of settings over any parameters, and those that cannot be told from it.
+
+    for table in best_settings(sides, BestQuery(over=("order", "stripe"))):
+        table.settings[0].values, table.agreement      # {"order": "grid", "stripe": "8"}, (3, 3)
+
+A setting is one value of each parameter that is asked for. Settings are ranked by the median of
+their figures, or by the least: the best of their n figures (``statistics.best_of_n``). With 95 % a
+best one is among those that are not told to be worse (``statistics.subset_selection``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.statistics import two_sample
+from seatrial.statistics.best_of_n import best_of
+from seatrial.statistics.subset_selection import select_best
+from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind, differing, excluded_of
+from seatrial.studies.blocks_of_runs import agreement_of, by_block
+from seatrial.studies.compare import causes
+from seatrial.studies.constant_resources import are_constant
+from seatrial.studies.panels import APART, along, panels, varying
+from seatrial.studies.plateau import plateau_of
+from seatrial.studies.selection import Side
+from seatrial.suite.model import case_name
+from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+
+Statistic = Literal["median", "least"]
+SettingVerdict = Literal["best", "as good", "worse", "no figure"]
+ATTRIBUTES = (*NUMBERS, CORES, *APART, "trial")
+
+
+class BestQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: ``over`` are parameters or attributes, () for all parameters that vary;
+    ``metric``: the figure, "" for that of which a test has most."""
+
+    over: tuple[str, ...] = ()
+    metric: str = ""
+    statistic: Statistic = "median"
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """The figures of one setting. ``least`` is the best of its n, and ``bound`` that which the best
+    of n further ones keeps to. ``ratio`` is its speed over that of the best setting, with its 95 %
+    interval. Without a figure ``n`` is 0 and ``why`` tells the cause."""
+
+    values: dict[str, str]
+    n: int = 0
+    median: float | None = None
+    least: float | None = None
+    bound: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: SettingVerdict = "no figure"
+    on_plateau: bool = False
+    excluded: dict[str, int] = {}
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+class BestTable(Struct, frozen=True, kw_only=True):
+    """The settings of one case, the best first. ``along`` are parameters that follow those that
+    they are ``over``; ``agreement``: in how many of the blocks (allocations, or trials) with
+    several settings the best one was best, and how many blocks there are; ``cores`` of a setting,
+    0 where they are not the same; ``plateau``: whether the settings about the best one were
+    looked for, which takes one parameter or two."""
+
+    case: str
+    metric: str
+    unit: str
+    better: Better
+    over: list[str]
+    statistic: Statistic
+    settings: list[Setting]
+    along: list[str] = []
+    agreement: tuple[int, int] = (0, 0)
+    blocks: str = ""
+    cores: int = 0
+    plateau: bool = False
+    why: str = ""
+
+    @property
+    def as_good(self) -> list[Setting]:
+        """The settings that cannot be told from the best one."""
+        return [one for one in self.settings if one.verdict == "as good"]
+
+
+def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
+    """Return a table for each case that has two settings or more. Raises UsageError where none
+    has, or a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    parameters = sorted({name for one in members for name in one.parameters})
+    for name in asked.over:
+        if name not in (*parameters, *ATTRIBUTES):
+            listed = ", ".join([*parameters, *(n for n in ATTRIBUTES if n not in parameters)])
+            raise UsageError(f"--over {name}: is none of {listed}")
+    kinds = {kind[0] for one in members for kind in one.values}
+    if asked.metric and asked.metric not in kinds:
+        listed = ", ".join(sorted(kinds)) or "none"
+        raise UsageError(f"--metric {asked.metric}: no run has it; there are {listed}")
+    tables = []
+    for test in dict.fromkeys(one.test for one in members):
+        cases = [one for one in members if one.test == test]
+        over = list(asked.over) or varying(cases)
+        cases = [one for one in cases if all(one.attribute(name) for name in over)]
+        follow = along(cases, over, over)
+        for panel in panels(cases, {*over, *follow}):
+            if len({_setting(one, over) for one in panel}) > 1:
+                tables.append(_table(panel, [n for n in over if n not in follow], follow, asked))
+    if not tables:
+        over_what = f"--over {','.join(asked.over)}: " if asked.over else ""
+        differ = ", ".join(varying(members)) or "nothing"
+        raise UsageError(
+            f"{over_what}no two cases differ in that alone; they differ in {differ}: name all that "
+            "make a setting with --over, or choose cases with TRIAL:NAME=VALUE"
+        )
+    return tables
+
+
+def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one.attribute(name) for name in over)
+
+
+def _table(
+    panel: Sequence[CaseRuns], over: list[str], follow: list[str], asked: BestQuery
+) -> BestTable:
+    kind = _kind(panel, asked.metric)
+    one = panel[0]
+    bound = {n: v for n, v in one.parameters.items() if n not in {*over, *follow}}
+    chain, stage = ("" if name in over else one.attribute(name) for name in ("toolchain", "stage"))
+    cores = {member.attribute(CORES) for member in panel}
+    table = BestTable(
+        case=case_name(one.test, bound, chain, "", stage),
+        metric=kind[0],
+        unit=kind[1],
+        better=better_of(kind[2]),
+        over=over,
+        statistic=asked.statistic,
+        settings=[],
+        along=follow,
+        cores=int(cores.pop() or 0) if are_constant(panel) else 0,
+    )
+    if kind[2] == NO_DIRECTION:
+        return replace(table, why="it has no direction (better: none), so none is best")
+    groups: dict[tuple[str, ...], list[CaseRuns]] = {}
+    for member in panel:
+        groups.setdefault(_setting(member, over), []).append(member)
+    settings = {key: _measured(over, key, cases, kind) for key, cases in groups.items()}
+    figures = {key: _figures(groups[key], kind) for key, each in settings.items() if each.n}
+    if not figures:
+        return replace(table, settings=list(settings.values()), why="no setting has a figure")
+    return _ranked(table, settings, figures, by_block(groups, kind))
+
+
+def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
+    """Return the metric that is asked for, else the one with a direction that has most figures;
+    the elapsed time only if there is no other."""
+    counts: dict[Kind, int] = {}
+    for one in panel:
+        for kind, values in one.values.items():
+            counts[kind] = counts.get(kind, 0) + len(values)
+    named = {kind: n for kind, n in counts.items() if metric in ("", kind[0])}
+    judged = {k: n for k, n in named.items() if metric or (k[2] != NO_DIRECTION and k != ELAPSED)}
+    found = judged or named
+    return max(found, key=found.__getitem__) if found else (metric or ELAPSED[0], "", "")
+
+
+def _figures(cases: Sequence[CaseRuns], kind: Kind) -> list[float]:
+    return [value for case in cases for value in case.values.get(kind, ())]
+
+
+def _measured(
+    over: Sequence[str], key: tuple[str, ...], cases: Sequence[CaseRuns], kind: Kind
+) -> Setting:
+    """Return the figures of a setting, not yet compared."""
+    excluded = excluded_of(cases)
+    setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
+    if names := differing(cases):
+        return replace(setting, why=f"several cases, which differ in {names}")
+    values = _figures(cases, kind)
+    if not values:
+        right = any(case.runs for case in cases)
+        return replace(setting, why=causes(excluded) or ("no such figure" if right else "not run"))
+    if why := unfit_of(values):
+        return replace(setting, why=why)
+    if median(values) <= 0:
+        return replace(setting, why=f"{median(values):g} is not above 0")
+    best = best_of(values, better_of(kind[2]))
+    return replace(setting, n=len(values), median=median(values), least=best.best, bound=best.bound)
+
+
+def _ranked(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+    blocks: Mapping[str, Mapping[tuple[str, ...], list[float]]],
+) -> BestTable:
+    """Compare every setting with the best one."""
+    compared = (_by_least if table.statistic == "least" else _by_median)(table, settings, figures)
+    top = next(key for key, one in compared.items() if one.verdict == "best")
+    if found := len(table.over) <= 2:
+        for key in plateau_of({k: c.ratio for k, c in compared.items()}, top, _told(compared)):
+            compared[key] = replace(compared[key], on_plateau=True)
+    ordered = sorted(compared.values(), key=lambda one: -(one.ratio or 0.0))
+    ordered.sort(key=lambda one: (one.verdict != "best", one.verdict == "no figure"))
+    agreement = agreement_of(blocks, top, table.better)
+    what = "" if not agreement[1] else "trials" if all("\n" not in b for b in blocks) else "jobs"
+    return replace(table, settings=ordered, plateau=found, agreement=agreement, blocks=what)
+
+
+def _told(compared: Mapping[tuple[str, ...], Setting]) -> set[tuple[str, ...]]:
+    return {key for key, one in compared.items() if one.verdict == "worse"}
+
+
+def _by_median(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+) -> dict[tuple[str, ...], Setting]:
+    keys = {"\n".join(key): key for key in figures}
+    found = select_best({name: figures[key] for name, key in keys.items()}, table.better)
+    top, told = keys[found.best], {keys[name] for name in found.told}
+    compared = dict(settings)
+    for key, values in figures.items():
+        one, best = settings[key], settings[top]
+        if key == top:
+            compared[key] = replace(one, verdict="best", ratio=1.0)
+            continue
+        pair = (figures[top], values) if table.better == "higher" else (values, figures[top])
+        ratio = median(pair[1]) / median(pair[0])
+        low = high = None
+        if min(one.n, best.n) > 1:
+            low, high = two_sample.interval(*pair)
+        verdict: SettingVerdict = "worse" if key in told else "as good"
+        compared[key] = replace(one, verdict=verdict, ratio=ratio, low=low, high=high)
+    return compared
+
+
+def _by_least(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+) -> dict[tuple[str, ...], Setting]:
+    """Compare by the best of n. Worse is what is beyond the bound of the best one, and has as many
+    figures."""
+    sign = 1 if table.better == "higher" else -1
+    top = max(figures, key=lambda key: sign * (settings[key].least or 0.0))
+    best = settings[top]
+    compared = dict(settings)
+    for key in figures:
+        one = settings[key]
+        pair = (best.least, one.least) if table.better == "higher" else (one.least, best.least)
+        ratio = (pair[1] or 0.0) / (pair[0] or 1.0)
+        beyond = best.bound is not None and sign * ((one.least or 0.0) - best.bound) < 0
+        worse = beyond and one.n >= best.n
+        verdict: SettingVerdict = "best" if key == top else "worse" if worse else "as good"
+        compared[key] = replace(one, verdict=verdict, ratio=ratio)
+    return compared

@@ -1,0 +1,47 @@
+"""Which cases belong into one table: those that differ in the chosen parameters alone.
+
+follow = along(cases, ["threads"], chosen=["threads"])     # ["size"], which is zipped with threads
+panels(cases, {"threads", *follow})                        # lists of cases
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from seatrial.store.by_case import CaseRuns
+
+APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
+
+
+def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str]) -> list[str]:
+    """Return the parameters besides the ``chosen`` that are one to one with one of the axes: zipped
+    with it, or what it follows from."""
+    names = dict.fromkeys(name for one in cases for name in one.parameters)
+    return [
+        name
+        for name in names
+        if name not in chosen and any(one_to_one(cases, name, axis) for axis in axes)
+    ]
+
+
+def one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
+    pairs = {(one.parameters.get(name, ""), one.attribute(axis)) for one in cases}
+    values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
+    return len(pairs) == len(values) == len(xs) > 1
+
+
+def panels(cases: Sequence[CaseRuns], left_out: Collection[str]) -> list[list[CaseRuns]]:
+    """Return the cases of a test in groups, which share all that is not ``left_out``."""
+    groups: dict[tuple[str, ...], list[CaseRuns]] = {}
+    for one in cases:
+        bound = sorted(f"{n}={v}" for n, v in one.parameters.items() if n not in left_out)
+        fixed = [name for name in APART if name not in left_out]
+        key = (one.test, *(one.attribute(name) for name in fixed), *bound)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def varying(cases: Sequence[CaseRuns]) -> list[str]:
+    """Return the parameters that have two values or more, and such attributes behind them."""
+    names = dict.fromkeys(name for one in cases for name in one.parameters)
+    return [name for name in (*names, *APART) if len({one.attribute(name) for one in cases}) > 1]

@@ -1,0 +1,149 @@
+"""Best: settings ranked over any parameters, as ``seatrial best`` ranks them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial import draw
+from seatrial.store import queries
+from seatrial.store.series import metric_names
+from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
+from seatrial.studies.panels import varying
+from seatrial.studies.selection import gather
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
+from seatrial.web.state.server_state import ServerState
+
+TABLES = 8  # on a page
+DRAWN = 40
+MAX_NAMED = 300
+LABELS = {"over": "Over", "metric": "Metric"}  # of the form
+
+_LOOKS: dict[str, tuple[str, int]] = {
+    "best": ("good", 4),
+    "as good": ("good", 1),
+    "worse": ("muted", 3),
+}
+
+
+class BestPanel(Struct, frozen=True, kw_only=True):
+    """The settings of a case."""
+
+    table: BestTable
+
+    def forest(self, wide: bool) -> Any:
+        """Return the speed of each setting in per cent of the best one's, with its interval, as
+        SVG."""
+        measured = [one for one in self.table.settings if one.ratio is not None]
+        rows = []
+        for one in measured[:DRAWN]:
+            value = 100 * (one.ratio or 0.0)
+            low, high = (end and 100 * end for end in (one.low, one.high))
+            label = f"{value:.1f} % {one.verdict}"
+            rows.append(draw.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict]))
+        return draw.forest(
+            rows,
+            title=f"{self.table.case}: speed over that of the best setting",
+            about="A row for each setting, with its 95 % interval",
+            axis=draw.Axis("of the best", "%"),
+            centre=100,
+            width=WIDE if wide else NARROW,
+            stacked=not wide,
+            bars=True,
+        )
+
+    def grid(self) -> list[tuple[str, list[Setting | None]]]:
+        """Return the settings over two parameters: a row for each value of the first, with the
+        setting for each of ``columns``."""
+        by_values = {tuple(one.values.values()): one for one in self.table.settings}
+        rows = dict.fromkeys(sorted((one[0] for one in by_values), key=_place))
+        return [(row, [by_values.get((row, each)) for each in self.columns()]) for row in rows]
+
+    def columns(self) -> list[str]:
+        """Return the values of the second of two parameters."""
+        if len(self.table.over) != 2:
+            return []
+        second = (list(one.values.values())[1] for one in self.table.settings)
+        return list(dict.fromkeys(sorted(second, key=_place)))
+
+
+def _place(value: str) -> tuple[int, float, str]:
+    """Return a key to sort values by: numbers by size, then words."""
+    return (0, float(value), "") if re.fullmatch(r"-?\d+(\.\d+)?", value) else (1, 0.0, value)
+
+
+class BestPage(Struct, frozen=True, kw_only=True):
+    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
+    ``names`` are the parameters that vary."""
+
+    state: str
+    over: list[str]
+    tags: list[str]
+    metrics: list[str]
+    names: list[str] = []
+    reason: str = ""
+    panels: list[BestPanel] = []
+    found: int = 0
+    first: int = 0
+    rehearsed: bool = False
+
+
+class _Answer(NamedTuple):
+    names: list[str]
+    tables: list[BestTable]
+    rehearsed: bool
+
+
+def data(state: ServerState, query: PageQuery) -> BestPage:
+    trials = queries.trials(state.store())
+    over = tuple(name.strip() for name in query.text("over").split(",") if name.strip())
+    asked = BestQuery(
+        over=tuple(dict.fromkeys(over)),
+        metric=query.text("metric"),
+        statistic="least" if query.flag("least") else "median",
+    )
+    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
+    first = query.number("first", 0)
+    page = BestPage(
+        state="asked",
+        over=list(asked.over),
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        metrics=metric_names(state.store())[:MAX_NAMED],
+    )
+    if not written:
+        return page
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    study = state.studies.answer(
+        ("best", written, test, rehearsed, asked),
+        version,
+        lambda: _judged(state, asked, written.split(), test, rehearsed),
+    )
+    answer = study.value
+    if answer is None:
+        made_up = names_rehearsal(state.store(), written.split(), rehearsed)
+        reason = re.sub(r"--(over|metric)\b", lambda o: f"“{LABELS[o[1]]}”", study.reason)
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+    return replace(
+        page,
+        state="judged",
+        names=answer.names,
+        panels=[BestPanel(table=table) for table in answer.tables[first : first + TABLES]],
+        found=len(answer.tables),
+        first=first,
+        rehearsed=answer.rehearsed,
+    )
+
+
+def _judged(
+    state: ServerState, asked: BestQuery, texts: list[str], test: str, rehearsed: bool
+) -> _Answer:
+    tests = [test] if test else []
+    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
+    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+    names = varying([one for side in sides for one in side.cases])
+    return _Answer(names, best_settings(sides, asked), made_up)

@@ -1,0 +1,207 @@
+"""Runs that share an allocation, on this host and on Slurm, through the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.events import JobQueued, JobStarted, RunJudged, RunSubmitted
+from tests.programs import Driving, Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.waiting import until
+
+VARIANTS = {"v": ["a", "b", "c"]}
+
+
+def order(place: Workplace) -> list[str]:
+    """The variants in the order in which their runs started."""
+    names = {case.id: str(case.parameters["v"]) for case in place.trial().cases()}
+    case_of = {event.run_id: event.case for event in place.events("t", RunSubmitted)}
+    return [names[case_of[run]] for run in place.ran()]
+
+
+def bundle_process(place: Workplace) -> int | None:
+    """The process of the first bundle of the trial, on this host."""
+    mark = os.fsencode(place.trial().submissions)
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark in entry.read_bytes():
+                return int(entry.parent.name)
+        except OSError:
+            continue
+    return None
+
+
+def one_job(place: Workplace) -> None:
+    assert len({event.bundle for event in place.events("t", RunSubmitted)} - {""}) == 1
+    assert len({event.job_id for event in place.events("t", JobQueued)}) == 1
+
+
+def test_variants_take_turns_in_one_job(place: Workplace) -> None:
+    place.test("tuned", "echo $v", parameters=VARIANTS, repeat=4, verify=[{"matches": "[abc]"}])
+    done = place.run("--name", "t", "--together")
+    assert done.code == 0, done.said
+    assert "together: 1 allocation: 12 runs of 3 cases on 1 node" in done.err
+    place.audit()
+    one_job(place)
+    ran = order(place)
+    assert all(sorted(ran[start : start + 3]) == ["a", "b", "c"] for start in range(0, 12, 3))
+    assert max(Counter(pairwise(ran)).values()) <= 3
+    positions = [event.position for event in place.events("t", RunSubmitted)]
+    assert positions == list(range(1, 13))
+
+
+def test_each_allocation_has_its_rounds_and_other_sizes_have_their_own(place: Workplace) -> None:
+    place.test("tuned", parameters={"v": ["a", "b"]}, repeat=2, run={"exclusive": True})
+    place.test("other", parameters={"v": ["c"]})
+    done = place.run("--name", "t", "--together", "--allocations", "2")
+    assert done.code == 0, done.said
+    assert "4 allocations" in done.err
+    assert "cases with other scheduler options or nodes cannot share one" in done.err
+    place.audit()
+    of_bundle = Counter(event.bundle for event in place.events("t", RunSubmitted))
+    assert sorted(of_bundle.values()) == [1, 1, 4, 4]
+
+
+def test_allocations_need_runs_that_share_them(place: Workplace) -> None:
+    place.test("tuned")
+    done = place.run("--allocations", "2")
+    assert done.code == 2
+    assert "--allocations: no runs share an allocation; add --together" in done.err
+
+
+def test_repeats_of_a_plain_run_take_turns(place: Workplace) -> None:
+    place.local(cores=1)
+    place.test("tuned", parameters=VARIANTS, repeat=4)
+    assert place.run("--name", "t").code == 0
+    place.audit()
+    ran = order(place)
+    assert all(sorted(ran[start : start + 3]) == ["a", "b", "c"] for start in range(0, 12, 3))
+
+
+def test_a_run_that_hangs_is_ended_at_its_own_walltime_and_the_others_go_on(
+    place: Workplace,
+) -> None:
+    script = "trap '' TERM; [ $v != b ] || sleep 300 & [ $v != b ] || wait; [ $v != c ] || exit 3"
+    place.test("tuned", script, parameters=VARIANTS, run={"walltime": "1s"})
+    assert place.run("--name", "t", "--together").code == 1
+    place.audit()
+    one_job(place)
+    found = {name[-2]: verdict for name, verdict in place.verdicts().items()}
+    assert found == {"a": "pass", "b": "timeout", "c": "failed"}
+
+
+def test_runs_are_judged_as_they_end_and_one_can_be_cancelled(place: Workplace) -> None:
+    """What waits is not begun, what runs is ended, and the others go on."""
+    go_on = place.folder / "go on"
+    script = f'until [ -e "{go_on}" ]; do sleep 0.05; done'
+    place.test("tuned", f"[ $v = a ] || {{ {script}; }}", parameters={"v": ["a", "b", "c", "d"]})
+    with place.start_run("--name", "t", "--together") as driving:
+        driving.until(lambda: place.count(JobStarted) == 2, "the second has started")
+        driving.until(lambda: place.count(RunJudged) == 1, "the first is judged")
+        runs = [event.run_id for event in place.events("t", RunSubmitted)]
+        for run in runs[2], runs[1]:
+            assert place.seatrial("cancel", f"t/{run}").code == 0
+        driving.until(lambda: place.count(JobStarted) == 3, "the last has started")
+        go_on.touch()
+        assert driving.end().code == 1
+    place.audit()
+    assert set(place.ran()) == {runs[0], runs[1], runs[3]}
+    found = {name[-2]: verdict for name, verdict in place.verdicts().items()}
+    assert found == {"a": "pass", "b": "cancelled", "c": "cancelled", "d": "pass"}
+
+
+def killed_and_resumed(place: Workplace, driving: Driving) -> None:
+    """Kill the driver at a few moments, and resume the trial each time."""
+    for _ in range(3):
+        driving.until(place.ran_more(len(place.ran())), "a run has started")
+        driving.kill()
+        driving = place.start("resume", "t")
+    with driving:
+        done = driving.end()
+    assert done.code == 0, done.said
+    place.audit()
+    assert set(place.verdicts().values()) == {"pass"}
+
+
+def test_a_driver_that_is_killed_loses_and_doubles_no_run(place: Workplace) -> None:
+    place.test("tuned", "sleep 0.1", parameters=VARIANTS, repeat=6)
+    killed_and_resumed(place, place.start_run("--name", "t", "--together"))
+    one_job(place)
+    assert len(place.ran()) == 18
+
+
+def test_what_did_not_begin_is_run_again_when_the_job_dies(place: Workplace) -> None:
+    quick = place.folder / "quick"
+    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS, repeat=2)
+    with place.start_run("--name", "t", "--together") as driving:
+        driving.until(place.ran_more(0), "a run has started")
+        pid = bundle_process(place)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        quick.touch()
+        done = driving.end()
+    assert done.code == 0, done.said
+    place.audit()
+    verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
+    assert verdicts == {"pass": 6, "lost": 1}
+    assert len({event.submission for event in place.events("t", RunSubmitted)}) == 3
+
+
+@pytest.mark.slurm
+def test_on_slurm_variants_take_turns_on_the_same_nodes(
+    slurm_place: Workplace, cluster: SlurmCluster
+) -> None:
+    place = slurm_place
+    place.test("tuned", "sleep 0.2", parameters=VARIANTS, repeat=4, run={"nodes": 2})
+    killed_and_resumed(place, place.start_run("--name", "t", "--together"))
+    one_job(place)
+    assert len({event.nodes for event in place.events("t", JobStarted)}) == 1
+    ran = order(place)
+    assert all(sorted(ran[start : start + 3]) == ["a", "b", "c"] for start in range(0, 12, 3))
+
+
+@pytest.mark.slurm
+def test_on_slurm_a_dead_node_takes_one_run_with_it(
+    slurm_place: Workplace, cluster: SlurmCluster
+) -> None:
+    place = slurm_place
+    quick = place.folder / "quick"
+    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS, repeat=2)
+    with place.start_run("--name", "t", "--together") as driving:
+        driving.until(lambda: place.count(JobStarted) > 0, "a run has started")
+        (node,) = {event.nodes for event in place.events("t", JobStarted)}
+        quick.touch()
+        cluster.kill_node(node, declare_down=True)
+        try:
+            done = driving.end()
+        finally:
+            cluster.start_node(node, booted=True)
+    assert done.code == 1, done.said
+    verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
+    assert verdicts == {"pass": 5, "node failure": 1}
+    place.audit()
+
+
+@pytest.mark.slurm
+def test_on_slurm_a_bundle_that_a_person_cancels_goes_on_in_another(
+    slurm_place: Workplace, cluster: SlurmCluster
+) -> None:
+    place = slurm_place
+    quick = place.folder / "quick"
+    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS)
+    with place.start_run("--name", "t", "--together") as driving:
+        driving.until(lambda: place.count(JobStarted) > 0, "a run has started")
+        quick.touch()
+        cluster.run("scancel", place.events("t", JobQueued)[0].job_id)
+        done = driving.end()
+    assert done.code == 1, done.said
+    verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
+    assert verdicts == {"pass": 2, "cancelled": 1}
+    place.audit()
+    until(lambda: bundle_process(place) is None, "nothing is left of the bundle")
