@@ -62,7 +62,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 def advice(place: Workplace, tag: str = "t") -> dict[str, Any]:
-    done = place.seatrial("advise", tag, "--json")
+    done = place.seatrial("advise", tag, "--format", "json")
     assert done.code == 0, done.said
     found: dict[str, Any] = json.loads(done.out)
     return found
@@ -135,7 +135,7 @@ def test_a_rehearsal_tells_cost_and_odds(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     file = tuning(place)
     done = place.seatrial(
-        "tune", file, "-m", str(place.machine), "--rehearse", "--seeds", "3", "--json"
+        "tune", file, "-m", str(place.machine), "--rehearse", "--seeds", "3", "--format", "json"
     )
     assert done.code == 0, done.said
     found = json.loads(done.out)

@@ -9,7 +9,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import (
     alert_option,
-    json_option,
+    format_option,
     machine_option,
     quiet_option,
 )
@@ -40,7 +40,7 @@ from seatrial.errors import UsageError
 )
 @alert_option
 @quiet_option
-@json_option
+@format_option("table", "json")
 @click.pass_obj
 def command(
     folders: Folders,
@@ -54,7 +54,7 @@ def command(
     noise: float,
     alert: str,
     quiet: bool,
-    as_json: bool,
+    form: str,
 ) -> int:
     """Find the best setting of a test: a race over the axes of a tune.yaml.
 
@@ -79,7 +79,7 @@ def command(
         if file is not None or rehearse:
             raise UsageError("--status TRIAL: name the trial alone")
         found = tuned(find(folders.trials, status))
-        click.echo(to_json(found), nl=False) if as_json else print_status(found)
+        click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
         return 0
     if file is None:
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
@@ -88,7 +88,7 @@ def command(
         from seatrial.rehearse.tuning import rehearse_tuning
 
         odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
-        click.echo(to_json(odds), nl=False) if as_json else print_rehearsal(odds, prepared)
+        click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
         return 0
 
     from seatrial.backends.choose import require_scheduler
@@ -107,5 +107,5 @@ def command(
         click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
     outcome = drive(folder, folders, quiet, alert=alert)
     found = tuned(folder)
-    click.echo(to_json(found), nl=False) if as_json else print_advice(found, folders)
+    click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
     return 0 if outcome.complete else 3

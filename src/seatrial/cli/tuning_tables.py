@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
-from seatrial.studies.tuned import Tuned, TunedSetting
+from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
 from seatrial.units import count, show_figure, show_share
 from seatrial.verify.reading import plain_line
 
@@ -29,7 +28,7 @@ def print_advice(found: Tuned, folders: Folders) -> None:
     for text in more:
         click.echo(folded(plain_line(text)))
     click.echo()
-    _print_settings(found, [each for each in _in_order(found) if each.state != "failed"])
+    _print_settings(found, [each for each in in_order(found) if each.state != "failed"])
     _print_failed(found)
     click.echo(f"\ncost: {cost_text(found)}")
     if untried := untried_text(found):
@@ -51,7 +50,7 @@ def print_status(found: Tuned) -> None:
         after = f"; {lost} dropped after it" if ended else "; under way"
         click.echo(f"block {number}: {what}{after}")
     click.echo(f"cost: {cost_text(found)}\n")
-    _print_settings(found, list(_in_order(found)), len(found.settings))
+    _print_settings(found, in_order(found), len(found.settings))
 
 
 def _title(found: Tuned) -> str:
@@ -61,18 +60,6 @@ def _title(found: Tuned) -> str:
         what = f"{found.metric}{unit}, {found.better} is better"
     state = "complete" if found.complete else "not complete"
     return plain_line(f"{found.tune}: {found.test} on {found.machine}, {what}; {state}")
-
-
-def _in_order(found: Tuned) -> Iterator[TunedSetting]:
-    """Yield the settings, the best first; those without a figure last."""
-    order = ("best", "in the race", "dropped", "left out", "failed", "never ran")
-
-    def place(each: TunedSetting) -> tuple[int, float, int]:
-        ratio = 1.0 if each.to_best is None else each.to_best.ratio
-        worse = ratio if found.better == "lower" else -ratio
-        return order.index(each.state), worse, each.number
-
-    return iter(sorted(found.settings, key=place))
 
 
 def _print_settings(found: Tuned, rows: list[TunedSetting], most: int = MAX_ROWS) -> None:
@@ -90,16 +77,6 @@ def _print_settings(found: Tuned, rows: list[TunedSetting], most: int = MAX_ROWS
     click.echo(table)
     if len(rows) > most:
         click.echo(f"and {len(rows) - most} more")
-
-
-def state_text(each: TunedSetting) -> str:
-    """Return what became of a setting."""
-    if each.state == "dropped":
-        return f"dropped after block {each.block}"
-    if each.state == "failed":
-        return f"failed: {each.cause}"
-    text = "cannot be told" if each.untold else str(each.state)
-    return f"{text}; {each.cause}" if each.cause else text
 
 
 def _print_failed(found: Tuned) -> None:

@@ -20,9 +20,9 @@ about them.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
-from random import Random
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -82,7 +82,7 @@ class SettingInterval(NamedTuple):
     high: float
 
 
-class Answer(NamedTuple):
+class RaceAnswer(NamedTuple):
     """What a race found. ``best`` is None where no setting has a figure; ``advised`` is the
     setting to use: the best, or the default where no difference to it is shown."""
 
@@ -177,8 +177,8 @@ class Race:
         members, rounds = self._next()
         if not members or not rounds:
             return []
-        random = Random(f"{self.rules.seed} {len(self.blocks)}")
-        block = [random.sample(members, len(members)) for _ in range(rounds)]
+        first = sum(map(len, self.blocks))
+        block = [_shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
         self.blocks.append(block)
         self._open = True
         new = np.full((len(self.rules.levels), rounds), np.nan)
@@ -247,8 +247,7 @@ class Race:
         """Return a part of the grid in which levels and pairs of levels are about equally
         frequent: each time the setting that adds most to those that are rarest."""
         levels = self._levels
-        random = Random(self.rules.seed)
-        order = random.sample(range(len(levels)), len(levels))
+        order = _shuffled(range(len(levels)), f"{self.rules.seed}")
         chosen = [self.rules.default]
         alike = np.array([levels == row for row in levels], dtype=float).sum(axis=2)
         crowd = alike[self.rules.default] ** 2
@@ -282,12 +281,12 @@ class Race:
         low, high = interval(both, self.noise, alpha)
         return SettingInterval(self.noise.centre(both), low, high)
 
-    def answer(self) -> Answer:
+    def answer(self) -> RaceAnswer:
         """Return what is known by now."""
         finalists = self._finalists()
         default = self.rules.default
         if not finalists:
-            return Answer(None, None, None, [])
+            return RaceAnswer(None, None, None, [])
         best = self._ranked(finalists)[0]
         untold = [
             each
@@ -300,7 +299,7 @@ class Race:
             shown = to_default is not None and to_default.high < 0
             enough = to_default is not None and to_default.value <= math.log1p(-self.rules.least)
             advised = best if shown and enough else default
-        return Answer(best, advised, to_default, untold)
+        return RaceAnswer(best, advised, to_default, untold)
 
     def _finalists(self) -> list[int]:
         """Return the settings that can be named: those alive with at least half as many figures as
@@ -309,3 +308,8 @@ class Race:
         alive = [each for each in self.alive if figures[each]]
         most = max((figures[each] for each in alive), default=0)
         return [each for each in alive if 2 * figures[each] >= most]
+
+
+def _shuffled(settings: Iterable[int], seed: str) -> list[int]:
+    """Return the settings in an order drawn by the seed, the same on every machine."""
+    return sorted(settings, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())

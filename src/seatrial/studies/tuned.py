@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Limits
-from seatrial.conduct.race import ALPHA, Race, RaceRules, SettingInterval
+from seatrial.conduct.race import Race, RaceRules, SettingInterval
 from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import UsageError
@@ -287,6 +287,23 @@ def _script(case: Case, tune: TuneFile) -> list[str]:
     return lines
 
 
-def confidence() -> float:
-    """Return the confidence of all statements of a tuning together."""
-    return 1 - ALPHA
+def in_order(found: Tuned) -> list[TunedSetting]:
+    """Return the settings, the best first; those without a figure last."""
+    order = ("best", "in the race", "dropped", "left out", "failed", "never ran")
+
+    def place(each: TunedSetting) -> tuple[int, float, int]:
+        ratio = 1.0 if each.to_best is None else each.to_best.ratio
+        worse = ratio if found.better == "lower" else -ratio
+        return order.index(each.state), worse, each.number
+
+    return sorted(found.settings, key=place)
+
+
+def state_text(each: TunedSetting) -> str:
+    """Return what became of a setting, in words."""
+    if each.state == "dropped":
+        return f"dropped after block {each.block}"
+    if each.state == "failed":
+        return each.cause if each.cause.startswith("failed") else f"failed: {each.cause}"
+    text = "cannot be told" if each.untold else str(each.state)
+    return f"{text}; {each.cause}" if each.cause else text
