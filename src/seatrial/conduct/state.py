@@ -140,7 +140,7 @@ class ConductorState:
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, policy, shapes, gated, self.tag)
+        return Once(cases, policy, shapes, gated, self.tag, limits.room)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
@@ -235,7 +235,8 @@ class ConductorState:
             return
         shared = self._bundles.setdefault(bundle, BundleInFlight())
         flight.shared = shared
-        size = max(shared.size, flight.size * self.cases[flight.case].at_once)
+        at_once = self.cases[flight.case].at_once
+        size = max(shared.size, min(flight.size * at_once, self.limits.room))
         gpus = max(shared.gpus, flight.gpus)
         self.room -= size - shared.size
         self.gpus -= gpus - shared.gpus

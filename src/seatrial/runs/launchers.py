@@ -58,7 +58,9 @@ def _srun(case: Case) -> list[str]:
         options.append(f"--gpus-per-node={case.job.gpus_per_node}")
     if case.job.gpus_per_task:
         options.append(f"--gpus-per-task={case.job.gpus_per_task}")
-    if case.job.memory:
+    if case.at_once > 1:
+        options.append("--exact")  # other pieces have the other cores of the job
+    if case.job.memory or case.at_once > 1:
         options.append("--mem=0")
     return [
         f"--nodes={case.nodes}",

@@ -15,6 +15,7 @@ from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
 
@@ -170,6 +171,7 @@ class ScriptWriter:
             "WALLTIME": round(case.walltime),
             "SEATRIAL_RUN": run.run_id,
             "SEATRIAL_TEST": test.folder,
+            **({"PIECE": case.parameters[PIECE]} if test.run.pieces is not None else {}),
         }
 
     def _end(self, test: Test) -> str:

@@ -74,6 +74,14 @@ class RunSpec(FileModel, frozen=True):
         doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
     exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
+    within: Annotated[
+        Literal["allocation"] | None,
+        doc("allocation: all cases and repeats share one, in turn on the same nodes"),
+    ] = None
+    pieces: Annotated[
+        Expression | None, doc("so many runs share an allocation, each with its number, $PIECE")
+    ] = None
+    at_once: Annotated[Expression, doc("pieces that run at a time, beside each other")] = 1
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
