@@ -12,6 +12,8 @@ SCRIPTS = (
     "local_throughput",
     "safety_cost",
     "slurm_throughput",
+    "bundles",
+    "interleaving",
     "scale",
     "batch_simulation",
     "rehearsal",
