@@ -11,6 +11,7 @@ SCRIPTS = (
     "startup",
     "local_throughput",
     "safety_cost",
+    "pages",
     "slurm_throughput",
     "bundles",
     "interleaving",

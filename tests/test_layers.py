@@ -29,7 +29,7 @@ ROOMS = [
         "documents",
         "yaml_positions",
     ],
-    ["statistics", "journal"],
+    ["statistics", "journal", "layout"],
     ["machine"],
     ["suite"],
     ["verify"],

@@ -410,13 +410,12 @@ class ConductorState:
 
     def _is_not_short(self, entry: int, time: int) -> bool:
         """Return whether it is normal that an entry has few runs in flight."""
-        if self._is_held(entry, time):
-            return True
-        if self.policy.entries[entry].copies:
-            return False
-        if self.counts.waiting[entry]:
-            return True
-        return entry not in self.shortages.passed_over and not self._has_room(entry)
+        if not self.policy.entries[entry].copies:  # its part of the machine, and others' turns
+            if self.counts.waiting[entry]:
+                return True
+            if entry not in self.shortages.passed_over and not self._has_room(entry):
+                return True
+        return self._is_held(entry, time)
 
     def _is_held(self, entry: int, time: int) -> bool:
         """Return whether an entry is held back by its first build, by a gate, or as no metadata

@@ -11,7 +11,9 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import FileSystem, Gauge, Machine, Places
+from seatrial.machine.glibc import fault_of_variable
+from seatrial.machine.layouts import check_layout
+from seatrial.machine.model import PAGES, FileSystem, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -43,6 +45,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
             at.fault(text, "environment", variable)
     for variable, text in faults_of_variables(machine.environment):
         spot.fault(text, "environment", variable)
+    for pages, settings in machine.pages.items():
+        if pages not in PAGES:
+            spot.fault(f"{pages!r} is not one of {', '.join(PAGES)}", "pages", pages)
+        for variable, text in faults_of_variables(settings.environment):
+            spot.fault(text, "pages", pages, "environment", variable)
     for name, system in machine.file_systems.items():
         _file_system(name, system, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
@@ -60,6 +67,8 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
             faults.append((name, text))
         elif "\0" in str(value):
             faults.append((name, "holds a NUL character"))
+        elif text := fault_of_variable(name, value):
+            faults.append((name, text))
     return faults
 
 
@@ -78,6 +87,8 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
             at.fault(f"{twice[0]} is described twice", "names")
         seen |= names
         at.parsed(bytes_of, kind.memory, "memory")
+        if kind.layout is not None:
+            check_layout(kind, at)
     if machine.scheduler == "local" and len(seen) > 1:
         text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
         spot.fault(text, "nodes")

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from seatrial.lazy import nodeset
+from seatrial.machine.layouts import layout_of
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
@@ -45,9 +46,12 @@ def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
     """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
     mixed nodes names a feature."""
     kind = usable[0] if usable else NodeGroup(names="", cores=1)
+    layout = layout_of(kind)
     keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
     names: dict[str, Any] = {
         **{f"node.{key}": getattr(kind, key) for key in keys},
+        "node.cores_per_numa": layout.cores_per_numa,
+        "node.cores_per_socket": layout.cores_per_socket,
         "node.memory_gib": bytes_of(kind.memory) / 2**30,
         "machine.name": machine.machine,
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),

@@ -22,6 +22,7 @@ from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
 from seatrial.machine.include import read_with_includes
+from seatrial.machine.layouts import with_layout
 from seatrial.machine.model import Machine, Places
 from seatrial.machine.places import placed
 
@@ -109,6 +110,11 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
         return None
     assert node is not None
     machine = _with_paths(machine, node)
+    kinds = [
+        with_layout(kind, Spot(node, faults).inside("nodes", i))
+        for i, kind in enumerate(machine.nodes)
+    ]
+    machine = replace(machine, nodes=kinds)
     if machine.places != Places():
         try:
             groups = placed(machine, node.place_of("places").path.parent)

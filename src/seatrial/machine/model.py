@@ -10,7 +10,16 @@ from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
 
-LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
+LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "none"]
+
+
+class WrittenLayout(FileModel, frozen=True):
+    """The CPUs of a node by socket and NUMA domain: in a file of hwloc's, or as texts."""
+
+    file: Annotated[str, doc("output of `lstopo --of xml`; beside this file")] = ""
+    sockets: Annotated[
+        list[list[str]], doc("for each socket, the CPUs of each of its NUMA domains: 0-5")
+    ] = []
 
 
 class NodeGroup(FileModel, frozen=True):
@@ -21,6 +30,10 @@ class NodeGroup(FileModel, frozen=True):
     sockets: Annotated[int, Meta(ge=1)] = 1
     numa_domains: Annotated[int, Meta(ge=1)] = 1
     threads_per_core: Annotated[int, Meta(ge=1)] = 1
+    layout: Annotated[
+        str | WrittenLayout | None,
+        doc("cores, NUMA domains and sockets, as hwloc writes them: pack:2 numa:2 core:6 pu:1"),
+    ] = None
     memory: Annotated[str | int, doc("memory of a node, such as 256GiB")] = 0
     gpus: Annotated[int, Meta(ge=0)] = 0
     features: Annotated[list[str], doc("features, as Slurm's constraints")] = []
@@ -85,6 +98,9 @@ class Slurm(FileModel, frozen=True):
     exclude: Annotated[str, doc("nodes that no job gets")] = ""
     cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
+    whole_nodes: Annotated[
+        bool, doc("each job has its nodes to itself, as by the partition's OverSubscribe=EXCLUSIVE")
+    ] = False
     poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
     lost_after: Annotated[
         float | str, doc("time after which a job that vanished is called lost")
@@ -160,6 +176,17 @@ class Places(FileModel, frozen=True):
     xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
 
 
+PAGES = ("4k", "thp", "2M", "1G")
+"""The pages that a run can ask for; thp are transparent huge pages."""
+
+
+class PageSettings(FileModel, frozen=True):
+    """How a run gets pages of a size on this machine, in place of glibc's tunable."""
+
+    modules: Annotated[list[str], doc("modules loaded for the run")] = []
+    environment: Annotated[dict[str, Scalar], doc("variables of the run")] = {}
+
+
 class Machine(FileModel, frozen=True):
     """A system under test."""
 
@@ -180,6 +207,10 @@ class Machine(FileModel, frozen=True):
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
     facts: Annotated[
         dict[str, Scalar], doc("what a report should say of it: serial numbers, network, firmware")
+    ] = {}
+    pages: Annotated[
+        dict[str, PageSettings],
+        doc("how runs get pages of a size; default: by a tunable of glibc's malloc"),
     ] = {}
     groups: Annotated[
         dict[str, str],

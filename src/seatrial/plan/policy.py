@@ -55,9 +55,7 @@ def policy_of(
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or ComponentTest() for name in names}
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
-    entries = [
-        _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
-    ]
+    entries = [_entry(component, tests[name], parts[name], weights[name]) for name in names]
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     stagger, exclude, watch = component.stagger, component.exclude, component.watch
@@ -174,14 +172,12 @@ def relative_weight(part: ComponentTest) -> float:
     return 1.0
 
 
-def _entry(
-    component: Component, name: str, part: ComponentTest, weight: float, folder: str
-) -> Entry:
+def _entry(component: Component, test: Test, part: ComponentTest, weight: float) -> Entry:
     retry = part.retry or component.retry
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     answers.update(retry.answers.items())
     return Entry(
-        name=name,
+        name=test.name,
         copies=part.copies,
         weight=weight,
         most=part.most or 0,
@@ -191,11 +187,11 @@ def _entry(
         answers=answers,
         attempts=retry.attempts,
         stop_after=retry.stop_after,
-        quiet_after=span_of(part.quiet_for),
-        end_quiet=part.quiet_answer == "end",
+        quiet_after=span_of(test.run.quiet_for if part.quiet_for is None else part.quiet_for),
+        end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
         alone=part.alone,
         full=part.full,
-        bytes=bytes_of_deck(part.deck, folder),
+        bytes=bytes_of_deck(part.deck, test.folder),
     )
 
 

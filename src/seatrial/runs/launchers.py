@@ -1,16 +1,15 @@
-"""The command line that starts the tasks of a case: srun, mpirun, mpiexec or none."""
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun or none."""
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from seatrial.machine.model import Launcher, Machine
+from seatrial.runs.binding import RANKFILE, aprun, mpi, numa_policy, rankfile, srun
+from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.suite.model import Case, Test
-
-_BINDING = re.compile(r"-bind-to[ =](\S*)")
 
 
 def launcher_of(machine: Machine, test: Test, toolchain: str) -> Launcher:
@@ -37,22 +36,54 @@ def launchers_of(
     return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
-def launch_line(machine: Machine, test: Test, case: Case) -> str:
-    """Return the value of $LAUNCH, quoted for the shell; "" where the script starts itself."""
+class LaunchLine(NamedTuple):
+    """The value of $LAUNCH, quoted for the shell ("" where the script starts itself), and bash that
+    writes the rankfile that it names."""
+
+    line: str
+    rankfile: str = ""
+
+
+def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
+    """Return how the tasks of a case are started."""
     launcher = launcher_of(machine, test, case.toolchain)
+    policy = numa_policy(launcher, case)
     if launcher.kind == "none":
-        return ""
-    program = shlex.quote(launcher.command or launcher.kind)
+        return LaunchLine(" ".join(policy))
+    found = geometry_of(machine, test, case)
+    # Pieces beside each other would be bound to the same cores; their bundle shares these out.
+    alone = case.at_once == 1
+    geometry = found if isinstance(found, TaskGeometry) and alone else None
     if launcher.kind == "srun":
-        arguments = _srun(case)
+        arguments = [*_step(case), *srun(launcher, case, geometry), *_of_job(case)]
+    elif launcher.kind == "aprun":
+        arguments = aprun(case, geometry)
     else:
-        arguments = ["-n", str(case.tasks), *_placement(launcher, machine, case)]
-    return " ".join([program, *arguments, *map(shlex.quote, launcher.options)])
+        arguments = ["-n", str(case.tasks), *mpi(launcher, machine, case, geometry)]
+    program = shlex.quote(launcher.command or launcher.kind)
+    words = [program, *arguments, *map(shlex.quote, launcher.options), *policy]
+    if geometry is None or RANKFILE not in arguments:
+        return LaunchLine(" ".join(words))
+    return LaunchLine(" ".join(words), rankfile(machine, case, geometry))
 
 
-def _srun(case: Case) -> list[str]:
-    """Return the size of the step. It gets the GPUs of its job, and all memory of it: a step takes
-    the memory that it asks for from the steps beside it."""
+def launch_line(machine: Machine, test: Test, case: Case) -> str:
+    """Return the value of $LAUNCH."""
+    return launch_of(machine, test, case).line
+
+
+def _step(case: Case) -> list[str]:
+    """Return the size of a step of srun."""
+    return [
+        f"--nodes={case.nodes}",
+        f"--ntasks={case.tasks}",
+        f"--ntasks-per-node={case.tasks_per_node}",
+    ]
+
+
+def _of_job(case: Case) -> list[str]:
+    """Return what a step gets of its job: the GPUs, and all memory, because a step takes the memory
+    that it asks for from the steps beside it."""
     options = []
     if case.job.gpus_per_node:
         options.append(f"--gpus-per-node={case.job.gpus_per_node}")
@@ -60,32 +91,4 @@ def _srun(case: Case) -> list[str]:
         options.append(f"--gpus-per-task={case.job.gpus_per_task}")
     if case.at_once > 1:
         options.append("--exact")  # other pieces have the other cores of the job
-    if case.job.memory or case.at_once > 1:
-        options.append("--mem=0")
-    return [
-        f"--nodes={case.nodes}",
-        f"--ntasks={case.tasks}",
-        f"--ntasks-per-node={case.tasks_per_node}",
-        f"--cpus-per-task={case.threads}",
-        *options,
-    ]
-
-
-def _placement(launcher: Launcher, machine: Machine, case: Case) -> list[str]:
-    """Return the options that bind each task to cores of its own, or to none where there are too
-    few. The default would bind all threads of a task to one core. Options of the machine about
-    binding replace these."""
-    per_node, threads = case.tasks_per_node, case.threads
-    fits = per_node * threads <= min(kind.cores for kind in machine.nodes)
-    bound = _BINDING.search(" ".join(launcher.options))
-    if launcher.flavour == "openmpi":
-        to = bound[1] if bound else "core" if fits else "none"
-        # Open MPI 5 refuses PE together with another binding.
-        cores = f":PE={threads}" if to.startswith(("core", "hwt")) else ""
-        place = f"ppr:{per_node}:node{cores if fits else ':OVERSUBSCRIBE'}"
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        return [*root, "--map-by", place, *([] if bound else ["--bind-to", to])]
-    if launcher.flavour == "mpich":
-        ours = ["-bind-to", f"core:{threads}"] if fits and not bound else []
-        return ["-ppn", str(per_node), *ours]
-    return []
+    return [*options, *(["--mem=0"] if case.job.memory or case.at_once > 1 else [])]

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
-from seatrial.runs.launchers import launch_line
+from seatrial.runs.launchers import launch_of
+from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
@@ -83,6 +85,16 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 }
 """
 
+# The CPUs that the job was given, before a launcher binds anything.
+_GIVEN = r"""
+set +aeu
+read -r _node < /proc/sys/kernel/hostname # HOSTNAME may be that of the host of sbatch
+while read -r _name _text; do
+  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$_node" "$_text"
+done < /proc/self/status >| placement.txt
+"""
+_PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'
+
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
 # computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
 # The set-up of a site may have changed shell options; they are reset for the script of the test.
@@ -105,9 +117,12 @@ if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
 # run has no end.
-_END = r"""
+_SCRIPT_END = r"""
 _code=$?
 seatrial_clock
+"""
+
+_END = r"""
 _right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
 _off=$((_time - _right))
 if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
@@ -140,6 +155,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
+        launch = launch_of(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -151,9 +167,16 @@ class ScriptWriter:
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),
-                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                launch.rankfile,
+                exports({"LAUNCH": launch.line}),
+                settings_lines(self.machine, test, case),
+                _GIVEN if tells_placement(test) else "",
+                _PROVE % HELLO if test.run.prove else "",
                 _START,
+                before_script(case),
                 f"(\n. {quote(run.script)}\n)",
+                _SCRIPT_END,
+                after_script(case),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )
@@ -197,6 +220,7 @@ def judged_files(test: Test) -> list[str]:
     """Return the files of a run, besides stdout, that the checks and metrics of a test name, or
     that the output format of its metrics is in."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [PLACEMENT_FILE] if tells_placement(test) else []
     names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
     if isinstance(form := test.metrics.get(FROM), str):
         names.append(find_format(form).file)

@@ -27,10 +27,12 @@ from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
 from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import PIECE, pieces, quantity, whole
+from seatrial.suite.run_settings import AskedSettings
 from seatrial.suite.select import compile_keyword
+from seatrial.suite.task_placement import AskedPlacement, misfit
 from seatrial.suite.toolchain_flags import own_flags, patterns_of
 from seatrial.units import count, seconds
 
@@ -143,11 +145,16 @@ class _Binder:
         self.nodes = quantity(run.nodes, "nodes", whole)
         self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
         self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
+        self.placement = AskedPlacement(run)
+        self.fills_domains = run.tasks_per_numa is not None and not (
+            run.tasks or run.tasks_per_node
+        )
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
         self.pieces = quantity(run.pieces, "pieces", pieces) if run.pieces is not None else None
         self.at_once = quantity(run.at_once, "at_once", whole)
         self.asked = asked
+        self.settings = AskedSettings(run)
         self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:
@@ -232,13 +239,16 @@ class _Binder:
         if self.test.only_builds:
             nodes = threads = tasks = per_node = 0
             walltime, at_once = 0.0, 1
+            placement = TaskPlacement()
         else:
             nodes = self.nodes(names)
             threads = self.threads(names)
-            tasks = self.tasks(names) if self.tasks else self.tasks_per_node(names) * nodes
+            placement = self.placement.of(names)
+            tasks = self._tasks_of(names, nodes, placement)
             walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
         job = self.asked.of(names)
+        settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)
         available, such = facts.available, ""
         if self.asked.wants_missing(names):
@@ -259,22 +269,34 @@ class _Binder:
                 threads=threads,
                 walltime=walltime,
                 node=node,
-                exclusive=self.test.run.exclusive,
+                exclusive=self.test.run.exclusive or placement.needs_whole_nodes,
                 repeat=self.repeat,
                 job=job,
+                settings=settings,
+                placement=placement,
                 at_once=at_once,
             )
-            if at_once > 1 and (crowded := _crowded(case, names)):
-                self._skip(crowded, case)
+            if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
+                self._skip(reason, case)
             elif nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
                 self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
 
+    def _tasks_of(self, names: dict[str, Any], nodes: int, placement: TaskPlacement) -> int:
+        """Return the number of tasks in all."""
+        if self.tasks:
+            return int(self.tasks(names))
+        if self.fills_domains:
+            return placement.tasks_per_numa * int(names["node.numa_domains"]) * nodes
+        return int(self.tasks_per_node(names)) * nodes
+
 
 def _crowded(case: Case, names: Mapping[str, Any]) -> str:
     """Return why pieces of a case cannot run beside each other; "" where they can."""
+    if case.at_once == 1:
+        return ""
     if case.nodes > 1:
         return f"at_once: {case.at_once} goes with pieces of one node; this one has {case.nodes}"
     if case.gpus:

@@ -22,6 +22,8 @@ FACTS: dict[str, str] = {
     "node.cores": "cores of a node",
     "node.sockets": "sockets of a node",
     "node.numa_domains": "NUMA domains of a node",
+    "node.cores_per_numa": "cores of a NUMA domain of a node; the fewest where they differ",
+    "node.cores_per_socket": "cores of a socket of a node; the fewest where they differ",
     "node.threads_per_core": "hardware threads of a core",
     "node.memory_gib": "memory of a node in GiB",
     "node.gpus": "accelerators of a node",

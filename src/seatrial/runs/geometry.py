@@ -1,0 +1,212 @@
+"""The cores of each task of a node: spread over its NUMA domains or sockets, or packed.
+
+    geometry_of(machine, test, case)                     # a TaskGeometry, or why there is none
+    place(layout, tasks=4, threads=3, spread="numa")     # on 2 sockets x 2 domains x 6 cores:
+    # [(0, 1, 2), (6, 7, 8), (12, 13, 14), (18, 19, 20)]
+
+Pure. Cores are numbers of the layout, in hwloc's logical order. No two tasks share a core. The
+threads of a task are in one domain where a domain has room for them, else in one socket where a
+socket has, and then in as few domains as hold them, evenly.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seatrial.layout.node import NodeLayout
+from seatrial.machine.layouts import layout_of
+from seatrial.machine.model import Machine
+from seatrial.suite.fitting_nodes import unfit_groups
+from seatrial.suite.job_options import effective
+from seatrial.suite.model import Bind, Case, Spread, Test
+
+Cores = tuple[int, ...]
+
+
+class TaskGeometry(NamedTuple):
+    """The cores of each task of a full node, by local rank, and what tasks are bound to."""
+
+    layout: NodeLayout
+    cores: list[Cores]
+    bind: Bind
+
+    @property
+    def bound(self) -> list[Cores]:
+        """The cores that each task may use."""
+        return [widened(self.layout, cores, self.bind) for cores in self.cores]
+
+    @property
+    def cpus(self) -> list[list[int]]:
+        """The CPUs that each task may use."""
+        return [self.layout.cpus_of(cores) for cores in self.bound]
+
+
+class NoGeometry(NamedTuple):
+    """Launcher and scheduler decide where tasks are: the reason."""
+
+    reason: str
+
+
+def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGeometry:
+    """Return the cores of the tasks of a case, or why there is no geometry: launcher and scheduler
+    then decide."""
+    unfit = unfit_groups(machine, test.requires.features, case)
+    layouts = list(dict.fromkeys(layout_of(kind) for kind in machine.nodes if kind not in unfit))
+    asked, needed = case.placement, case.tasks_per_node * case.threads
+    if len(layouts) != 1:
+        return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
+    (layout,) = layouts
+    if case.at_once > 1:
+        return NoGeometry("runs of its bundle share the node")
+    if asked.bind == "none":
+        return NoGeometry("`bind: none` asks for no cores")
+    if needed > len(layout.cores):
+        return NoGeometry(f"{needed} threads are more than the {len(layout.cores)} cores of a node")
+    if not asked.needs_whole_nodes:
+        if needed == len(layout.cores):
+            return NoGeometry("its tasks fill the node")
+        if len(layout.domains) == 1:
+            return NoGeometry("the node has one NUMA domain")
+        if not has_whole_nodes(machine, case):
+            return NoGeometry(
+                "other jobs may have cores of its nodes; `run.exclusive` or `run.spread` in the "
+                "test, or the machine's `slurm.whole_nodes`, say that none has"
+            )
+    cores = place(
+        layout,
+        case.tasks_per_node,
+        case.threads,
+        asked.spread or "numa",
+        tasks_per_numa=asked.tasks_per_numa,
+        spare=asked.spare_cores,
+    )
+    if cores is None:
+        return NoGeometry("its tasks do not fit on a node as `run` places them")
+    return TaskGeometry(layout, cores, asked.bind or "core")
+
+
+def has_whole_nodes(machine: Machine, case: Case) -> bool:
+    """Return whether no other job has cores of the nodes of a case."""
+    if machine.scheduler == "local" or case.exclusive or machine.slurm.whole_nodes:
+        return True
+    return "--exclusive" in effective(machine.slurm, case.job).options
+
+
+@functools.lru_cache(maxsize=256)
+def place(
+    layout: NodeLayout,
+    tasks: int,
+    threads: int,
+    spread: Spread,
+    *,
+    tasks_per_numa: int = 0,
+    spare: int = 0,
+) -> list[Cores] | None:
+    """Return the cores of each task of a node, one core a thread, by local rank; ranks go up with
+    the cores. None where they do not fit. ``tasks_per_numa`` (0: no limit) fills one domain after
+    the other with so many tasks, whatever ``spread``; ``spare`` cores get no task."""
+    node = _Node(layout, spare)
+    limit = tasks_per_numa or tasks
+    found = []
+    for _ in range(tasks):
+        domain = node.domain_for(threads, "pack" if tasks_per_numa else spread, limit)
+        cores = node.take([domain], threads) if domain is not None else None
+        if cores is None and not tasks_per_numa:
+            cores = node.take_from_several(threads, spread)
+        if cores is None:
+            return None
+        found.append(cores)
+    return sorted(found)
+
+
+def widened(layout: NodeLayout, cores: Cores, to: str) -> Cores:
+    """Return the cores that a task may use: its own (``core``), or all of their domains (``numa``)
+    or sockets (``socket``)."""
+    if to == "core":
+        return cores
+    groups = layout.domains if to == "numa" else layout.sockets
+    return tuple(sorted(c for group in groups.values() if {*group} & {*cores} for c in group))
+
+
+def in_objects(
+    objects: Sequence[Sequence[int]], tasks: int, per_object: int, threads: int
+) -> list[Cores] | None:
+    """Return what launchers do that are told a number of tasks for each object (a domain, a socket
+    or the node), which get consecutive cores; None where they do not fit."""
+    found = []
+    for cores in objects:
+        if per_object * threads > len(cores):
+            return None
+        starts = range(0, per_object * threads, threads)
+        found += [tuple(cores[start : start + threads]) for start in starts]
+    return found if len(found) == tasks else None
+
+
+class _Node:
+    """The cores of a node that no task has yet."""
+
+    def __init__(self, layout: NodeLayout, spare: int) -> None:
+        self.free = {domain: list(cores) for domain, cores in layout.domains.items()}
+        self.socket = {core.domain: core.socket for core in reversed(layout.cores)}
+        self.tasks = dict.fromkeys(self.free, 0)
+        self.used = dict.fromkeys(self.free, 0)  # cores
+        for _ in range(min(spare, len(layout.cores))):
+            _, last = max((len(cores), domain) for domain, cores in self.free.items())
+            self.free[last].pop()
+
+    def domain_for(self, threads: int, spread: Spread, limit: int) -> int | None:
+        """Return the domain for the next task; None if none has room for all of its threads."""
+        fitting = [
+            domain
+            for domain, cores in self.free.items()
+            if len(cores) >= threads and self.tasks[domain] < limit
+        ]
+        return min(fitting, key=lambda domain: self._load(domain, spread), default=None)
+
+    def _load(self, domain: int, spread: Spread) -> tuple[int, ...]:
+        """Return the place of a domain in the order in which tasks get one, the first first."""
+        if spread == "pack":
+            return (domain,)
+        in_socket = self._used_in(self.socket[domain])
+        return (in_socket, domain) if spread == "socket" else (self.used[domain], in_socket, domain)
+
+    def _used_in(self, socket: int) -> int:
+        return sum(used for domain, used in self.used.items() if self.socket[domain] == socket)
+
+    def take(self, domains: Sequence[int], threads: int) -> Cores:
+        """Return so many free cores of domains, evenly: each next one of the domain that has most
+        left. They are free no longer."""
+        shares = dict.fromkeys(domains, 0)
+        for _ in range(threads):
+            most = max(domains, key=lambda domain: len(self.free[domain]) - shares[domain])
+            shares[most] += 1
+        taken: list[int] = []
+        for domain, share in shares.items():
+            taken += self.free[domain][:share]
+            del self.free[domain][:share]
+            self.used[domain] += share
+        self.tasks[domains[0]] += 1
+        return tuple(sorted(taken))
+
+    def take_from_several(self, threads: int, spread: Spread) -> Cores | None:
+        """Return cores of several domains for a task: of one socket if one has so many, else of
+        any; None if the node has too few."""
+        sockets = sorted(set(self.socket.values()))
+        if spread != "pack":
+            sockets.sort(key=self._used_in)
+        groups = [[d for d in self.free if self.socket[d] == socket] for socket in sockets]
+        for group in [*groups, list(self.free)]:
+            if sum(len(self.free[domain]) for domain in group) >= threads:
+                return self.take(self._fewest(group, threads), threads)
+        return None
+
+    def _fewest(self, domains: Sequence[int], threads: int) -> list[int]:
+        """Return the fewest of these domains that have so many free cores."""
+        found: list[int] = []
+        for domain in sorted(domains, key=lambda domain: -len(self.free[domain])):
+            if sum(len(self.free[each]) for each in found) >= threads:
+                break
+            found.append(domain)
+        return sorted(found)
