@@ -11,10 +11,9 @@ import random
 from collections.abc import Sequence
 from math import pi, sin
 
+from bench.measuring import Row
 from seatrial.conduct.rounds import Rounds
 from seatrial.statistics.two_sample import compare
-
-from bench.measuring import Row
 
 EXPERIMENTS = 200
 REPEATS = 8
@@ -31,8 +30,8 @@ def measure() -> list[Row]:
         blocks += _differ([0] * REPEATS + [1] * REPEATS, loads)
     return [
         Row(
-            f"identical variants, {REPEATS} runs each, under changing load are told to differ in at "
-            f"most 5 % of {EXPERIMENTS} experiments (simulated load)",
+            f"identical variants, {REPEATS} runs each, under changing (simulated) load: told to "
+            f"differ in at most 5 % of {EXPERIMENTS} experiments",
             f"{rounds} of {EXPERIMENTS}",
             f"the same loads, repeats in blocks: {blocks} of {EXPERIMENTS}",
             f"{rounds / EXPERIMENTS:.1%} and {blocks / EXPERIMENTS:.1%}",
