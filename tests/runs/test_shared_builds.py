@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -354,7 +355,8 @@ def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> Non
     assert compiled(place) == 1
     assert ended(place, "b").made_by == "a"
     folders = [place.trials / tag / "submissions" for tag in "ab"]
-    jobs = [sum("seatrial-b" in path.name for path in folder.iterdir()) for folder in folders]
+    names = [[path.name for path in folder.iterdir()] for folder in folders]
+    jobs = [sum(bool(re.fullmatch("seatrial-b[0-9a-f]{12}", name)) for name in of) for of in names]
     assert jobs == [1, 0]
 
 

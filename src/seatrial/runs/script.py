@@ -16,6 +16,7 @@ from seatrial.runs.environment import exports, preamble, quote, toolchain_variab
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
 
@@ -104,6 +105,16 @@ seatrial_gpus() {  # _gpus = ids, separated by blanks
 }
 """
 
+# The CPUs that the job was given, before a launcher binds anything.
+_GIVEN = r"""
+set +aeu
+read -r _node < /proc/sys/kernel/hostname # HOSTNAME may be that of the host of sbatch
+while read -r _name _text; do
+  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$_node" "$_text"
+done < /proc/self/status >| placement.txt
+"""
+_PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'
+
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
 # computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
 # The set-up of a site may have changed shell options; they are reset for the script of the test.
@@ -183,6 +194,8 @@ class ScriptWriter:
                 launch.rankfile,
                 exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case),
+                _GIVEN if tells_placement(test) else "",
+                _PROVE % HELLO if test.run.prove else "",
                 _GPUS if case.gpus else "",
                 _START,
                 before_script(case),
@@ -231,6 +244,7 @@ def judged_files(test: Test) -> list[str]:
     """Return the files of a run, besides stdout, that the checks and metrics of a test name, or
     that the output format of its metrics is in."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [PLACEMENT_FILE] if tells_placement(test) else []
     names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
     if isinstance(form := test.metrics.get(FROM), str):
         names.append(find_format(form).file)

@@ -23,6 +23,7 @@ from seatrial.suite.job_options import (
 from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
+from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import memory, split_size
 from seatrial.suite.run_settings import (
     DEFAULT,
@@ -39,7 +40,7 @@ from seatrial.units import bytes_of, seconds, span_of
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
-        *("hung.txt", "pages.txt", "stripes.txt"),
+        *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )
@@ -230,6 +231,10 @@ class _Checker:
                 self.fault(f"{value} is less than 1", "run", key)
         self._placement(known)
         self._job_options(known)
+        if run.prove and self.test.build is not None and self.test.build.prebuilt:
+            self.fault(
+                "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
+            )
         self._settings(known)
         self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
         if run.scope == "each_node" and run.nodes != 1:
