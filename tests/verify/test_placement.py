@@ -82,6 +82,7 @@ def test_two_threads_of_one_core_share_it_unless_there_are_not_enough_cores() ->
         (("0-3", "0", "0-1", "0-2"), ""),
         (("0-7", "1", "1", "2"), "ranks 1-2 on CPU 1; 2 cores asked"),
         (("0-1", "0-1", "0-1", "5"), "ranks 0-2 on CPUs 0-1; 3 cores asked"),
+        (("0-1", "0-1", "0-1", "0"), "ranks 0-3 on CPUs 0-1; 4 cores asked"),
     ],
 )
 def test_masks_must_have_room_for_each_rank(sets: tuple[str, ...], fault: str) -> None:
