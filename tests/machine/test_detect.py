@@ -15,7 +15,8 @@ from seatrial.machine import detect as detection
 from seatrial.machine import toolchains
 from seatrial.machine.detect import detect
 from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Toolchain
+from seatrial.machine.model import Launcher, Toolchain, WrittenLayout
+from tests.layout.hwloc import xml_of
 from tests.machine.fakes import program
 
 OPENMPI = {
@@ -203,6 +204,29 @@ def test_a_kernel_that_tells_nothing(
     assert (node.cores, node.sockets, node.threads_per_core, node.numa_domains) == (3, 1, 1, 1)
 
 
+def test_the_layout_that_lstopo_shows_where_it_is_that_of_the_kernel(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology(tmp_path / "cpu", [("0,4", 0), ("1,5", 0), ("2,6", 1), ("3,7", 1)] * 2)
+    for domain, cpu in ((0, 0), (1, 2)):
+        (tmp_path / f"numa/node{domain}/cpu{cpu}").mkdir(parents=True)
+    monkeypatch.setattr(detection, "CPUS", tmp_path / "cpu")
+    monkeypatch.setattr(detection, "NUMA_DOMAINS", tmp_path / "numa")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert detect("h", with_layout=True).nodes[0].layout is None  # no lstopo
+    xml = xml_of("pack:2 [numa] core:2 pu:2(indexes=2*4:1*2)")
+    program(path, "lstopo", {"--of*": xml})
+    assert detect("h", with_layout=True).nodes[0].layout == WrittenLayout(
+        sockets=[["0-1+4-5"], ["2-3+6-7"]]
+    )
+    assert detect("h").nodes[0].layout is None
+    for other in ("pack:2 [numa] core:2 pu:1", "pack:1 [numa] core:4 pu:2(indexes=2*4:1*2)"):
+        program(path, "lstopo", {"--of*": xml_of(other)})
+        assert detect("h", with_layout=True).nodes[0].layout is None
+    program(path, "lstopo", {"--of*": xml[:500]})
+    assert detect("h", with_layout=True).nodes[0].layout is None
+
+
 def test_this_host_as_lscpu_sees_it() -> None:
     if shutil.which("lscpu") is None:
         pytest.skip("lscpu is not here")
@@ -223,5 +247,5 @@ def test_what_is_detected_can_be_read_back(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (tmp_path / "h.yaml").write_text(done.stdout)
     machine = load_machine(tmp_path / "h.yaml").machine
-    assert machine == detect("h")
+    assert machine == detect("h", with_layout=True)
     assert yaml.safe_load(done.stdout)["machine"] == "h"

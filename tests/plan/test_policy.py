@@ -115,6 +115,15 @@ def test_quiet_runs(place: PlanPlace) -> None:
     assert (found["wide"].quiet_after, found["wide"].end_quiet) == (0, True)
 
 
+def test_a_test_says_when_its_runs_are_hung_unless_the_plan_does(place: PlanPlace) -> None:
+    place.test("small", run={"quiet_for": "5m", "quiet_answer": "tell"})
+    place.test("wide", run={"quiet_for": "5m", "quiet_answer": "tell"})
+    tests = "  tests: {small: {}, wide: {quiet_for: 0, quiet_answer: end}}\n"
+    found = place.entries("- component: c\n" + tests)
+    assert (found["small"].quiet_after, found["small"].end_quiet) == (300, False)
+    assert (found["wide"].quiet_after, found["wide"].end_quiet) == (0, True)
+
+
 def test_waves(place: PlanPlace) -> None:
     tests = "  kind: isolated_then_full\n  tests: {small: {alone: 5, full: 2, most: 3}}\n"
     policy = place.part("- component: c\n" + tests).policy

@@ -23,7 +23,9 @@ from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.model import Case, RunSpec, TaskPlacement, Test
 from tests.layout.hwloc import xml_of
+from tests.programs import Workplace
 from tests.runs.helpers import a_case
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
 HOPPER = "pack:2 numa:2 core:6 pu:1"
 SMT = "pack:2 numa:2 core:4 pu:2(indexes=2*16:1*2)"
@@ -279,3 +281,35 @@ def test_a_rankfile_of_several_nodes(tmp_path: Path) -> None:
         "rank 4=+n1 slot=6-7",
         "rank 5=+n1 slot=12-13",
     ]
+
+
+# ---- a real Slurm, which binds ------------------------------------------------------------
+
+ASK = """\
+$LAUNCH bash -c 'while read -r key list; do
+  [ "$key" = Cpus_allowed_list: ] && echo "rank $SLURM_LOCALID on $list"
+done < /proc/self/status; true'
+"""
+
+
+@pytest.mark.slurm
+def test_slurm_binds_tasks_to_the_masks(place: Workplace, tmp_path: Path) -> None:
+    """A node of two domains, each with one of the two cores of this host."""
+    kind = {"names": "n001", "cores": 2, "layout": "pack:1 numa:2 core:1 pu:1"}
+    expected = {
+        "one": {"rank 0 on 0"},
+        "two": {"rank 0 on 0", "rank 1 on 1"},
+        "wide": {"rank 0 on 0-1"},
+        "free": {"rank 0 on 0-1", "rank 1 on 0-1"},
+    }
+    with SlurmCluster(tmp_path / "cluster", ClusterOptions(nodes=1, cores=2, bind=True)) as cluster:
+        place.slurm(cluster, nodes=[kind], launcher={"kind": "srun"})
+        place.test("one", ASK, run={"spare_cores": 1})
+        place.test("two", ASK, run={"tasks_per_node": 2, "spread": "numa"})
+        place.test("wide", ASK, run={"spread": "pack", "bind": "socket"})
+        place.test("free", ASK, run={"tasks_per_node": 2, "spread": "numa", "bind": "none"})
+        done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    for test, ranks in expected.items():
+        said = (place.run_folder(test) / "stdout").read_text().splitlines()
+        assert set(said) == ranks, test

@@ -103,6 +103,26 @@ def test_lines_by_toolchain_and_the_best_of_all(tmp_path: Path) -> None:
     assert len(tables(tmp_path, "t", x="threads", metric="triad")) == 2
 
 
+@pytest.mark.parametrize("runs", [1, 5])
+def test_a_speed_up_beyond_ideal_is_told(tmp_path: Path, runs: int) -> None:
+    """GTC as printed: 13 times as fast from 64 to 256 cores, where 1,024 were meant."""
+    cases = threads(64, 256)
+    trial = Measuring(tmp_path, "t", cases)
+    for case, level in zip(cases, (100.0, 1300.0), strict=True):
+        trial.series(case, TRIAD, [level * (1 + i / 1000) for i in range(runs)])
+    trial.done()
+    ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
+    assert [cell.x for cell in line.beyond_ideal] == [256.0]
+    out = ask(tmp_path, "scaling", "t", "--x", "threads", "--metric", "triad").out
+    assert "threads 64 to 256: a speed-up of 13 is beyond ideal (4)" in out
+
+
+def test_an_ideal_speed_up_is_not_beyond_it(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 200, 400], tag="once", runs=1, spread=0.0)
+    ((line,),) = (t.lines for t in tables(tmp_path, "once", x="threads", metric="triad"))
+    assert line.beyond_ideal == []
+
+
 def test_versions_by_trial(tmp_path: Path) -> None:
     sweep(tmp_path, [100, 150], tag="v1")
     sweep(tmp_path, [100, 190], tag="v2")

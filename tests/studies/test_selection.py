@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from seatrial.cli.options import parsed_label
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.store.ingest import synced
@@ -119,3 +122,38 @@ def test_a_metric_called_elapsed_is_taken_for_the_scripts_time(tmp_path: Path) -
 def test_moments() -> None:
     assert moment_of("2h", now=7200.5) == 500_000_000
     assert moment_of("1970-01-01T00:00+01:00") == -3600 * 10**9
+
+
+def test_labels_of_trials(tmp_path: Path) -> None:
+    for tag, labels in (
+        ("a", {"load": "dedicated", "case": "one"}),
+        ("b", {"load": "production"}),
+        ("c", {}),
+    ):
+        trial = Measuring(tmp_path, tag, [bound(1, launch="mpi")])
+        trial.measure(trial.cases[0])
+        trial.done()
+        record = trial.folder.record()
+        asked = replace(record.asked, labels=labels)
+        file = trial.folder.path / "trial.json"
+        file.write_bytes(msgspec.json.encode(replace(record, asked=asked)))
+    with synced(tmp_path / "store.sqlite", tmp_path) as opened:
+        for text, tags in (
+            ("@load=dedicated", ["a"]),
+            ("@load=*", ["a", "b"]),
+            ("@load=*,launch=mpi,case=one", ["a"]),
+            ("a:load=dedicated", ["a"]),
+        ):
+            assert [trial.tag for trial in side(opened, text).trials] == tags, text
+        with pytest.raises(UsageError, match="no case of it fits"):
+            side(opened, "@load=odd")
+        with pytest.raises(UsageError, match=r"'laod' is no condition .* no label of its trials"):
+            side(opened, "@laod=dedicated")
+
+
+def test_a_label_is_a_name_and_a_value() -> None:
+    assert parsed_label("load=dedicated") == ("load", "dedicated")
+    assert parsed_label("where=a = b") == ("where", "a = b")
+    for text in ("load", "load=", "=x", "9a=b", "load=a,b", 'load="a"', "load=" + "x" * 101):
+        with pytest.raises(ValueError, match="write NAME=VALUE"):
+            parsed_label(text)

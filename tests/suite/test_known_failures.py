@@ -30,7 +30,8 @@ LATER, YESTERDAY = (str(TODAY + timedelta(days=days)) for days in (30, -1))
 
 
 def known(until: str = LATER, **keys: object) -> dict[str, object]:
-    return {"reason": "bug 7", "until": until, **keys}
+    verdicts = ["failed", "wrong answer", "build failed"]
+    return {"reason": "bug 7", "until": until, "verdicts": verdicts, **keys}
 
 
 def test_a_known_failure_of_a_test_is_no_failure_of_its_trial(place: Workplace) -> None:
@@ -119,6 +120,7 @@ def test_bad_input(place: Workplace) -> None:
         "known_failures[0].tests: is for plans",
         "known_failures[0].verdicts[0]: 'lost' cannot be known",
         "known_failures[1].reason",
+        "known_failures[1].verdicts: names none, so that each new failure would be known",
     ):
         assert said in done.err, said
     place.test("one")

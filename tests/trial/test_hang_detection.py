@@ -1,4 +1,4 @@
-"""Looking at the output of runs where a file system may hang."""
+"""Hung runs are found and looked at; a file system may hang, too."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pytest
 from seatrial.backends.protocol import Ended
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.journal.codes import LOST
-from seatrial.journal.events import OutputQuiet
+from seatrial.journal.events import JobStarted, OutputQuiet
 from seatrial.journal.lifecycle import RunState
+from seatrial.machine.facts import unfold
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector
 from seatrial.trial.driver import Driver
 from seatrial.trial.hang_detection import HangDetector, OutputState
 from seatrial.trial.run_collector import CollectedRun, EndedRun
 from seatrial.trial.tasks import Tasks
-from tests.programs import LONG_S, Workplace
+from tests.programs import LONG_S, Workplace, job_shells
 from tests.waiting import until_true
 
 
@@ -89,3 +90,36 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
     outcome = asyncio.run(collect())
     assert outcome.code == LOST
+
+
+def test_plain_runs_are_watched(place: Workplace) -> None:
+    """One that writes slowly is not hung; one that only has to be told of goes on."""
+    place.test("hangs", "sleep 985.5 & sleep 985.5 & wait", run={"quiet_for": "1s"})
+    place.test("slow", "for i in 1 2 3 4; do echo $i; sleep 0.5; done", run={"quiet_for": "1s"})
+    place.test("told", "sleep 1.5", run={"quiet_for": "1s", "quiet_answer": "tell"})
+    place.local(cores=3)
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"hangs": "hung", "slow": "pass", "told": "pass"}
+    assert place.why("hangs") == "no output for 1 s; 2 sleep in hrtimer_nanosleep"
+    (hung,) = [event for event in place.events("t", OutputQuiet) if event.test == "hangs"]
+    assert 1 <= hung.seconds <= 1.1 + hang_detection.SHORTEST_SECONDS
+    assert "and is ended" in place.alerts()
+    assert "as it seems; it goes on" in place.alerts()
+    processes = (place.run_folder("hangs") / "hung.txt").read_text()
+    assert processes.count("command: sleep 985.5") == 2
+    assert "State:\tS (sleeping)" in processes
+    assert not (place.run_folder("told") / "hung.txt").exists()
+    assert not job_shells(place.trial())
+
+
+@pytest.mark.slurm
+def test_a_run_that_hangs_on_nodes_is_looked_at_there(slurm_place: Workplace) -> None:
+    place = slurm_place
+    place.test("hangs", "sleep 985.75", run={"quiet_for": "2s", "nodes": 2})
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"hangs": "hung"}
+    assert place.why("hangs") == "no output for 2 s; 1 sleep in hrtimer_nanosleep"
+    (start,) = place.events("t", JobStarted)
+    processes = (place.run_folder("hangs") / "hung.txt").read_text()
+    assert processes.startswith(unfold(start.nodes)[0])
+    assert "command: sleep 985.75" in processes

@@ -1,4 +1,4 @@
-"""The page Best: settings ranked over any parameters."""
+"""The page Best, and what the page Compare has of ladders and spreads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..studies import test_ladder, test_spread_comparison
 from ..studies.test_best import sweep
 from . import frost
 from .served import Served, open_page
@@ -20,6 +21,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("best") / "trials"
     folder.mkdir()
     sweep(folder, "sweep")
+    test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
+    test_spread_comparison.sides(folder)
     with Served(folder) as running:
         running.until_read()
         yield running
@@ -54,6 +57,17 @@ def test_what_cannot_be_ranked_is_said_beside_the_form(served: Served) -> None:
         found = judged(served, **query)
         assert found["state"] == "refused" and said in found["reason"], found["reason"]
     assert served.json("/best")["state"] == "asked"
+
+
+def test_compare_has_ladders_and_spreads(served: Served) -> None:
+    found = frost.judged(served, "/compare", before="v0", between="v1", after="v2")
+    (one,) = found["ladders"]
+    assert [round(step["times"], 2) for step in (*one["steps"], one["product"])] == [1.6, 1.4, 2.24]
+    html = served.get("/compare?before=v0&between=v1&after=v2")[1]
+    assert "Step by step" in html and "x2.24 better" in html
+    found = frost.judged(served, "/compare", before="a", after="b", spread=1)
+    assert found["spread"]["rows"][0]["verdict"] == "less steady" and not found["ladders"]
+    assert "Robust deviation of after" in served.get("/compare?before=a&after=b&spread=1")[1]
 
 
 @pytest.mark.needs("chromium")

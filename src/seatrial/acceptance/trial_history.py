@@ -280,8 +280,10 @@ class TrialHistory(TrialLife):
     # ---- events ---------------------------------------------------------------------------
 
     def _new_run(self, event: Event) -> RunHistory | None:
+        """Return the run that an event begins; None of another trial's, and where people speak of
+        a run that there is not."""
         number = self._index.get(event.case) if isinstance(event, RunEvent) else None
-        if number is None:
+        if number is None or event.__class__ in _LATE:
             return None
         of = self.policy.entry_of
         entry = of[number] if number < len(of) else NO_ENTRY

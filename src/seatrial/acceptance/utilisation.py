@@ -218,13 +218,26 @@ def _use(counts: list[int], nodes: int) -> Use:
 
 
 def _of_queue(held: Iterable[tuple[RunHistory, Span | None]], now: int) -> list[Change]:
-    """Return the changes by runs that waited in the queue; each with when it held nodes."""
+    """Return the changes by the spans in which any run waited in the queue; each run with when it
+    held nodes."""
+    waits = [waited for run, span in held if (waited := run.waited(span, now)) is not None]
     changes: list[Change] = []
-    for run, span in held:
-        waited = run.waited(span, now)
-        if waited is not None and waited[1] > waited[0]:
-            changes += ((waited[0], _QUEUED, 1), (waited[1], _QUEUED, -1))
+    for start, end in _united(waits):
+        changes += ((start, _QUEUED, 1), (end, _QUEUED, -1))
     return changes
+
+
+def _united(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield the union of some spans as spans with gaps between them, without empty ones."""
+    since = until = 0
+    for start, end in sorted(spans):
+        if start > until:
+            if until > since:
+                yield since, until
+            since = start
+        until = max(until, end)
+    if until > since:
+        yield since, until
 
 
 def _of_claims(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,6 +57,8 @@ from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.bundle import PROGRESS
 from seatrial.runs.directory import holds_output, job_events, set_aside
 from seatrial.runs.environment import write_script
+from seatrial.runs.hung_processes import COLLECT_SECONDS, MAX_BYTES
+from seatrial.runs.shell import Shell
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
@@ -373,6 +376,11 @@ class LocalBackend:
                     self._end(process, CANCELLED.number)
             else:
                 self._unwanted.add(run_id)
+
+    async def inspect(self, job: Job, script: str) -> str:
+        line = shlex.join(["exec", "bash", script, job.run_id, str(job.path)])
+        shell = Shell(line, COLLECT_SECONDS / 2, MAX_BYTES)
+        return (await shell.run()).output
 
     def watch_nodes(self, down: Collection[str]) -> None:
         pass  # this host itself is up

@@ -175,6 +175,10 @@ class Backend(Protocol):
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """End runs; with ``pending_only`` only those that have not started."""
 
+    async def inspect(self, job: Job, script: str) -> str:
+        """Return what the processes of a running job wait in, as ``script`` (``runs/hung.sh``)
+        prints it on each of its nodes; "" if that cannot be told."""
+
     def watch_nodes(self, down: Collection[str]) -> None:
         """Report from now on nodes that go down or come back; ``down`` are known to be down."""
 

@@ -45,6 +45,7 @@ from seatrial.machine.model import Machine
 from seatrial.runs.bundle import read_progress
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
+from seatrial.runs.hung_processes import in_order
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
@@ -336,8 +337,7 @@ class SlurmBackend:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
         if task.bundle is None:
             return 0
-        nodes = state.nodes if state is not None and state.state == "RUNNING" else ""
-        self._report_of_bundle(task.bundle.look(nodes))
+        self._report_of_bundle(task.bundle.look(state.nodes if state is not None else ""))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
 
     def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
@@ -510,6 +510,15 @@ class SlurmBackend:
         for work in list(self._work):
             work.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
+
+    async def inspect(self, job: Job, script: str) -> str:
+        task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
+        if task is None or not task.array:
+            return ""
+        words = ("bash", script, job.run_id, str(job.path))
+        with contextlib.suppress(Unanswered):  # it is no outage: the job may just have ended
+            return in_order(await self.client.on_each_node(task.job_id, job.nodes, words))
+        return ""
 
     def watch_nodes(self, down: Collection[str]) -> None:
         self._nodes = NodeWatch(self.client, down, self._updates.report, self._outages)

@@ -142,6 +142,15 @@ class SlurmClient:
                 await self._detach(some)
             await self._tell(*line, *some)
 
+    async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
+        """Run a command once on each node of a running array task, beside what runs there. Return
+        its output, with the number of the node before each line."""
+        # srun takes the number of a job, and none of a task.
+        job = await self._ask(str.strip, "squeue", "--noheader", "--format=%A", f"--jobs={task}")
+        size = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--cpus-per-task=1")
+        step = ("--overlap", "--mem=0", "--input=none", "--label", "--cpu-bind=none")
+        return await self._ask(str, "srun", f"--jobid={job}", *size, *step, *words)
+
     async def _detach(self, tasks: Sequence[str]) -> None:
         """Give array tasks that wait a record of their own, as any change of a task does: of tasks
         that share one, `scancel --state` of Slurm 22.05 cancels all, whichever are named."""

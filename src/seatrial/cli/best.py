@@ -9,12 +9,13 @@ import click
 import msgspec
 
 from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option, tests_filter
+from seatrial.cli.options import format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.export import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.compare import causes
+from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -42,6 +43,7 @@ MAX_NAMED = 6
     help="Rank by the median of the runs, or by the best of them.",
 )
 @tests_filter
+@per_option
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -52,6 +54,7 @@ def command(
     metric: str,
     statistic: Any,
     tests: tuple[str, ...],
+    per: Resource | None,
     form: str,
 ) -> int:
     """Rank settings: the best one, those that cannot be told from it, those that failed.
@@ -69,6 +72,8 @@ def command(
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))
+    if per:
+        sides = [per_resource(side, per) for side in sides]
     found = best_settings(sides, query)
     if form == "json":
         click.echo(to_json(msgspec.to_builtins(found)), nl=False)

@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from seatrial.cli import Folders, complete, ladder_page, spread_page
 from seatrial.cli.comparison_page import as_record, page
-from seatrial.cli.options import SHARE, format_option, tests_filter
+from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.compare import Comparison, compare_sides
 from seatrial.studies.ladder import ladders
 from seatrial.studies.provenance import differences
+from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of
 from seatrial.studies.spread_comparison import compare_spreads
 
@@ -41,6 +42,7 @@ UNDECIDED = 3
 @click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @click.option("--ladder", is_flag=True, help="Each side with the one before, and the product.")
 @click.option("--spread", is_flag=True, help="Which side varies more, in place of the medians.")
+@per_option
 @format_option("table", "json")
 @click.pass_obj
 def command(
@@ -55,6 +57,7 @@ def command(
     elapsed: bool,
     ladder: bool,
     spread: bool,
+    per: Resource | None,
     form: str,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
@@ -71,6 +74,7 @@ def command(
     seatrial compare week:launch=mpi week:launch=hybrid --across ranks
     seatrial compare v0 v1 v2 --ladder
     seatrial compare before after --spread
+    seatrial compare carver hopper --per core
     """
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
@@ -79,6 +83,8 @@ def command(
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests, given=True) for side in sides]
         tell_damage(store, trials_of(found))
+    if per:
+        found = [per_resource(side, per) for side in found]
     chosen = (lambda name: is_named(name, metrics)) if metrics else None
 
     def compare(first: Side, second: Side) -> Comparison:

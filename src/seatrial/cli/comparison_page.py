@@ -123,6 +123,7 @@ def _summary(one: Comparison, letter: str) -> str:
         lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")
     if any(row.first.excluded or row.second.excluded for row in one.rows):
         lines.append("n: runs of A and of the other; in brackets those that are excluded")
+    lines += [folded(plain_line(cure.told("A", letter))) for cure in one.cures[:MAX_REASONS]]
     for mean in one.means:
         without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
         said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
@@ -156,6 +157,7 @@ def as_record(
                 "rows": msgspec.to_builtins(one.rows),
                 "undecided": len(one.undecided),
                 "unanswered": len(one.unanswered),
+                "cures": msgspec.to_builtins(one.cures),
                 "geometric_means": msgspec.to_builtins(one.means),
             }
             for one, origin in zip(compared, origins, strict=True)

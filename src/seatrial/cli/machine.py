@@ -44,7 +44,7 @@ def command(name: str | None, detect: bool, scheduler: str, check: bool) -> int:
     if detect and scheduler == "slurm":
         found, hint = detect_cluster(name)
     elif detect:
-        found = detect_host(name or this_host())
+        found = detect_host(name or this_host(), with_layout=True)
     else:
         found = find_machine(name).machine
     values = msgspec.to_builtins(found)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from seatrial.trial.folder import TrialOptions
 
 Decorator = Callable[..., Any]
+
+_LABEL = re.compile(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
 
 
 class Parsed(click.ParamType[Any]):
@@ -59,6 +62,16 @@ def _share(text: str) -> float:
     if found >= 1:
         raise ValueError(f"{text} is not less than 100%")
     return found
+
+
+def parsed_label(text: str) -> tuple[str, str]:
+    """Return the name and the value of a label, written as NAME=VALUE."""
+    if (found := _LABEL.fullmatch(text)) is None:
+        raise ValueError(
+            f"{text!r}: write NAME=VALUE, such as load=dedicated: a name of letters, digits and _; "
+            "a value without commas and quotes, of 100 characters at most"
+        )
+    return found[1], found[2]
 
 
 MOMENT = Parsed(moment_of)
@@ -164,6 +177,13 @@ run_filters = together(
     click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain."),
     click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too."),
     since_filter,
+)
+
+per_option = click.option(
+    "--per",
+    "per",
+    type=click.Choice(["core", "node", "node-hour"]),
+    help="Figures by what they took: rates divided by it, times multiplied with it.",
 )
 
 # which cases of a suite

@@ -45,7 +45,8 @@ _PartTrial = tuple[PreparedComponent, PlanTrial | None]
 
 class Acceptance(OfPlan):
     """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
-    for the plan's in the trials' tags. Raises InvalidFiles with every fault, and UsageError."""
+    for the plan's in the trials' tags. With ``rebuild`` the trials that begin take no build from
+    other trials. Raises InvalidFiles with every fault, and UsageError."""
 
     def __init__(
         self,
@@ -57,10 +58,11 @@ class Acceptance(OfPlan):
         *,
         with_builds: bool = True,
         with_documents: bool = True,
+        rebuild: bool = False,
     ) -> None:
         super().__init__(folders, path, name)
         self.components, self.phases = components, phases
-        self._with_builds = with_builds
+        self._with_builds, self._rebuild = with_builds, rebuild
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
         self.plan = self.prepared.plan.plan
@@ -153,7 +155,7 @@ class Acceptance(OfPlan):
         part = next((each for each in self.prepared.parts if each.tag == part.tag), part)
         require_chosen(self.prepared.plan.machine or None, "machine:")
         require_scheduler(part.machine)
-        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name, self._rebuild)
 
     def _drive(self, folders: Sequence[TrialFolder], quiet: bool) -> bool:
         """Drive trials, several at once. Return True if all are complete."""

@@ -120,6 +120,12 @@ class Steering(OfPlan):
     def abandon(self, reason: str) -> int:
         trials = [trial for trial in self.trials if trial.state != "abandoned"]
         trial = self._one("abandoned", trials)
+        if trial.state == "complete" and _is_checklist(trial):
+            again = self.command("ITEM", "--fail", "--by", "NAME", "--again", "WHY", act="tick")
+            raise UsageError(
+                f"{trial.folder.tag}: all its items have results, and it cannot be abandoned; "
+                f"`{again}` replaces a result"
+            )
         if trial.state == "complete":
             anew = self.command("--name", f"{self.name or self.plan}-b")
             raise UsageError(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import alert_option, asked_of, quiet_option, selection_options
+from seatrial.cli.options import (
+    Parsed,
+    alert_option,
+    asked_of,
+    parsed_label,
+    quiet_option,
+    selection_options,
+)
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +31,14 @@ if TYPE_CHECKING:
     default="",
     metavar="TRIAL",
     help="Only cases that did not pass in that trial.",
+)
+@click.option(
+    "--label",
+    "labels",
+    type=Parsed(parsed_label),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
 )
 @click.option(
     "--together",
@@ -47,6 +62,7 @@ def command(
     machine: str | None,
     tag: str | None,
     failed_from: str,
+    labels: tuple[tuple[str, str], ...],
     together: bool,
     allocations: int,
     rebuild: bool,
@@ -86,6 +102,7 @@ def command(
         rebuild=rebuild,
         together=together,
         allocations=allocations,
+        labels=dict(labels),
     )
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)

@@ -111,6 +111,7 @@ def _page(one: ScalingTable, query: ScalingQuery) -> str:
         lines += [plain_line(told) for line in one.lines for told in _fixed(line, one)]
     else:
         lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
+        lines += [plain_line(told) for line in one.lines for told in _beyond(line, one.x)]
     if one.best is not None:
         lines.append(plain_line(_best(one)))
     return "\n".join(lines)
@@ -187,6 +188,17 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
         said = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
     doubt = "" if line.certain else f" ({line.why})"
     return f"{name}{said} {100 * pays:g} % of an addition becomes speed{doubt}"
+
+
+def _beyond(line: ScalingLine, x: str) -> Iterator[str]:
+    """Yield what is told of speed-ups that are more than ideal."""
+    name = f"{line.by}: " if line.by else ""
+    for cell in line.beyond_ideal:
+        yield (
+            f"{name}{x} {line.base or 0:g} to {cell.x:g}: a speed-up of "
+            f"{show_number(cell.speedup)} is beyond ideal ({show_number(cell.ideal)}): "
+            "look at the smallest case, and at the sizes"
+        )
 
 
 def _best(one: ScalingTable) -> str:

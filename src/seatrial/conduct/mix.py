@@ -90,6 +90,8 @@ class Mix(Demand):
         self._pace: Pace | None = None
         if planned.left > ROUNDING:
             self._pace = Pace([share * whole for share in planned.shares], widths, self._copies)
+        # entries that may always have one more run in flight
+        self._is_free = [self._pace is None and not keeps for keeps in self._keeps_to_copies]
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -220,7 +222,8 @@ class Mix(Demand):
             waits = not self._shared and counts.queued < self._reserve
             if not waits and idle < self._least:
                 return
-            due = [n for n in open_ones if self._is_due(n, taking, offer, idle)]
+            free = self._is_free
+            due = [n for n in open_ones if free[n] or self._is_due(n, taking, offer, idle)]
             if not due:
                 return
             entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
@@ -244,7 +247,7 @@ class Mix(Demand):
             width = taking.width(entry)
             ahead = taking.launched_width(entry)
             return self._pace.allows(entry, width, counts, offer.now, self._usual[entry], ahead)
-        if not self._keeps_to_copies[entry]:
+        if self._is_free[entry]:
             return True
         in_flight, copies = counts.in_flight[entry], self._copies[entry]
         if in_flight < copies or self._shared:
@@ -256,9 +259,8 @@ class Mix(Demand):
         one catches up, return at ``odd`` turns an entry that then holds at most half its share."""
         share, width, widest = self._share, counts.width, self._widest
         had = self._had(entries, counts)
-        if odd and max(had) - min(had) > CATCH_UP * max(
-            self._of_run(n) / share[n] for n in entries
-        ):
+        behind = max(had) - min(had) if odd else 0.0
+        if odd and all(behind > CATCH_UP * self._of_run(n) / share[n] for n in entries):
             least = min((self._held(n, counts), -widest[n], n) for n in entries)
             if least[0] <= sum(width) / 2:
                 return least[2]

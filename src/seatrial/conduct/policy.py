@@ -1,12 +1,13 @@
 """The policy of a trial: plain numbers by which the conductor decides.
 
 It is made from a component of a plan (``seatrial.plan``), stored in ``trial.json``, and never
-changes. `seatrial run` has the default policy: every case its repeats, once. Durations are in
+changes. `seatrial run` has a policy without a plan: every case its repeats, once. Durations are in
 seconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 
 from seatrial.conduct.race import RaceRules
 from seatrial.machine.facts import unfold
-from seatrial.units import SECOND_NS
+from seatrial.suite.model import Case, Test
+from seatrial.units import SECOND_NS, span_of
 
 Kind = Literal["once", "isolated_then_full", "sustained", "checklist", "race"]
 Weight = Literal["heavy", "normal", "light"]
@@ -192,6 +194,24 @@ class Policy(Struct, frozen=True, kw_only=True):
 def fitting(policy: Policy, unfit: int) -> int:
     """Return the number of nodes beside those of a set of unfit nodes (0: none)."""
     return policy.nodes - len(unfold(policy.unfit[unfit - 1])) if unfit else policy.nodes
+
+
+def without_plan(tests: Mapping[str, Test], cases: Sequence[Case]) -> Policy:
+    """Return the policy of `seatrial run`: the default one, or with an entry for each test where a
+    test says when its runs are hung."""
+    names = list(dict.fromkeys(case.test for case in cases))
+    if not any(span_of(tests[name].run.quiet_for) for name in names):
+        return Policy()
+    entries = [
+        Entry(
+            name=name,
+            quiet_after=span_of(tests[name].run.quiet_for),
+            end_quiet=tests[name].run.quiet_answer == "end",
+        )
+        for name in names
+    ]
+    positions = {name: i for i, name in enumerate(names)}
+    return Policy(entries=entries, entry_of=[positions[case.test] for case in cases])
 
 
 def whole(policy: Policy, cases: int) -> Policy:

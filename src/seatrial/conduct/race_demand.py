@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.bundles import room_of
 from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.largest import LargestSearch
@@ -126,5 +125,6 @@ class RaceDemand(Demand):
                 yield choice
             return
         cases = [case for case, _ in self._waiting if self._groups[case] == group]
-        if offer.take_together(cases, room_of(cases, self._cases, self._shapes)):
+        largest = max(self._shapes[case].size for case in cases)  # one runs at a time
+        if offer.take_together(cases, largest):
             yield from (Candidate(case, bundle=1) for case in cases)

@@ -148,7 +148,7 @@ class ConductorState:
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, policy, shapes, gated, self.tag)
+        return Once(cases, policy, shapes, gated, self.tag, limits.room)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
@@ -251,7 +251,8 @@ class ConductorState:
             return
         shared = self._bundles.setdefault(bundle, BundleInFlight())
         flight.shared = shared
-        size = max(shared.size, flight.size * self.cases[flight.case].at_once)
+        at_once = self.cases[flight.case].at_once
+        size = max(shared.size, min(flight.size * at_once, self.limits.room))
         gpus = max(shared.gpus, flight.gpus)
         self.room -= size - shared.size
         self.gpus -= gpus - shared.gpus
@@ -425,13 +426,12 @@ class ConductorState:
 
     def _is_not_short(self, entry: int, time: int) -> bool:
         """Return whether it is normal that an entry has few runs in flight."""
-        if self._is_held(entry, time):
-            return True
-        if self.policy.entries[entry].copies:
-            return False
-        if self.counts.waiting[entry]:
-            return True
-        return entry not in self.shortages.passed_over and not self._has_room(entry)
+        if not self.policy.entries[entry].copies:  # its part of the machine, and others' turns
+            if self.counts.waiting[entry]:
+                return True
+            if entry not in self.shortages.passed_over and not self._has_room(entry):
+                return True
+        return self._is_held(entry, time)
 
     def _is_held(self, entry: int, time: int) -> bool:
         """Return whether an entry is held back by its first build, by a gate, or as no metadata

@@ -60,20 +60,21 @@ class Targets:
     def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
         """Return the target for a run of an entry; None where none can take it now."""
         least_loaded, most = self._placement == "least_loaded", self._per_target
-        opens, on_target = counts.opens, counts.on_target
+        opens, on_target, turns = counts.opens, counts.on_target, self._turn
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
         for target in self._by_file_system[entry.file_system]:
-            name = target.name
+            name, safe = target.name, target.safe
             load, runs = opens.get(name, 0.0), on_target.get(name, 0)
-            if most and runs >= most:
+            if (most and runs >= most) or (safe and load + entry.opens > safe * _ROUNDING):
                 continue
-            if target.safe and load + entry.opens > target.safe * _ROUNDING:
-                continue
-            turn = max(self._turn[name], latest)
-            order = (0.0, 0.0, turn)
+            turn = turns[name]
+            if turn < latest:
+                turn = latest
             if least_loaded:
                 order = (load / target.weight, runs / target.weight, turn)
+            else:
+                order = (0.0, 0.0, turn)
             if order < first:
                 chosen, first = name, order
         return chosen

@@ -37,9 +37,12 @@ NO_FIGURE = Code(40, "no figure", "a metric was not found, not a finite number, 
 TOO_LARGE = Code(41, "output too large", "a file is larger than what may be read to judge it")
 CHECK_ERROR = Code(42, "check error", "the check itself could not be carried out")
 SPECIAL_EXIT = Code(43, "special exit", "the scheduler holds it for its special exit state")
-HUNG = Code(44, "hung", "its output had not grown for as long as the plan allows; it was ended")
+HUNG = Code(44, "hung", "its output had not grown for as long as it may; it was ended")
 RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial recalled it")
 KNOWN = Code(46, "known", "it failed in a way that is known, up to a day that people named")
+MISPLACED = Code(
+    49, "misplaced", "it ran, and did not get the cores, pages or stripes it asked for"
+)
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
@@ -77,6 +80,7 @@ CODES: dict[int, Code] = {
         RECALLED,
         KNOWN,
         GIVEN,
+        MISPLACED,
     )
 }
 """The codes above by their numbers."""

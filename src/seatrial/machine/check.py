@@ -11,8 +11,9 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
+from seatrial.machine.glibc import fault_of_variable
 from seatrial.machine.layouts import check_layout
-from seatrial.machine.model import FileSystem, Gauge, Machine, Places
+from seatrial.machine.model import PAGES, FileSystem, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -44,6 +45,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
             at.fault(text, "environment", variable)
     for variable, text in faults_of_variables(machine.environment):
         spot.fault(text, "environment", variable)
+    for pages, settings in machine.pages.items():
+        if pages not in PAGES:
+            spot.fault(f"{pages!r} is not one of {', '.join(PAGES)}", "pages", pages)
+        for variable, text in faults_of_variables(settings.environment):
+            spot.fault(text, "pages", pages, "environment", variable)
     for name, system in machine.file_systems.items():
         _file_system(name, system, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
@@ -61,6 +67,8 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
             faults.append((name, text))
         elif "\0" in str(value):
             faults.append((name, "holds a NUL character"))
+        elif text := fault_of_variable(name, value):
+            faults.append((name, text))
     return faults
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
+import subprocess
 from pathlib import Path
 
-from seatrial.machine.model import Machine, NodeGroup
+from msgspec.structs import replace
+
+from seatrial.layout import hwloc_xml
+from seatrial.layout.node import written
+from seatrial.machine.model import Machine, NodeGroup, WrittenLayout
 from seatrial.machine.toolchains import detect_toolchains
 
 CPUS = Path("/sys/devices/system/cpu")
+PATIENCE_SECONDS = 10.0
 NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 
@@ -19,8 +26,9 @@ def this_host() -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname().split(".")[0]) or "localhost"
 
 
-def detect(name: str) -> Machine:
-    """Describe this host under that name. The local backend runs its jobs."""
+def detect(name: str, *, with_layout: bool = False) -> Machine:
+    """Describe this host under that name; ``with_layout``: as lstopo shows it, too, which takes a
+    moment. The local backend runs its jobs."""
     processors = sorted(os.sched_getaffinity(0))  # in a container not all of the host's
     cores = _distinct(processors, "thread_siblings_list")
     node = NodeGroup(
@@ -31,9 +39,32 @@ def detect(name: str) -> Machine:
         threads_per_core=len(processors) // cores,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )
+    if with_layout:
+        node = replace(node, layout=_layout(node, processors))
     return Machine(
         machine=name, about="This host, as detected", nodes=[node], toolchains=detect_toolchains()
     )
+
+
+def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
+    """Return the layout of this host as lstopo has it; None where there is no lstopo, or it shows
+    other processors, sockets or domains than the kernel does, as in a container."""
+    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, "--of", "xml"], capture_output=True, timeout=PATIENCE_SECONDS, check=True
+        )
+        layout = hwloc_xml.parse(done.stdout.decode(errors="replace"))
+        texts = written(layout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    if sorted(cpu for core in layout.cores for cpu in core.cpus) != processors:
+        return None
+    said = (node.cores, node.sockets, node.numa_domains, node.threads_per_core)
+    found = (len(layout.cores), len(layout.sockets), len(layout.domains), layout.threads_per_core)
+    return WrittenLayout(sockets=texts) if said == found else None
 
 
 def _distinct(processors: list[int], name: str) -> int:

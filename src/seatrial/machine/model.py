@@ -176,6 +176,17 @@ class Places(FileModel, frozen=True):
     xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
 
 
+PAGES = ("4k", "thp", "2M", "1G")
+"""The pages that a run can ask for; thp are transparent huge pages."""
+
+
+class PageSettings(FileModel, frozen=True):
+    """How a run gets pages of a size on this machine, in place of glibc's tunable."""
+
+    modules: Annotated[list[str], doc("modules loaded for the run")] = []
+    environment: Annotated[dict[str, Scalar], doc("variables of the run")] = {}
+
+
 class Machine(FileModel, frozen=True):
     """A system under test."""
 
@@ -196,6 +207,10 @@ class Machine(FileModel, frozen=True):
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
     facts: Annotated[
         dict[str, Scalar], doc("what a report should say of it: serial numbers, network, firmware")
+    ] = {}
+    pages: Annotated[
+        dict[str, PageSettings],
+        doc("how runs get pages of a size; default: by a tunable of glibc's malloc"),
     ] = {}
     groups: Annotated[
         dict[str, str],

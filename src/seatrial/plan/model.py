@@ -13,7 +13,7 @@ from msgspec import Meta
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, KnownFailure, Stage
+from seatrial.suite.model import Keep, KeepWord, KnownFailure, QuietAnswer, Stage
 
 Cause = Literal[
     "node failure",
@@ -211,9 +211,12 @@ class ComponentTest(FileModel, frozen=True):
     deck: Deck | None = None
     retry: Annotated[Retry | None, doc("default: the component's")] = None
     quiet_for: Annotated[
-        Duration | int, doc("time without output after which a run is hung; 0: never")
-    ] = 0
-    quiet_answer: Annotated[Literal["end", "tell"], doc("reaction to a hung run")] = "end"
+        Duration | int | None,
+        doc("time without output after which a run is hung; 0: never; default: the test's"),
+    ] = None
+    quiet_answer: Annotated[
+        QuietAnswer | None, doc("reaction to a hung run; default: the test's")
+    ] = None
     alone: Annotated[int, doc("runs alone (isolated_then_full)", ge=1)] = 3
     full: Annotated[int, doc("waves at full machine", ge=1)] = 1
 

@@ -24,6 +24,7 @@ from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import kept
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test
+from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
@@ -54,9 +55,7 @@ def policy_of(
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or ComponentTest() for name in names}
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
-    entries = [
-        _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
-    ]
+    entries = [_entry(component, tests[name], parts[name], weights[name]) for name in names]
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     stagger, exclude, watch = component.stagger, component.exclude, component.watch
@@ -64,6 +63,8 @@ def policy_of(
     lacks = [lacking(machine, tests[case.test].requires.features, case) for case in cases]
     unfit = list(dict.fromkeys(each for each in lacks if each))
     number_of = {"": 0} | {each: number for number, each in enumerate(unfit, 1)}
+    groups = sharing_groups(tests, cases) if component.kind == "once" else []
+    placed = any(entry.file_system for entry in entries)  # each run is placed by itself
     reserve = len(entries) if component.reserve is None else component.reserve
     return Policy(
         kind=component.kind,
@@ -71,6 +72,7 @@ def policy_of(
         entry_of=[positions[case.test] for case in cases],
         unfit=unfit,
         unfit_of=[number_of[each] for each in lacks] if unfit else [],
+        bundle_of=[] if placed else groups,
         duration=seconds(component.duration) if component.duration is not None else 0.0,
         nodes=len(node_names(machine)),
         reserve=reserve if sustained else 0,
@@ -170,14 +172,12 @@ def relative_weight(part: ComponentTest) -> float:
     return 1.0
 
 
-def _entry(
-    component: Component, name: str, part: ComponentTest, weight: float, folder: str
-) -> Entry:
+def _entry(component: Component, test: Test, part: ComponentTest, weight: float) -> Entry:
     retry = part.retry or component.retry
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     answers.update(retry.answers.items())
     return Entry(
-        name=name,
+        name=test.name,
         copies=part.copies,
         weight=weight,
         most=part.most or 0,
@@ -187,11 +187,11 @@ def _entry(
         answers=answers,
         attempts=retry.attempts,
         stop_after=retry.stop_after,
-        quiet_after=span_of(part.quiet_for),
-        end_quiet=part.quiet_answer == "end",
+        quiet_after=span_of(test.run.quiet_for if part.quiet_for is None else part.quiet_for),
+        end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
         alone=part.alone,
         full=part.full,
-        bytes=bytes_of_deck(part.deck, folder),
+        bytes=bytes_of_deck(part.deck, test.folder),
     )
 
 

@@ -83,11 +83,12 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
     which can thus replace what a module set."""
     chain = toolchain_of(machine, test, toolchain)
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
-    text += _modules([*machine.modules, *chain.modules, *test.modules])
-    return text + exports({**machine.environment, **chain.environment, **test.environment})
+    text += module_lines([*machine.modules, *chain.modules, *test.modules])
+    own = test.fixed_environment
+    return text + exports({**machine.environment, **chain.environment, **own})
 
 
-def _modules(names: Iterable[str]) -> str:
+def module_lines(names: Iterable[str]) -> str:
     """Return bash that loads modules, and ends the script if one does not load."""
     names = list(names)
     no_command = (

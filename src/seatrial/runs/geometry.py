@@ -58,6 +58,8 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     if len(layouts) != 1:
         return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
     (layout,) = layouts
+    if case.at_once > 1:
+        return NoGeometry("runs of its bundle share the node")
     if asked.bind == "none":
         return NoGeometry("`bind: none` asks for no cores")
     if needed > len(layout.cores):

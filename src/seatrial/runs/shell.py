@@ -35,18 +35,19 @@ class CommandResult(NamedTuple):
 
 
 class Shell:
-    """One command; one process of it runs at a time."""
+    """One command; one process of it runs at a time. ``longest`` bytes of its output are kept."""
 
-    def __init__(self, command: str, timeout: float) -> None:
+    def __init__(self, command: str, timeout: float, longest: int = MAX_OUTPUT_BYTES) -> None:
         self.command = command
         self.timeout = timeout
+        self.longest = longest
         self._stuck: _Process | None = None
 
     async def run(self, variables: Mapping[str, str] | None = None) -> CommandResult:
         """Run the command with these variables added to the environment."""
         if self._stuck is not None and self._stuck.returncode is None:
             return CommandResult("", "it still hangs since its last run, and cannot be killed")
-        out, errors = _Pipe(), _Pipe()
+        out, errors = _Pipe(self.longest), _Pipe(MAX_OUTPUT_BYTES)
         try:
             process = await _start(self.command, variables or {}, out, errors)
             ended = await self._watched(process, out, errors)
@@ -117,7 +118,8 @@ def kill_group(group: int) -> None:
 class _Pipe(asyncio.Protocol):
     """Reads all that is written into ``writing``, and keeps the beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
         reading, self.writing = os.pipe()
         self._file = os.fdopen(reading, "rb", buffering=0)
         self._transport: asyncio.BaseTransport | None = None
@@ -133,7 +135,7 @@ class _Pipe(asyncio.Protocol):
         self._transport, _ = await loop.connect_read_pipe(lambda: self, self._file)
 
     def data_received(self, data: bytes) -> None:
-        self._kept += data[: MAX_OUTPUT_BYTES - len(self._kept)]
+        self._kept += data[: self._longest - len(self._kept)]
 
     def connection_lost(self, error: Exception | None) -> None:
         self._over.set()

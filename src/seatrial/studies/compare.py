@@ -32,6 +32,7 @@ from seatrial.store.by_case import (
     excluded_of,
     figures_of,
 )
+from seatrial.studies.cures import Cure, cures_of
 from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, better_by, better_of, unfit_of
@@ -110,7 +111,8 @@ class Mean(Struct, frozen=True):
 class Comparison(Struct, frozen=True):
     """The rows of two sides, the largest difference first. ``across`` are the attributes that the
     cases were compared across; ``notices`` are what else a person should know;
-    ``without_elapsed`` counts the cases whose elapsed time is left out."""
+    ``without_elapsed`` counts the cases whose elapsed time is left out; ``cures`` are cases that
+    failed on the first side alone."""
 
     first: str
     second: str
@@ -120,6 +122,7 @@ class Comparison(Struct, frozen=True):
     means: list[Mean]
     notices: list[str]
     without_elapsed: int = 0
+    cures: list[Cure] = []
 
     def count(self, verdict: State) -> int:
         return sum(row.verdict == verdict for row in self.rows)
@@ -180,6 +183,7 @@ def compare_sides(
     return Comparison(
         *(first.text, second.text, least, paired.across),
         *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)], without_elapsed),
+        cures_of(paired.pairs),
     )
 
 

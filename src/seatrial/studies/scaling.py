@@ -19,6 +19,7 @@ these gains' intervals, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
+from seatrial.statistics.two_sample import ALMOST
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies import constant_resources
 from seatrial.studies.constant_resources import SpeedDrop
@@ -74,6 +76,16 @@ class ScalingLine(Struct, frozen=True, kw_only=True):
     plateau: list[float] = []
     drops: list[SpeedDrop] = []
     why: str = ""
+
+    @property
+    def beyond_ideal(self) -> list[Cell]:
+        """The cells whose speed-up is more than ideal: beyond noise, or by a tenth if single."""
+        known = [cell for cell in self.cells if cell.speedup and cell.ideal]
+        return [
+            cell
+            for cell in known
+            if (cell.low or (cell.speedup or 0.0) / 1.1) > (cell.ideal or math.inf) * ALMOST
+        ]
 
 
 class Best(Struct, frozen=True):

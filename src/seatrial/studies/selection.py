@@ -13,16 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.errors import UsageError
+from seatrial.errors import TrialError, UsageError
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.select import is_like, is_pattern
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import moment_of
 
 # What a condition may ask for, besides parameters, and what it means.
@@ -134,10 +136,13 @@ def gather(
                 f"{selection.text}: no run of it was created in that time; see `seatrial runs`"
             )
     known = {name for one in members for name in one.parameters}
+    labels = _labels(selection, trials, known)
+    if labels.wanted:
+        members = [one for one in members if one.trial in labels.trials]
     matches: list[Callable[[CaseRuns], bool]] = [
         _match(selection, name, value, known)
         for name, value in conditions.items()
-        if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO)
+        if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO, *labels.wanted)
     ]
     if tests:
         matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
@@ -146,6 +151,38 @@ def gather(
         raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
     trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
     return Side(selection.text, trials, kept, conditions)
+
+
+class _Labels(NamedTuple):
+    """The conditions that are labels, and the tags of the trials that have them."""
+
+    wanted: list[str]
+    trials: set[str]
+
+
+def _labels(selection: SideSelection, trials: list[TrialRow], known: set[str]) -> _Labels:
+    """Return the conditions that are no keys and no parameters, if some trial has such a label, and
+    the trials that fit. The labels are in the trials' records, which are read for that alone."""
+    others = {*KEYS, *NUMBERS, *known}
+    names = [n for n in selection.conditions if n.removeprefix(_PARAMETER) not in others]
+    if not names:
+        return _Labels([], set())
+    found = {trial.tag: _labels_of(trial) for trial in trials}
+    wanted = [name for name in names if any(name in labels for labels in found.values())]
+    conditions = [(name, selection.conditions[name]) for name in wanted]
+    fit = {
+        tag
+        for tag, labels in found.items()
+        if all(name in labels and fnmatchcase(labels[name], text) for name, text in conditions)
+    }
+    return _Labels(wanted, fit)
+
+
+def _labels_of(trial: TrialRow) -> dict[str, str]:
+    try:
+        return TrialFolder(Path(trial.path)).record().asked.labels
+    except TrialError:
+        return {}
 
 
 def _time(selection: SideSelection, key: str) -> int:
@@ -200,8 +237,8 @@ def _match(
         return lambda one: fnmatchcase(one.attribute(name), value)
     parameters = ", ".join(sorted(known)) or "none"
     raise UsageError(
-        f"{selection.text}: {name!r} is no condition ({', '.join([*KEYS, *NUMBERS])}) and no "
-        f"parameter of its cases ({parameters})"
+        f"{selection.text}: {name!r} is no condition ({', '.join([*KEYS, *NUMBERS])}), no "
+        f"label of its trials and no parameter of its cases ({parameters})"
     )
 
 

@@ -82,7 +82,7 @@ class BuildKeys:
                 replace(toolchain_of(machine, test, toolchain), launcher=None),
             ],
             "machine": machine.machine,
-            "environment": [machine.environment, test.environment],
+            "environment": [machine.environment, test.fixed_environment],
             "modules": [machine.modules, test.modules],
             "setup": machine.setup,
             "architecture": platform.machine(),

@@ -21,24 +21,27 @@ from seatrial.suite.job_options import (
     faults_of_options,
 )
 from seatrial.suite.known_failures import check_known_failures
-from seatrial.suite.model import Build, Input, Keep, KeepWord, Test, show
+from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
-from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.suite.quantities import MAX_PIECES, PIECE, memory, split_size
+from seatrial.suite.run_settings import (
+    DEFAULT,
+    fault_of_pages,
+    fault_of_tunable,
+    stripe_count,
+    stripe_size,
+)
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import is_reserved
-from seatrial.units import bytes_of, seconds
+from seatrial.units import bytes_of, seconds, span_of
 
 RUN_FILES = frozenset(
     {
-        "job.sh",
-        "job.environment",
-        "job.rankfile",
-        "stdout",
-        "stdout.tail",
-        "stderr",
-        "stderr.tail",
-        "events.jsonl",
+        *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
+        *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
+        *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
@@ -46,6 +49,7 @@ BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
 
 
 def check(test: Test, spot: Spot, names_known: bool = True) -> None:
@@ -88,11 +92,25 @@ class _Checker:
             if scripted and "\0" in scripted.script:
                 self.fault("holds a NUL character", part, "script")
         self._own_flags()
-        for name, message in faults_of_variables(self.test.environment):
+        self._environment()
+
+    def _environment(self) -> None:
+        known = self.test.parameters
+        for name, message in faults_of_variables(self.test.fixed_environment):
             self.fault(message, "environment", name)
-        for name in self.test.environment:
-            if name in self.test.parameters:
+        for name, value in self.test.environment.items():
+            if name in known:
                 self.fault("is a parameter too; rename one of them", "environment", name)
+            if isinstance(value, FromParameter):
+                if value.parameter not in known and self.names_known:
+                    remedy = (
+                        suggest(value.parameter, known) or f"there are {', '.join(known) or 'none'}"
+                    )
+                    text = f"{value.parameter!r} is not a parameter; {remedy}"
+                    self.fault(text, "environment", name, "parameter")
+            elif (meant := _MEANT.fullmatch(str(value))) and (own := meant[1] or meant[2]) in known:
+                text = f"{value!r} is only text; for the parameter write {{parameter: {own}}}"
+                self.fault(text, "environment", name)
 
     def _own_flags(self) -> None:
         """Check what the test says of toolchains."""
@@ -211,8 +229,15 @@ class _Checker:
                 self._expression(value, known, "run", key)
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
+        self._pieces(known)
         self._placement(known)
         self._job_options(known)
+        if run.prove and self.test.build is not None and self.test.build.prebuilt:
+            self.fault(
+                "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
+            )
+        self._settings(known)
+        self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
         try:
@@ -222,6 +247,23 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _pieces(self, known: set[str]) -> None:
+        run = self.test.run
+        for key in ("pieces", "at_once"):
+            value = getattr(run, key)
+            if isinstance(value, str):
+                self._expression(value, known, "run", key)
+            elif value is not None and not 1 <= value <= MAX_PIECES:
+                self.fault(f"{value} is not from 1 to {MAX_PIECES}", "run", key)
+        if run.pieces is None and run.at_once != 1:
+            self.fault("goes with `pieces`: how many runs are there?", "run", "at_once")
+        if run.pieces is not None and PIECE in self.test.parameters:
+            self.fault(
+                f"each run of `run.pieces` has the parameter {PIECE}: rename this one",
+                "parameters",
+                PIECE,
+            )
 
     def _without_run(self) -> None:
         """Check a test that passes when it builds."""
@@ -279,6 +321,27 @@ class _Checker:
         ]
         for i, fault in faults_of_options([each or "--unknown" for each in options]):
             self.fault(fault, "run", "options", i)
+
+    def _settings(self, known: set[str]) -> None:
+        run = self.test.run
+        if run.pages:
+            pages = self._text(run.pages, known, "run", "pages")
+            if pages and (fault := fault_of_pages(pages)):
+                self.fault(fault, "run", "pages")
+        for name, value in run.malloc.items():
+            if fault := fault_of_tunable(name):
+                self.fault(fault, "run", "malloc", name)
+            if isinstance(value, str) and value != DEFAULT:
+                self._expression(value, known, "run", "malloc", name)
+        if run.stripe is None:
+            return
+        at = ("run", "stripe")
+        if isinstance(run.stripe.count, str) and run.stripe.count != DEFAULT:
+            self._expression(run.stripe.count, known, *at, "count")
+        else:
+            self.spot.parsed(stripe_count, run.stripe.count, *at, "count")
+        if run.stripe.size and (size := self._text(run.stripe.size, known, *at, "size")):
+            self.spot.parsed(stripe_size, size, *at, "size")
 
     def _text(self, written: str, known: set[str], *key: str | int) -> str | None:
         """Check a text with expressions in braces; return it where it has none."""

@@ -99,6 +99,9 @@ def check_known_failures(entries: Sequence[KnownFailure], at: Spot, of_plan: boo
         if not each.reason.strip():
             spot.fault("is empty; say why the failure is known", "reason")
         spot.parsed(end_of, each.until, "until")
+        if not each.verdicts:
+            which = f"say which failures are known, of {', '.join(KNOWABLE)}"
+            spot.fault(f"names none, so that each new failure would be known; {which}", "verdicts")
         if of_plan and not (each.tests or each.toolchains):
             spot.fault("names no tests and no toolchains; say which fail", "tests")
         for j, name in enumerate(each.verdicts):

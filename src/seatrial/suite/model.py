@@ -22,6 +22,7 @@ Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]
 KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
+QuietAnswer = Literal["end", "tell"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -62,6 +63,13 @@ class Build(FileModel, frozen=True):
     cores: Annotated[int, doc("cores of that job", ge=1)] = 1
 
 
+class Stripe(FileModel, frozen=True):
+    """How the files of a run are striped over the targets of Lustre."""
+
+    count: Annotated[Expression, doc("number of stripes; -1: all targets; default: Lustre's")]
+    size: Annotated[str, doc("size of a stripe, e.g. 4M; {name} stands for a parameter")] = ""
+
+
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
@@ -92,6 +100,14 @@ class RunSpec(FileModel, frozen=True):
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
     spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    within: Annotated[
+        Literal["allocation"] | None,
+        doc("allocation: all cases and repeats share one, in turn on the same nodes"),
+    ] = None
+    pieces: Annotated[
+        Expression | None, doc("so many runs share an allocation, each with its number, $PIECE")
+    ] = None
+    at_once: Annotated[Expression, doc("pieces that run at a time, beside each other")] = 1
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
@@ -103,9 +119,40 @@ class RunSpec(FileModel, frozen=True):
     reservation: Annotated[str | None, doc("Slurm reservation")] = None
     account: Annotated[str | None, doc("Slurm account")] = None
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
+    prove: Annotated[
+        bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
+    ] = False
+    quiet_for: Annotated[
+        Duration | int, doc("time without output after which a run is hung; 0: never")
+    ] = 0
+    quiet_answer: Annotated[QuietAnswer, doc("reaction to a hung run")] = "end"
+    pages: Annotated[
+        str,
+        doc("pages of the memory: default, 4k, thp, 2M or 1G; {name} stands for a parameter"),
+    ] = ""
+    malloc: Annotated[
+        dict[str, Expression], doc("tunables of glibc's malloc by name; default: glibc's value")
+    ] = {}
+    stripe: Stripe | None = None
 
 
 NO_RUN = RunSpec(script="")
+
+
+class PlacementCheck(FileModel, frozen=True):
+    """Where the threads of a run must have been, by lines of hello or xthi."""
+
+    cores: Annotated[
+        Literal["apart", "any"], doc("apart: each thread on a core of its own, if there are enough")
+    ] = "apart"
+    numa: Annotated[
+        Literal["within", "any"],
+        doc("within: all threads of a rank in one NUMA domain, if they fit"),
+    ] = "within"
+    threads: Annotated[Literal["asked", "any"], doc("asked: so many in each rank")] = "asked"
+    nodes: Annotated[
+        Literal["asked", "any"], doc("asked: so many nodes, and ranks on each of them")
+    ] = "asked"
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -129,6 +176,9 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
     python: Annotated[str | None, doc("function that judges: file.py:function")] = None
+    placement: Annotated[
+        PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
+    ] = None
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 
@@ -150,6 +200,12 @@ class Keep(FileModel, frozen=True):
     remove: Annotated[list[str], doc("of other runs: files that are removed; default: all")] = []
     files: Annotated[list[str], doc("of these: files that are kept")] = []
     tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
+
+
+class FromParameter(FileModel, frozen=True):
+    """The value of a parameter of the test."""
+
+    parameter: Annotated[str, doc("its name")]
 
 
 class OwnFlags(FileModel, frozen=True):
@@ -199,7 +255,10 @@ class TestFile(FileModel, frozen=True):
         doc("names or patterns of toolchains, default: all; or flags for some of them"),
     ] = []
     requires: Requires = Requires()
-    environment: Annotated[dict[str, Scalar], doc("variables exported to build and run")] = {}
+    environment: Annotated[
+        dict[str, Scalar | FromParameter],
+        doc("variables exported to build and run; of a parameter: to runs"),
+    ] = {}
     modules: Annotated[list[str], doc("modules loaded for build and run")] = []
     inputs: list[str | Input] = []
     build: Build | None = None
@@ -227,6 +286,12 @@ class Test(TestFile, frozen=True, kw_only=True):
     def only_builds(self) -> bool:
         """Whether the test has no run: it passes when it builds."""
         return not self.run.script
+
+    @property
+    def fixed_environment(self) -> dict[str, Scalar]:
+        """The variables that are the same for all its cases."""
+        items = self.environment.items()
+        return {name: value for name, value in items if not isinstance(value, FromParameter)}
 
 
 class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -257,6 +322,16 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def gpus_of_node(self, tasks_per_node: int) -> int:
         """The GPUs that a run needs on each of its nodes."""
         return self.gpus_per_node or self.gpus_per_task * tasks_per_node
+
+
+class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The pages of a run's memory ("": not asked for), the tunables of malloc, and the stripes of
+    its files (0: not asked for; sizes in bytes)."""
+
+    pages: str = ""
+    malloc: dict[str, int] = {}
+    stripe_count: int = 0
+    stripe_size: int = 0
 
 
 class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,6 +374,7 @@ class Case(Struct, frozen=True, kw_only=True):
     repeat: int = 1
     build: str = ""
     job: JobOptions = JobOptions()
+    settings: RunSettings = RunSettings()
     placement: TaskPlacement = TaskPlacement()
     at_once: int = 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.conduct.state import ConductorState
-from seatrial.journal.codes import CANCELLED, RECALLED, TIMEOUT, Code
+from seatrial.journal.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.units import show_seconds
 
 
@@ -21,5 +21,7 @@ def end_reason(code: Code, state: str, nodes: str, walltime: float) -> str:
     word for it, or the reason of a cancellation; ``walltime`` is in seconds."""
     if code is RECALLED:
         return code.meaning
+    if code is HUNG:
+        return state
     limit = f" of {show_seconds(walltime)}" if code is TIMEOUT else ""
     return f"{code.meaning}{limit}: {state}" + (f" on {nodes}" if nodes else "")

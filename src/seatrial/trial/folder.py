@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
@@ -35,6 +35,7 @@ from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
+from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, KnownFailure, Test
 from seatrial.suite.tune_file import TuneFile
@@ -54,7 +55,8 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line. ``together``: all runs share allocations, as far as they
-    need the same nodes; the repeats of a case are runs in each of so many ``allocations``."""
+    need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
+    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them."""
 
     suites: list[str]
     jobs: int = 0
@@ -63,6 +65,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     rebuild: bool = False
     together: bool = False
     allocations: int = 1
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
@@ -170,6 +173,7 @@ class TrialFolder:
         self.submissions = self.path / "submissions"
         self.environments = self.path / "environments"
         self.facts = self.path / "facts"
+        self.hung_script = self.facts / HUNG_SCRIPT
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
         self.heartbeat = self.path / "heartbeat"
@@ -186,10 +190,11 @@ class TrialFolder:
 
     def write_scripts(self, record: Record) -> None:
         """Write the run scripts of all tests that are not there whole, so that they are on the disk
-        itself where jobs run elsewhere; and the script by which jobs tell what they found. Raises
-        OSError."""
+        itself where jobs run elsewhere; and the scripts that tell what jobs found, and what hung
+        runs wait in. Raises OSError."""
         self.facts.mkdir(exist_ok=True)
         write_script(self.facts / FACTS_SCRIPT, facts_script())
+        write_script(self.hung_script, hung_script())
         for test in record.tests.values():
             if test.only_builds:
                 continue

@@ -1,4 +1,4 @@
-"""Detection of hung runs: their output has not grown for as long as the plan allows.
+"""Detection of hung runs: their output has not grown for as long as their test or plan allows.
 
 The output are the sizes and times of ``stdout``, ``stderr`` and the other files in the directory of
 a run. Times of files are compared within one directory only, as a file server has its own clock.
@@ -24,7 +24,7 @@ from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS
 
 LOOKS = 10  # looks within the time after which a run counts as hung
-SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 60.0
 MAX_FILES = 200
 
 

@@ -30,7 +30,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
+from seatrial.journal.codes import CANCELLED, HUNG, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
 from seatrial.journal.events import (
     CheckStarted,
     JobEnded,
@@ -42,7 +42,9 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.checksums import OF_NOTHING
+from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
+from seatrial.runs.hung_processes import COLLECT_SECONDS, write
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -151,7 +153,19 @@ class Jobs:
         new = [run_id for run_id in run_ids if run_id not in self._cancelled]
         if new:
             self._cancelled.update(new)
-            await self._backend.cancel(new)
+            hung = [each for each in new if self._conductor.state.ended_for(each) == HUNG.number]
+            for run_id in hung:
+                self._tasks.spawn(self._end_hung(run_id))
+            await self._backend.cancel([each for each in new if each not in hung])
+
+    async def _end_hung(self, run_id: str) -> None:
+        """Cancel a hung run, after what its processes wait in was written to its directory."""
+        job = self._attempts[run_id].job
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(COLLECT_SECONDS):
+                printed = await self._backend.inspect(job, str(self._folder.hung_script))
+                await run_in_thread(lambda: write(job.path, printed), "hung")
+        await self._backend.cancel([run_id])
 
     async def recall(self, run_ids: Sequence[str]) -> None:
         """Recall runs that have not started; what was asked of the backend is not asked again."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial import __version__
-from seatrial.conduct.policy import Policy
+from seatrial.conduct.policy import without_plan
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
@@ -63,6 +63,7 @@ class Prepared(NamedTuple):
         used = {case.test for case in self.cases}
         tests = {name: test for name, test in self.tests.items() if name in used}
         groups, allocations = self.groups, self.asked.allocations
+        own = without_plan(tests, self.cases)
         return Record(
             tag=tag,
             created=time.time_ns(),
@@ -75,7 +76,7 @@ class Prepared(NamedTuple):
             expected=self.expected,
             inputs=digests(tests.values()),
             tests=tests,
-            policy=Policy(bundle_of=groups, allocations=allocations) if groups else Policy(),
+            policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
             left_out=self.skipped[:MAX_LEFT_OUT],
             known_failures=known_failures_of(tests),
         )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
+from seatrial.journal.codes import FAILED, HUNG, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.machine.facts import groups_of
 from seatrial.runs import environment_capture
@@ -23,6 +23,7 @@ from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE, OWN_WORDS
+from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.script import (
     CLAIMED,
     END_NOT_WRITTEN,
@@ -213,7 +214,10 @@ class RunCollector:
             code = code_of(ended.code)
             if self._must_wait(run, left):  # given to a node that was dead, and nobody noticed
                 return (), LOST, "its walltime has passed, and its job script never started"
-            return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
+            reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
+            if code is HUNG and (waits := waits_in(run.path)):
+                reason = f"{reason}; {waits}"
+            return (), code, reason
         if own.end is None:
             return (), *_without_end(run.path, own, ended.exit_code)
         if left.cut:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
+from seatrial.verify.asked_and_got import faults_of_settings
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults, learned_files, with_sums
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
@@ -59,17 +60,21 @@ def judge(
     recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
 ) -> Verdict:
     """Return the verdict on the run in ``folder``: its exit code first (None: the script left
-    none), then the checks, whose expressions have these ``names``, the metrics, the references,
-    which depend on how it ``ran``.
+    none), then the checks, whose expressions have these ``names``, what it got of what it asked
+    for, the metrics, the references, which depend on how it ``ran``.
     Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
-    notice = ""
+    notices: list[str] = []
     try:
         if files := learned_files(test):
             test, notice = _with_learned_sums(test, files, case, references)
-        findings += find_faults(test, folder, exit_code, names)
+            notices += [notice] if notice else []
+        checked = find_faults(test, folder, exit_code, names)
+        findings += [finding for finding in checked if finding.code is not PASS]
+        notices += [finding.text for finding in checked if finding.code is PASS]
+        findings += faults_of_settings(case.settings, folder)
         figures, missing = measure(test, folder)
         findings += missing
         figures = [_as_recorded(figure, recorded) for figure in figures]
@@ -83,7 +88,7 @@ def judge(
         text = f"judging the run failed: {type(error).__name__}: {error}"
         findings.append(Finding(CHECK_ERROR, text))
     if not findings:
-        return Verdict(PASS, notice, figures)
+        return Verdict(PASS, plain("; ".join(notices)[:LONGEST_WHY]), figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
 

@@ -20,7 +20,7 @@ from seatrial.acceptance.criteria import (
     show_value,
 )
 from seatrial.acceptance.criteria.result import Bounds, Reach, listed
-from seatrial.conduct.policy import Entry, Window
+from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
@@ -196,10 +196,11 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     assert (found.numbers["retried"], found.numbers["timeout"]) == (1, 1)
     assert (found.numbers["cancelled"], found.numbers["recalled"]) == (1, 2)
     assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
+    assert found.numbers["rate if cancelled runs had failed"] == 0.5
     missed = story.result("pass_rate", at_least="70%")
     assert missed.why == (
         "1 of 3 runs did not pass: 1 timeout (1 of b); 1 retried run not counted; "
-        "1 cancelled run not counted"
+        "1 cancelled run not counted (50 % had they failed)"
     )
 
 
@@ -475,6 +476,17 @@ def test_variability_is_that_of_the_worst_test() -> None:
     assert (a.state, a.n, b.state, b.value) == ("met", 4, "undecided", None)
     assert b.why == "needs 2 runs with a right answer, has 1"
     assert worst.state == "undecided" and worst.numbers["worst"] == "b"
+
+
+def test_variability_says_how_many_cases_have_too_few_runs() -> None:
+    cases = [replace(case, test="a", parameters={"n": i}) for i, case in enumerate(cases_of(1, 1))]
+    story = Story(cases, Policy(entries=[Entry(name="a")], entry_of=[0, 0]))
+    for case, end in ((0, 1.0), (0, 1.1), (1, 1.0)):
+        story.run(case, 0, end)
+    story.tell(2, TrialEnded, failed=0)
+    found = story.result("variability", at_most="20%")
+    assert (found.state, found.n, found.numbers["cases left out"]) == ("met", 2, 1)
+    assert found.why.endswith("; 1 case with fewer than 2 right runs left out")
 
 
 def test_cases_of_a_test_are_compared_with_their_own_mean() -> None:

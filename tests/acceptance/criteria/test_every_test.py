@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, TrialView, judged, overall
+from seatrial.conduct.policy import Entry, Policy
 from seatrial.journal.codes import (
     BUILD_FAILED,
     FAILED,
@@ -156,3 +159,25 @@ def test_a_test_that_fills_gaps_must_be_built() -> None:
     story.tell(2, TrialEnded, failed=0)
     first, one = every(story)
     assert (first.state, one.why) == ("not met", "was never built: cc: no licence")
+
+
+@pytest.mark.parametrize("kind", ["once", "sustained"])
+def test_each_case_of_a_test_gave_a_right_answer(kind: Literal["once", "sustained"]) -> None:
+    """The first case is right, the second wrong, the third never ran."""
+    cases = [
+        replace(case, test="a", parameters={"size": size})
+        for size, case in enumerate(cases_of(1, 1, 1))
+    ]
+    story = Story(cases, Policy(kind=kind, entries=[Entry(name="a")], entry_of=[0, 0, 0]))
+    story.run(0, 0, 1)
+    story.run(1, 0, 1, WRONG_ANSWER)
+    story.tell(2, TrialEnded, failed=1)
+    first = every(story)[0]
+    assert first.state == "not met"
+    assert first.why == "a never gave a right answer with size=1: 1 wrong answer"
+    story.run(1, 1, 2)
+    first = every(story)[0]
+    if kind == "once":
+        assert (first.state, first.why) == ("not met", "a never ran with size=2")
+    else:  # its turn did not come
+        assert first.state == "met"

@@ -15,6 +15,7 @@ from seatrial.acceptance.criteria.result import (
     bounds_of,
     decided,
     listed,
+    show_value,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import TrialView
@@ -104,6 +105,10 @@ def _rate(
         why += f"; {count(retried, 'retried run')} not counted"
     if numbers["cancelled"]:
         why += f"; {count(int(numbers['cancelled']), 'cancelled run')} not counted"
+    lost = sum(run.code == codes.CANCELLED.number and not run.will_rerun for run in ended)
+    if lost and whole:
+        worst = numbers["rate if cancelled runs had failed"] = good / (whole + lost)
+        why += f" ({show_value('pass_rate', worst)} had they failed)"
     if unmade:
         numbers["not made"] = sum(unmade.values())
         why += f"; {listed({f'of {test}': number for test, number in unmade.items()})} "
@@ -227,4 +232,4 @@ def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
         for test, number in accepted.items()
     ]
     sign = 1 if bounds_of(criterion).least is None else -1
-    return with_worst(criterion, results, lambda one: sign * (one.value or 0))
+    return with_worst(results, lambda one: sign * (one.value or 0))

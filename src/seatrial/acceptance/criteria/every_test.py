@@ -1,5 +1,5 @@
 """The criterion that holds for every component: each of its tests gave a right answer, with each of
-its toolchains and in each of its stages, and none was stopped."""
+its toolchains, in each of its stages and with all parameters, and none was stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.shares import planned_for
 from seatrial.journal.codes import KNOWN, code_of
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case, Stage
+from seatrial.suite.model import Case, Stage, bindings_text
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
@@ -114,6 +114,7 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
         if fault == NEVER_RAN and test in gaps:
             continue
         fault = fault or _fault_of_stages(view, stages[test, toolchain], own)
+        fault = fault or _fault_of_cases(view, some, own)
         name = f"{test}@{toolchain}" if chains[test] > 1 else test
         yield TestOutcome(name, sum(run.right for run in own), fault)
 
@@ -143,6 +144,30 @@ def _fault_of_stages(view: TrialView, stages: Set[Stage], runs: Sequence[RunHist
         still = own and not view.over
         return f"{'has no result yet' if still else NEVER_RAN}{STAGE_WORDS[stage]}"
     return ""
+
+
+def _fault_of_cases(view: TrialView, cases: Sequence[Case], runs: Sequence[RunHistory]) -> str:
+    """Return which case of a test gave no right answer, though others did; "" if none. Cases that
+    differ in their node alone are one. In a mix, where the cases of a test take turns, one that did
+    not have its turn is not asked."""
+    history = view.history
+    found: dict[tuple[str, int], list[RunHistory]] = {_key(case): [] for case in cases}
+    for run in runs:
+        found[_key(history.cases[run.case])].append(run)
+    for (bindings, nodes), own in found.items():
+        if any(run.right for run in own):
+            continue
+        where = f" with {bindings or count(nodes, 'node')}"
+        ended = Counter(code_of(run.code).name for run in own if run.over)
+        if ended:
+            return f"never gave a right answer{where}: {listed(ended)}"
+        if history.policy.kind != "sustained":
+            return f"{'has no result yet' if own and not view.over else NEVER_RAN}{where}"
+    return ""
+
+
+def _key(case: Case) -> tuple[str, int]:
+    return bindings_text(case.parameters), case.nodes
 
 
 def _only_fill_gaps(history: TrialHistory) -> set[str]:

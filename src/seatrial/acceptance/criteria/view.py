@@ -137,14 +137,14 @@ class TrialView:
         """Return the runs of those tests and stages. A run that was never submitted has no stage:
         it is one of each."""
         wanted = set(self.tests(criterion))
+        cases = {number for number, case in self.cases() if case.test in wanted}
         stages = {*(self.stages_of(criterion) or get_args(Stage)), ""}
         return (
             run
             for run in self.history.runs
-            if run.stage in stages
-            and run.case not in self.waived
-            and self.history.test_of(run) in wanted
-            and not self.leaves_out(criterion, run)
+            if run.case in cases
+            and run.stage in stages
+            and (run.review is None or not self.leaves_out(criterion, run))
         )
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
@@ -176,6 +176,8 @@ class TrialView:
             of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]
-            if group is not None and not self.leaves_out(criterion, run):
+            if group is None:
+                continue
+            if run.review is None or not self.leaves_out(criterion, run):
                 group.runs.append(run)
         return list(found.values())

@@ -18,8 +18,11 @@ from seatrial.studies.compare import (
     State,
     compare_sides,
 )
+from seatrial.studies.cures import Cure
+from seatrial.studies.ladder import Ladder, ladders
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
+from seatrial.studies.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.units import show_change
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
@@ -35,6 +38,14 @@ MAX_ROWS = 5000
 DRAWN = 40
 MAX_NAMED = 300
 
+LADDERS = 12  # that are drawn
+
+_SPREADS = {
+    "less steady": ("bad", 2),
+    "steadier": ("good", 4),
+    "unclear": ("warn", 3),
+    "not compared": ("muted", 1),
+}
 _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn", "given": "muted"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3, "given": 3}
 
@@ -49,12 +60,16 @@ class _Question(NamedTuple):
     elapsed: bool
     rehearsed: bool
     least: float
+    between: str
+    spread: bool
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
     """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
     (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
-    these. ``undecided`` rows have too few runs: it takes ``needed`` of each side."""
+    these. ``undecided`` rows have too few runs: it takes ``needed`` of each side. ``ladders`` are
+    over the sides between the two, ``spread`` compares how much both vary, where they were asked
+    for."""
 
     state: str
     least: float
@@ -74,6 +89,33 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     needed: int = 0
     without_elapsed: int = 0
     differences: list[Difference] = []
+    cures: list[Cure] = []
+    ladders: list[Ladder] = []
+    spread: SpreadComparison | None = None
+
+    def ladder(self, one: Ladder, wide: bool) -> Any:
+        """Return how many times as good each side is as the one before, and their product, as
+        SVG."""
+        rows = []
+        for step in (*one.steps, one.product):
+            if step.times is not None:
+                name = "product" if step is one.product else step.second
+                label, looks = f"x{step.times:.3g} {step.verdict}", _INKS.get(step.verdict, "muted")
+                form = _FORMS.get(step.verdict, 1)
+                rows.append(
+                    draw.Interval(name, step.times, step.low, step.high, label, looks, form)
+                )
+        return _forest(rows, f"{one.case} {one.metric}: times as good", "times as good", wide)
+
+    def spreads(self, wide: bool) -> Any:
+        """Return the ratio of the spread of both sides in each row, as SVG."""
+        rows = []
+        for row in (self.spread.rows if self.spread else [])[:DRAWN]:
+            if row.ratio is not None:
+                label, looks = f"{row.ratio:.2g} {row.verdict}", _SPREADS[row.verdict]
+                name = f"{row.case} {row.metric}"
+                rows.append(draw.Interval(name, row.ratio, row.low, row.high, label, *looks))
+        return _forest(rows, "Spread of the second side over the first", "ratio", wide)
 
     def forest(self, wide: bool) -> Any:
         """Return by how many per cent each row is better, with its interval, as SVG. Label and mark
@@ -99,10 +141,24 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         )
 
 
+def _forest(rows: list[draw.Interval], title: str, axis: str, wide: bool) -> Any:
+    return draw.forest(
+        rows,
+        title=title,
+        about="Each with its 95 % interval; 1: no difference",
+        axis=draw.Axis(axis, kind="log"),
+        centre=1,
+        width=WIDE if wide else NARROW,
+        stacked=not wide,
+    )
+
+
 class _Answer(NamedTuple):
     comparison: Comparison
     differences: list[Difference]
     rehearsed: bool
+    ladders: list[Ladder]
+    spread: SpreadComparison | None
 
 
 def data(state: ServerState, query: PageQuery) -> ComparePage:
@@ -116,6 +172,8 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         elapsed=query.flag("elapsed"),
         rehearsed=query.flag("rehearsed"),
         least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
+        between=query.text("between"),
+        spread=query.flag("spread"),
     )
     trials = queries.trials(state.store())
     verdict = query.choice("verdict", VERDICTS)
@@ -156,6 +214,9 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         needed=max((row.needed for row in found.undecided), default=0),
         without_elapsed=found.without_elapsed,
         differences=answer.differences,
+        cures=found.cures,
+        ladders=answer.ladders[:LADDERS],
+        spread=answer.spread,
     )
 
 
@@ -168,21 +229,29 @@ def _latest(trials: list[TrialRow]) -> list[str]:
 
 def _judged(state: ServerState, question: _Question) -> _Answer:
     tests = [question.test] if question.test else []
-    first, second = (
+    texts = (question.before, *question.between.split(), question.after)
+    sides = [
         gather(state.store(), side_of(text, question.rehearsed), tests, given=True)
-        for text in (question.before, question.after)
+        for text in texts
+    ]
+    first, second = sides[0], sides[-1]
+    chosen = (lambda name: is_named(name, [question.metric])) if question.metric else None
+    across = [name.strip() for name in question.across.split(",") if name.strip()]
+
+    def compare(i: int, j: int) -> Comparison:
+        more = (question.least, chosen, across, question.each_node, question.elapsed)
+        return compare_sides(sides[i], sides[j], *more)
+
+    spread = None
+    if question.spread:
+        spread = compare_spreads(first, second, chosen, across, question.each_node)
+    return _Answer(
+        compare(0, len(sides) - 1),
+        differences(first, second),
+        any(trial.rehearsed for side in sides for trial in side.trials),
+        ladders(len(sides), compare) if question.between.split() else [],
+        spread,
     )
-    found = compare_sides(
-        first,
-        second,
-        question.least,
-        metric=(lambda name: is_named(name, [question.metric])) if question.metric else None,
-        across=[name.strip() for name in question.across.split(",") if name.strip()],
-        each_node=question.each_node,
-        elapsed=question.elapsed,
-    )
-    made_up = any(trial.rehearsed for side in (first, second) for trial in side.trials)
-    return _Answer(found, differences(first, second), made_up)
 
 
 def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:

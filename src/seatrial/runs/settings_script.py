@@ -1,0 +1,126 @@
+"""The parts of a job script that ask for pages, settings of malloc and stripes, and that tell what
+the run got of them.
+
+Nothing of ours runs on a node but bash: the job script samples /proc beside the test, at most every
+5 s, and asks Lustre about the files of the run after its end.
+"""
+
+from __future__ import annotations
+
+from seatrial.file_model import Scalar
+from seatrial.machine.glibc import PREFIX, TUNABLES
+from seatrial.machine.model import Machine
+from seatrial.runs.environment import exports, module_lines
+from seatrial.suite.model import Case, FromParameter, RunSettings, Test
+
+HUGETLB = {"4k": 0, "thp": 1, "2M": 2 << 20, "1G": 1 << 30}
+"""The values of glibc.malloc.hugetlb (since glibc 2.35): 1 is madvise, more are bytes of a page."""
+
+MAX_FILES = 16  # of a run, whose stripes are asked for
+
+
+def settings_lines(machine: Machine, test: Test, case: Case) -> str:
+    """Return bash that sets the variables of a run, and makes its stripes, before its script."""
+    environment: dict[str, Scalar] = {
+        name: case.parameters[value.parameter]
+        for name, value in test.environment.items()
+        if isinstance(value, FromParameter)
+    }
+    settings = case.settings
+    tunables = dict(settings.malloc)
+    site = machine.pages.get(settings.pages)
+    modules = ""
+    if site is not None:
+        modules = module_lines(site.modules)
+        environment = {**site.environment, **environment}
+    elif settings.pages:
+        tunables["hugetlb"] = HUGETLB[settings.pages]
+    return modules + exports(environment) + _tunables(tunables) + _set_stripes(settings)
+
+
+def _tunables(values: dict[str, int]) -> str:
+    """Return bash that adds tunables of malloc to those that are set: the last one counts."""
+    if not values:
+        return ""
+    text = ":".join(f"{PREFIX}{name}={value}" for name, value in values.items())
+    return f"export {TUNABLES}=${{{TUNABLES}:+${TUNABLES}:}}{text}\n"
+
+
+def _set_stripes(settings: RunSettings) -> str:
+    options = []
+    if settings.stripe_count:
+        options.append(f"-c {settings.stripe_count}")
+    if settings.stripe_size:
+        options.append(f"-S {settings.stripe_size}")
+    if not options:
+        return ""
+    line = f"lfs setstripe {' '.join(options)} ."
+    return f'{line} >| stripes.txt 2>&1 || echo "failed: {line}: exit code $?" >> stripes.txt\n'
+
+
+def before_script(case: Case) -> str:
+    """Return bash that begins to sample the pages of a run, if it asks for some."""
+    return _SAMPLE_PAGES if case.settings.pages else ""
+
+
+def after_script(case: Case) -> str:
+    """Return bash that tells what the run got, after its script."""
+    settings = case.settings
+    pages = _END_SAMPLES if settings.pages else ""
+    return pages + (_GET_STRIPES if settings.stripe_count or settings.stripe_size else "")
+
+
+# Of the largest process on this node: kB of anonymous memory, of that in transparent huge pages,
+# and in pages of hugetlbfs. smaps_rollup takes time with much memory, so it is read when the
+# process has grown by a tenth. The sampler's own programs are not the run's.
+_SAMPLE_PAGES = r"""
+seatrial_pages() {
+  local file path name kb wait=0.1 most=0 size largest at
+  export -n SEATRIAL_RUN
+  unset GLIBC_TUNABLES
+  while sleep "$wait" && [ -d "/proc/$$" ]; do
+    case $wait in 0.1) wait=0.2 ;; 0.2) wait=0.5 ;; 0.5) wait=1 ;; 1) wait=2 ;; *) wait=5 ;; esac
+    largest=0 at= path=
+    while IFS=$':\t ' read -r file name kb _; do
+      [ "$file" = "$path" ] || path=$file size=0
+      size=$((size + kb))
+      [ "$size" -le "$largest" ] || largest=$size at=$file
+    done < <(grep -lszxF "SEATRIAL_RUN=$SEATRIAL_RUN" /proc/[0-9]*/environ \
+      | sed 's/environ$/status/' | xargs -r grep -HsE '^(RssAnon|HugetlbPages):')
+    [ "$largest" -gt $((most + most / 10)) ] || continue
+    local anonymous=0 thp=0 hugetlb=0
+    while IFS=$':\t ' read -r name kb _; do
+      case $name in
+        Anonymous) anonymous=$kb ;;
+        AnonHugePages) thp=$kb ;;
+        Private_Hugetlb | Shared_Hugetlb) hugetlb=$((hugetlb + kb)) ;;
+      esac
+    done 2> /dev/null < "${at%status}smaps_rollup"
+    [ $((anonymous + hugetlb)) -gt 0 ] || continue
+    most=$largest
+    echo "$anonymous $thp $hugetlb" >| "$_run/pages.txt"
+  done
+}
+seatrial_pages < /dev/null > /dev/null 2>&1 &
+_sampler=$!
+disown
+"""
+
+_END_SAMPLES = "kill $_sampler 2> /dev/null\n"
+
+# Files that were there before have the stripes that they had.
+_GET_STRIPES = rf"""
+_asked=0
+for _file in . *; do
+  case $_file in
+    .) ;;
+    job.environment | events.jsonl | stdout | stderr | pages.txt | *.txt.part) continue ;;
+    *) [ -f "$_file" ] && [ ! -L "$_file" ] && [ "$_file" -nt stripes.txt ] || continue ;;
+  esac
+  [ $((_asked += 1)) -le {MAX_FILES} ] || break
+  printf 'file: %s\n' "$_file"
+  lfs getstripe -y -d "$_file" 2>&1 || echo "failed: lfs getstripe: exit code $?"
+done > stripes.txt.part
+head -c 65536 stripes.txt.part >> stripes.txt
+rm -f stripes.txt.part
+"""

@@ -1,0 +1,104 @@
+"""What a test asks of the memory and the files of its runs: pages, malloc, stripes.
+
+    asked = AskedSettings(test.run)              # parses the texts once
+    asked.of(names)                              # the RunSettings of one case
+
+All of them may follow from parameters, so that a tuning can try several.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.machine.glibc import known, near, tunable_of
+from seatrial.machine.model import PAGES
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.job_options import Text
+from seatrial.suite.model import RunSettings, RunSpec
+from seatrial.suite.quantities import Names, quantity
+from seatrial.units import bytes_of
+
+DEFAULT = "default"
+STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
+
+
+class AskedSettings:
+    """The settings that a test asks for. Raises ExpressionError for what cannot be parsed."""
+
+    def __init__(self, run: RunSpec) -> None:
+        self._pages = Text.of(run.pages, "pages") if run.pages else None
+        self._malloc = {
+            name: quantity(value, "malloc", _tunable_value) for name, value in run.malloc.items()
+        }
+        stripe = run.stripe
+        self._count = quantity(stripe.count, "stripe", stripe_count) if stripe else None
+        self._size = Text.of(stripe.size, "stripe", "size") if stripe and stripe.size else None
+
+    def of(self, names: Names) -> RunSettings:
+        """Return the settings for the values of a case. Raises ExpressionError."""
+        tunables: dict[str, int] = {}
+        for name, value_of in self._malloc.items():
+            tunable, value = tunable_of(name), value_of(names)
+            if tunable is not None and value is not None:
+                tunables[tunable] = value
+        return RunSettings(
+            pages=self._pages_of(names),
+            malloc=tunables,
+            stripe_count=self._count(names) if self._count else 0,
+            stripe_size=self._size_of(names),
+        )
+
+    def _pages_of(self, names: Names) -> str:
+        pages = self._pages.value(names) if self._pages else ""
+        if pages and (fault := fault_of_pages(pages)):
+            raise ExpressionError(fault, "run", "pages")
+        return "" if pages == DEFAULT else pages
+
+    def _size_of(self, names: Names) -> int:
+        if self._size is None:
+            return 0
+        try:
+            return stripe_size(self._size.value(names))
+        except ValueError as error:
+            raise ExpressionError(str(error), "run", "stripe", "size") from None
+
+
+def fault_of_pages(pages: str) -> str:
+    """Return the fault of a word for pages, "" if it has none."""
+    words = (DEFAULT, *PAGES)
+    return "" if pages in words else f"{pages!r} is not one of {', '.join(words)}"
+
+
+def fault_of_tunable(name: str) -> str:
+    """Return the fault of the name of a tunable of malloc, "" if it has none."""
+    if tunable_of(name) == "hugetlb":
+        return "is what `pages` sets; write e.g. pages: thp"
+    return "" if tunable_of(name) else f"glibc knows no {name!r}; {near(name) or known()}"
+
+
+def _tunable_value(value: Any) -> int | None:
+    """Return the value of a tunable; None for the word ``default``."""
+    if value == DEFAULT:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"it must be a whole number, or {DEFAULT}")
+    return value
+
+
+def stripe_count(value: Any) -> int:
+    """Return a number of stripes: 0 for the default, -1 for all targets. Raises ValueError."""
+    if value == DEFAULT:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < -1:
+        raise ValueError(f"it must be a whole number above 0, -1 for all targets, or {DEFAULT}")
+    return value
+
+
+def stripe_size(text: str) -> int:
+    """Return the bytes of a stripe, 0 for the default. Raises ValueError."""
+    if text == DEFAULT:
+        return 0
+    size = bytes_of(int(text) if text.isdigit() else text)
+    if size % STRIPE_UNIT:
+        raise ValueError(f"{text!r} is no multiple of 64 KiB, which Lustre asks for; write e.g. 4M")
+    return size

@@ -1,0 +1,81 @@
+"""`seatrial place`: the drawing, the launcher's line, JSON, and what is told of bad input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.programs import Workplace
+
+HOPPER = """\
+gtc{place=numa}: 4 tasks of 3 threads on each of 2 nodes
+  socket 0   numa 0    0 0 0 . . .
+             numa 1    1 1 1 . . .
+  socket 1   numa 2    2 2 2 . . .
+             numa 3    3 3 3 . . .
+  srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=mask_cpu:0x7,0x1c0,0x7000,0x1c0000
+
+gtc{place=default}: 4 tasks of 3 threads on each of 2 nodes
+  nothing is said of cores: other jobs may have cores of its nodes; `run.exclusive` or \
+`run.spread` in the test, or the machine's `slurm.whole_nodes`, say that none has
+  srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=3
+"""
+
+
+def write_machine(place: Workplace, layout: str, cores: int) -> None:
+    kind = {"names": "n[1-4]", "cores": cores, "layout": layout}
+    about = {"machine": "m", "scheduler": "slurm", "nodes": [kind], "launcher": {"kind": "srun"}}
+    place.machine.write_text(yaml.safe_dump(about))
+
+
+def write_test(place: Workplace, **run: Any) -> None:
+    usual = {"nodes": 2, "tasks_per_node": 4, "threads_per_task": 3, "spread": "place"}
+    parameters = {"place": ["numa", "default"]}
+    place.test("gtc", "$LAUNCH x", run={**usual, **run}, parameters=parameters)
+
+
+def test_cores_by_rank_as_text_and_as_json(place: Workplace) -> None:
+    write_machine(place, "pack:2 numa:2 core:6 pu:1", 24)
+    write_test(place)
+    words = ["place", "suite/gtc", "-m", str(place.machine)]
+    done = place.seatrial(*words)
+    assert (done.code, done.out) == (0, HOPPER), done.said
+    first, second = json.loads(place.seatrial(*words, "--format", "json").out)
+    assert first["cpus"] == [[0, 1, 2], [6, 7, 8], [12, 13, 14], [18, 19, 20]]
+    assert first["launch"].endswith("0x1c0000")
+    assert (second["cpus"], second["reason"][:10]) == ([], "other jobs")
+
+
+def test_a_large_node_has_a_line_of_80_columns_for_each_domain(place: Workplace) -> None:
+    write_machine(place, "pack:2 [numa] core:64 pu:1", 128)
+    write_test(place, tasks_per_node=21, threads_per_task=4, bind="numa", spare_cores=8)
+    done = place.seatrial("place", "suite", "-m", str(place.machine), "--set", "place=numa")
+    assert done.out.splitlines()[1:4] == [
+        "  socket 0   numa 0    0-10 on 4 cores each, 20 free",
+        "  socket 1   numa 1    11-20 on 4 cores each, 24 free",
+        "  each task may use all cores of its NUMA domain",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        ({"spread": "nmua"}, "run.spread: 'nmua' is none of numa, socket, pack, default, and no"),
+        ({"spread": "'x' if 1 > 0 else place"}, "run.spread: \"'x' if 1 > 0 else place\" gives"),
+        ({"bind": "cores"}, "run.bind: 'cores' is none of core, numa, socket, none, default"),
+        ({"numa_policy": "16GiB"}, "run.numa_policy: '16GiB' is not an expression"),
+        ({"tasks_per_numa": 1}, "run.tasks_per_numa: give spread or tasks_per_numa, not both"),
+        ({"tasks_per_numa": 0}, "run.tasks_per_numa: 0 is less than 1"),
+        ({"spare_cores": -1}, "run.spare_cores: -1 is less than 0"),
+        ({"spare_cores": "13"}, "gtc{place=numa}: needs 12 cores of a node and 13 to spare; it"),
+    ],
+)
+def test_bad_input_is_told(place: Workplace, run: dict[str, Any], told: str) -> None:
+    write_machine(place, "pack:2 numa:2 core:6 pu:1", 24)
+    write_test(place, **run)
+    done = place.seatrial("place", "suite", "-m", str(place.machine))
+    assert done.code == 2
+    assert told in done.said
