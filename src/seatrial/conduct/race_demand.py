@@ -32,7 +32,6 @@ class RaceDemand(Demand):
         self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], rules: RaceRules
     ) -> None:
         self.race = LargestSearch(rules) if rules.search == "largest" else Race(rules)
-        self._cases = cases
         self._shapes = shapes
         self._groups = policy.bundle_of or [0] * len(cases)
         self._unready = set(range(len(cases)))
