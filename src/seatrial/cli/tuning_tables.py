@@ -30,7 +30,7 @@ def print_advice(found: Tuned, folders: Folders) -> None:
     click.echo()
     _print_settings(found, [each for each in in_order(found) if each.state != "failed"])
     _print_failed(found)
-    click.echo(f"\ncost: {cost_text(found)}")
+    click.echo("\n" + folded(f"cost: {cost_text(found)}"))
     if untried := untried_text(found):
         click.echo(folded(plain_line(f"never tried: {untried}")))
     if found.script:
@@ -49,7 +49,7 @@ def print_status(found: Tuned) -> None:
         ended = number < len(found.blocks) or found.complete
         after = f"; {lost} dropped after it" if ended else "; under way"
         click.echo(f"block {number}: {what}{after}")
-    click.echo(f"cost: {cost_text(found)}\n")
+    click.echo(folded(f"cost: {cost_text(found)}") + "\n")
     _print_settings(found, in_order(found), len(found.settings))
 
 
