@@ -24,7 +24,7 @@ from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
-from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.quantities import MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
     DEFAULT,
     fault_of_pages,
@@ -229,6 +229,7 @@ class _Checker:
                 self._expression(value, known, "run", key)
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
+        self._pieces(known)
         self._placement(known)
         self._job_options(known)
         if run.prove and self.test.build is not None and self.test.build.prebuilt:
@@ -246,6 +247,23 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _pieces(self, known: set[str]) -> None:
+        run = self.test.run
+        for key in ("pieces", "at_once"):
+            value = getattr(run, key)
+            if isinstance(value, str):
+                self._expression(value, known, "run", key)
+            elif value is not None and not 1 <= value <= MAX_PIECES:
+                self.fault(f"{value} is not from 1 to {MAX_PIECES}", "run", key)
+        if run.pieces is None and run.at_once != 1:
+            self.fault("goes with `pieces`: how many runs are there?", "run", "at_once")
+        if run.pieces is not None and PIECE in self.test.parameters:
+            self.fault(
+                f"each run of `run.pieces` has the parameter {PIECE}: rename this one",
+                "parameters",
+                PIECE,
+            )
 
     def _without_run(self) -> None:
         """Check a test that passes when it builds."""

@@ -100,6 +100,14 @@ class RunSpec(FileModel, frozen=True):
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
     spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    within: Annotated[
+        Literal["allocation"] | None,
+        doc("allocation: all cases and repeats share one, in turn on the same nodes"),
+    ] = None
+    pieces: Annotated[
+        Expression | None, doc("so many runs share an allocation, each with its number, $PIECE")
+    ] = None
+    at_once: Annotated[Expression, doc("pieces that run at a time, beside each other")] = 1
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
