@@ -142,3 +142,10 @@ def test_a_rehearsal_tells_cost_and_odds(tmp_path: Path) -> None:
     assert [each["planted"] for each in found["cases"]] == ["effects", "one setting", "none"]
     assert all(0 < each["runs"] <= 24 for each in found["cases"])
     assert not place.trials.exists()
+
+
+def test_a_plan_that_is_a_tuning_names_the_command(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place)
+    done = place.seatrial("rehearse", file)
+    assert (done.code, f"`seatrial tune {file} --rehearse` rehearses it" in done.err) == (2, True)

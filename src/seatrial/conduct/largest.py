@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from seatrial.conduct.race import Dropped, RaceRules
 
+MAX_CUTS = 3
+
 
 class LargestSearch:
     """A search over settings whose sizes rise: a fold over its runs, as ``Race`` is. ``runs`` and
-    ``failures`` are by setting; ``dropped`` are settings that failed, or are larger than one that
+    ``failures`` and
+    ``cuts`` are by setting; ``dropped`` are settings that failed, or are larger than one that
     did."""
 
     def __init__(self, rules: RaceRules) -> None:
@@ -21,6 +24,7 @@ class LargestSearch:
         self.rules = rules
         self.runs = [0] * count
         self.failures: list[list[str]] = [[] for _ in range(count)]
+        self.cuts: list[list[str]] = [[] for _ in range(count)]
         self.dropped: dict[int, Dropped] = {}
         self.blocks: list[list[list[int]]] = []
         self._works, self._fails = -1, count
@@ -47,6 +51,14 @@ class LargestSearch:
         self.failures[setting].append(cause)
         self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
         self._fails = min(self._fails, setting)
+
+    def cut_off(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run was ended from outside, and why: it is run again, unless that happened
+        too often."""
+        self.runs[setting] += 1
+        self.cuts[setting].append(cause)
+        if len(self.cuts[setting]) == MAX_CUTS:
+            self.exclude(setting, f"{MAX_CUTS} runs had no result: {cause}")
 
     def exclude(self, setting: int, cause: str) -> None:
         """Record that a setting cannot run at all, and why."""

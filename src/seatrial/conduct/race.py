@@ -4,7 +4,7 @@
     while rounds := race.next_block():         # e.g. [[3, 0, 1, 2], [1, 2, 3, 0]]: two rounds
         for number, settings in enumerate(rounds, race.rounds_begun):
             for setting in settings:
-                race.record(setting, number, figure)        # or race.fail(setting, number, cause)
+                race.record(setting, number, figure)  # or fail(..., cause), cut_off(..., cause)
         race.end_block()
     race.answer().best
 
@@ -102,6 +102,7 @@ class Race:
         self._levels: Ints = np.array(rules.levels, dtype=np.int64).reshape(count, -1)
         self.figures: Floats = np.full((count, 0), np.nan)
         self.failures: list[list[str]] = [[] for _ in range(count)]
+        self.cuts: list[list[str]] = [[] for _ in range(count)]
         self.runs = [0] * count
         self.dropped: dict[int, Dropped] = {}
         self.blocks: list[list[list[int]]] = []  # of each block its rounds, of these the settings
@@ -134,6 +135,12 @@ class Race:
         """Record that a run of a setting gave no figure, and why."""
         self.runs[setting] += 1
         self.failures[setting].append(cause)
+
+    def cut_off(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run of a setting was ended from outside, and why: it has no figure, and
+        nothing is held against the setting."""
+        self.runs[setting] += 1
+        self.cuts[setting].append(cause)
 
     def exclude(self, setting: int, cause: str) -> None:
         """Drop a setting that cannot run at all, and say why."""

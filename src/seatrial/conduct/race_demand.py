@@ -15,7 +15,7 @@ from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.race import Race, RaceRules
-from seatrial.journal.codes import PASS, PERFORMANCE, code_of
+from seatrial.journal.codes import CUT_OFF, PASS, PERFORMANCE, code_of
 from seatrial.suite.model import Case
 
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
@@ -82,7 +82,9 @@ class RaceDemand(Demand):
             figure = 1.0  # it works
         if flight.code not in _RIGHT:
             reason = f": {flight.reason}" if flight.reason else ""
-            self.race.fail(case, number, f"{code_of(flight.code).name}{reason}")
+            cause = f"{code_of(flight.code).name}{reason}"
+            told = self.race.cut_off if flight.code in CUT_OFF else self.race.fail
+            told(case, number, cause)
         elif not figure:
             self.race.fail(case, number, f"no figure of {self.race.rules.metric}")
         else:

@@ -48,6 +48,12 @@ GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""
 
+CUT_OFF = WITHDRAWN | {
+    code.number
+    for code in (NODE_FAILURE, PREEMPTED, BOOT_FAILURE, REQUEUED, DEADLINE, REVOKED, LOST)
+}
+"""The codes of runs that were ended from outside: they say nothing of the program."""
+
 UNCOUNTED = WITHDRAWN | {KNOWN.number}
 """The codes of runs that no rate of passed runs counts."""
 

@@ -50,6 +50,9 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
         raise UsageError(f"{path}: is a folder; name the plan's file, such as {path}/plan.yaml")
     own = Faults()
     node = read(path, own)
+    if node is not None and isinstance(node.value, dict) and {"tune", "axes"} <= set(node.value):
+        ways = f"`seatrial tune {path}` runs it, `seatrial tune {path} --rehearse` rehearses it"
+        raise UsageError(f"{path}: is a tuning, and no plan; {ways}")
     plan = decode_partly(node, Plan, own) if node is not None else None
     faults.add_all(own)
     if node is None or plan is None:

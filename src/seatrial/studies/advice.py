@@ -76,8 +76,8 @@ def cost_text(found: Tuned) -> str:
     text = f"{count(found.runs, 'run')}, {share} of the grid's {found.grid_runs}"
     hours, grid = found.node_hours, found.grid_node_hours
     if grid > 0:
-        text += f"; {show_number(hours)} node-hours, about {show_share(hours / grid)} of its "
-        text += show_number(grid)
+        text += f"; {show_number(hours)} node-hours, about {hours / grid:.0%} of its "
+        text += f"{show_number(grid)} as estimated"
     return text
 
 

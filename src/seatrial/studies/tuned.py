@@ -214,13 +214,14 @@ def _of_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile) -> 
 
 
 def _cause(race: Race, number: int) -> str:
-    """Return why a setting was dropped, or how often it failed though it runs."""
-    dropped, failed = race.dropped.get(number), race.failures[number]
+    """Return why a setting was dropped, or how often it failed though it runs, or was cut off."""
+    dropped, failed, cuts = race.dropped.get(number), race.failures[number], race.cuts[number]
     if dropped is not None and dropped.cause:
         return dropped.cause
-    if not failed:
-        return ""
-    return f"{len(failed)} of {count(race.runs[number], 'run')} failed: {failed[-1]}"
+    runs = count(race.runs[number], "run")
+    told = [f"{len(failed)} of {runs} failed: {failed[-1]}"] if failed else []
+    told += [f"{len(cuts)} of {runs} ended early: {cuts[-1]}"] if cuts else []
+    return "; ".join(told)
 
 
 def _sign(race: Race) -> int:
