@@ -13,6 +13,8 @@ SCRIPTS = (
     "safety_cost",
     "pages",
     "slurm_throughput",
+    "bundles",
+    "interleaving",
     "scale",
     "batch_simulation",
     "rehearsal",
@@ -25,6 +27,7 @@ SCRIPTS = (
     "plot",
     "sinks",
     "sustained",
+    "tune",
     "web",
 )
 

@@ -60,6 +60,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.Input, TESTS, "inputs"),
     (suite.Keep, TESTS, "keep"),
     (suite.Check, TESTS, "verify"),
+    (suite.PlacementCheck, TESTS, "Where ranks and threads ran"),
     (suite.KnownFailure, TESTS, "known_failures"),
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),

@@ -142,17 +142,19 @@ def sync_files(paths: Sequence[str]) -> None:
     """Wait until these files are on the disk itself, a few at a time: file systems write them
     together then. A file that is not there, or that cannot be synced, is left out."""
     if paths:
-        with futures.ThreadPoolExecutor(min(SYNCED_AT_ONCE, len(paths))) as threads:
-            list(threads.map(_sync_file, paths))
+        number = min(SYNCED_AT_ONCE, len(paths))
+        with futures.ThreadPoolExecutor(number) as threads:
+            list(threads.map(_sync_each, [paths[first::number] for first in range(number)]))
 
 
-def _sync_file(path: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
-        descriptor = open_descriptor(path, os.O_RDONLY)
-        try:
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync_each(paths: Sequence[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+            descriptor = open_descriptor(path, os.O_RDONLY)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:

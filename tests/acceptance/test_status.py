@@ -157,8 +157,8 @@ def test_sub_phases_are_shown_where_there_are_several(
     first, second = lines[at_title + 1 : at_title + 3]
     assert first.split()[0] == "1" and first.endswith("2 h 30 m       1  maintenance")
     assert second.split()[0] == "2" and "1 h 0 m" in second
-    print_json([stands(story)])
-    (found,) = msgspec.json.decode(capsys.readouterr().out)
+    print_json("p", [stands(story)], {})
+    (found,) = msgspec.json.decode(capsys.readouterr().out)["trials"]
     assert found["sub_phases"][0] == {
         "number": 1,
         "from": at(0),
@@ -187,8 +187,8 @@ def test_its_course_is_drawn_in_signs_that_the_output_has(
 
 
 def test_it_is_json_for_programs(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
-    print_json([stands(story)])
-    (found,) = msgspec.json.decode(capsys.readouterr().out)
+    print_json("p", [stands(story)], {})
+    (found,) = msgspec.json.decode(capsys.readouterr().out)["trials"]
     assert found["parts"][0]["test"] == "a"
     assert found["criteria"][0][0]["numbers"]["cause"] == "idle"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.journal.events import RunJudged, RunSubmitted
+from seatrial.journal.events import RunJudged, RunSubmitted, ScriptStarted
 from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import ClusterOptions, Partition, SlurmCluster
 
@@ -414,3 +415,17 @@ def test_without_a_scheduler_a_build_is_made_on_the_host(place: Workplace) -> No
     building(place, "here", "echo ${SLURM_JOB_ID:-none} > where")
     passed(place.run("--name", "t"))
     assert told(place, "here") == "none"
+
+
+def test_the_gpus_of_a_run_are_recorded_by_their_ids(site: Workplace) -> None:
+    """A stand-in for nvidia-smi tells ids by the numbers that Slurm gave to the job."""
+    smi = site.folder / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text('#!/bin/bash\nIFS=,; for id in ${3#--id=}; do echo "GPU-$id"; done\n')
+    smi.chmod(0o755)
+    site.env["PATH"] = f"{smi.parent}:{os.environ['PATH']}"
+    site.test("two", run={"gpus_per_node": 2, "partition": "gpu", "launcher": "none"})
+    site.test("none", run={"launcher": "none"})
+    passed(site.run("--name", "t"))
+    told = {event.test: event.gpus for event in site.events("t", ScriptStarted)}
+    assert told == {"two": "GPU-0 GPU-1", "none": ""}

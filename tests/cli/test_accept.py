@@ -57,7 +57,7 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
     assert "it is complete, and cannot be abandoned" in refused.err
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert shown.code == 0
-    (one,) = json.loads(shown.out)
+    (one,) = json.loads(shown.out)["trials"]
     assert (one["tag"], one["state"], one["verdict"]) == (TAG, "ended", "met")
     for words in (["trials"], ["runs", "--trial", TAG], ["show", f"{TAG}/{ends(place)[0].run_id}"]):
         assert place.seatrial(*words).code == 0, words
@@ -243,7 +243,7 @@ def test_what_nobody_drives_is_interrupted_and_steered_whatever_its_plan_says(
     standing = control(place, "status")
     assert "p-mix is interrupted: nobody drives it" in standing.out
     assert "next   seatrial accept plan.yaml" in standing.out
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     assert (one["state"], one["held_back_by"]) == ("interrupted", [])
     assert control(place, "pause").code == 0
     assert accept(place).code == 2, "but it does not go on by a plan with a fault"
@@ -263,7 +263,9 @@ def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None
     chosen = ["--component", "vendor"]
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json", *chosen)
     assert shown.code == 0, shown.said
-    (one,) = json.loads(shown.out)
+    found = json.loads(shown.out)
+    (one,) = found["records"]["evidence"]
+    assert (found["plan"], found["trials"]) == ("p", [])
     assert (one["component"], one["state"]) == ("vendor", "shown by evidence")
     (proof,) = one["evidence"]
     assert evidence.items() <= proof.items()
@@ -397,7 +399,7 @@ def test_a_component_without_criteria_has_none(place: Workplace) -> None:
     assert done.code == 0, done.said
     assert re.search(r"^mix +ended +no criteria ", done.out, re.MULTILINE)
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
-    assert json.loads(shown.out)[0]["verdict"] == "no criteria"
+    assert json.loads(shown.out)["trials"][0]["verdict"] == "no criteria"
     report = place.seatrial("report", "plan.yaml", "-o", "report.json")
     assert report.code == 0, report.said
     made = json.loads((place.folder / "report.json").read_text())
@@ -555,7 +557,8 @@ def test_without_the_commands_of_a_scheduler_no_trial_is_made(place: Workplace) 
 def test_the_flags_of_the_first_version_are_still_accepted(place: Workplace) -> None:
     short(place, "a")
     write_plan(place, "60s")
-    assert place.seatrial("accept", "--status", "plan.yaml", "--format", "json").out == "[]\n"
+    none = place.seatrial("accept", "--status", "plan.yaml", "--format", "json")
+    assert json.loads(none.out)["trials"] == []
     with start(place) as driving:
         driving.until(lambda: passed(place) > 0, "runs")
         assert accept(place, "--admit", "a").code == 0
@@ -564,7 +567,7 @@ def test_the_flags_of_the_first_version_are_still_accepted(place: Workplace) -> 
         driving.until(lambda: place.count(TrialExtended, tag=TAG) == 1, "the extension")
         assert accept(place, "--pause").code == 0
         driving.end()
-    (one,) = json.loads(accept(place, "--status", "--format", "json").out)
+    (one,) = json.loads(accept(place, "--status", "--format", "json").out)["trials"]
     assert one["state"] == "paused"
     assert accept(place, "--abandon", "", "--phase", "none").code == 2
     assert accept(place, "--abandon", "seen enough").code == 0
@@ -625,7 +628,7 @@ def test_a_test_that_was_stopped_or_never_built_makes_its_component_not_met(
     assert done.code == 1, done.said
     shown = control(place, "status", "--format", "json")
     assert shown.code == 1
-    (one,) = json.loads(shown.out)
+    (one,) = json.loads(shown.out)["trials"]
     rate, (every, *bad) = one["criteria"]
     assert one["verdict"] == "not met"
     assert rate[0]["state"] == "met"
@@ -651,7 +654,7 @@ def test_a_waiver_by_name_covers_the_tests_that_it_names_alone(place: Workplace)
     two_that_never_work(place, waivers=[waiver("wrong"), waiver("un*")])
     done = accept(place)
     assert done.code == 0, done.said
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     assert one["verdict"] == "met with waivers"
     assert "every test" in one["verdict_words"]
     every, *bad = one["criteria"][1]

@@ -47,7 +47,7 @@ def halves(place: Workplace, duration: str = "60s", **a: Any) -> None:
 
 
 def status(place: Workplace) -> dict[str, Any]:
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     return dict(one)
 
 

@@ -44,7 +44,7 @@ def test_a_run_is_excluded_by_two_and_criteria_are_shown_with_and_without(place:
     assert event.by.startswith(f"{getpass.getuser()}@")
     shown = control(place, "status", "--format", "json")
     assert shown.code == 0, shown.said
-    (one,) = json.loads(shown.out)
+    (one,) = json.loads(shown.out)["trials"]
     (result, *_), *_ = one["criteria"]
     assert (one["verdict"], result["state"], result["value"]) == ("met", "met", 1.0)
     assert result["with_excluded"]["state"] == "not met"
@@ -100,7 +100,7 @@ def test_a_run_is_judged_while_its_trial_runs(place: Workplace) -> None:
         driving.end()
     resumed = place.seatrial("judge", run, "--comment", "and paused")
     assert resumed.code == 0, resumed.said
-    shown = json.loads(control(place, "status", "--format", "json").out)
+    shown = json.loads(control(place, "status", "--format", "json").out)["trials"]
     (review,) = shown[0]["reviews"]
     assert (review["cause"], review["comment"]) == ("F2", "and paused")
 

@@ -20,15 +20,19 @@ from seatrial.draw import (
     Bar,
     BoxGroup,
     ChartSeries,
+    CpuDomain,
+    CpuUse,
     Curve,
     Interval,
     Mark,
+    NodeCores,
     ReferenceLine,
     ShadedSpan,
     bars,
     boxes,
     chart,
     forest,
+    node_cores,
     scaling,
 )
 from seatrial.draw.scales import scale_of
@@ -429,3 +433,17 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     ends = re.findall(r"[\d.]+", lines[-1].get("d") or "")
     own = [e.get("d") or "" for e in ET.fromstring(svg).iter("path") if "L" in (e.get("d") or "")]
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
+
+
+def test_ranks_stand_on_their_cpus() -> None:
+    uses = [CpuUse(0, "", 0), CpuUse(1, "0-3", 4), CpuUse(2, UGLY, 1)]
+    nodes = [NodeCores(f"n{i}", [CpuDomain("NUMA domain 0", uses)]) for i in range(6)]
+    svg = node_cores(nodes, title="Ranks")
+    boxes_of_cpus = [rect for rect in ET.fromstring(svg).iter() if rect.get("rx") == "2"]
+    assert len(boxes_of_cpus) == 4 * len(uses), "the first four nodes"
+    told = [rect[0].text for rect in boxes_of_cpus[:2]]
+    assert told == ["CPU 0: nothing", "CPU 1: rank 0-3, 4 threads"]
+    fills = [str(rect.get("fill")).split(",")[0] for rect in boxes_of_cpus[:3]]
+    assert fills == ["var(--draw-paper", "var(--draw-bad", "var(--series-1"]
+    assert "and 2 more nodes" in svg
+    assert "<script" not in svg

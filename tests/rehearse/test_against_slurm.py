@@ -55,7 +55,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         scene.write(f"{SECONDS}s", "20s", doubtful=False, rehearsal=elapsed, model=DELAYS)
         supervise(scene.start)
     status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
-    (trial,) = json.loads(status.out)
+    (trial,) = json.loads(status.out)["trials"]
     plan, store = folder / "plan.yaml", place.trials / "store.sqlite"
     rehearsed = [
         rehearse_plan(plan, trials=place.trials, store=store, seed=seed).first[0] for seed in SEEDS

@@ -111,7 +111,9 @@ def test_a_plan_that_was_accepted_and_one_component_that_waits(
         "accept", "status", "plan.yaml", "--format", "json").out)  # fmt: skip
     seatrial(place.folder, "report", "plan.yaml", "-o", "r.json")
     (component,) = json.loads((place.folder / "r.json").read_text())["components"]
-    assert component["status"] == shown_by_accept[0], "the judgement of accept, and no other"
+    assert component["status"] == shown_by_accept["trials"][0], (
+        "the judgement of accept, and no other"
+    )
     plan = place.folder / "plan.yaml"
     written = yaml.safe_load(plan.read_text().replace("90%", "95%"))
     written["components"].append({"component": "later", "tests": ["a"]})

@@ -25,6 +25,7 @@ def write(place: Workplace) -> None:
             "about": "All applications run",
         },
         {"criterion": "accepted_runs", "at_least": 1},
+        {"criterion": "pass_rate", "tests": ["good"], "at_least": "90%", "id": "R4"},
     ]
     agreed = {"reason": "bug 7", "by": "both", "on": "2026-05-01", "clause": "4.9"}
     paper = {
@@ -41,7 +42,10 @@ def write(place: Workplace) -> None:
             "component": "st",
             "tests": ["good", "bad"],
             "criteria": criteria,
-            "waivers": [{**agreed, "tests": ["bad"], "criteria": ["R1", "R2"]}],
+            "waivers": [
+                {**agreed, "tests": ["bad"], "criteria": ["R1", "R2"]},
+                {**agreed, "clause": "", "criteria": ["R4"]},
+            ],
         },
         {"component": "later", "tests": ["good"], "criteria": [{**criteria[0], "id": "R3"}]},
     ]
@@ -67,12 +71,17 @@ def test_the_report_has_the_table_from_clause_to_result(place: Workplace) -> Non
         ("4.10", "R2", "st", "waived (not met)"),
         ("4.10", "R3", "later", "not begun"),
         ("", "", "st", "not met"),
+        ("", "R4", "st", "met (waiver not needed)"),
+        ("", "", "st", "waiver not needed"),
     ]
     assert rows[1]["requirement"] == "All applications run"
     assert rows[1]["tests"] == "bad, good"
     assert rows[2]["by"] == "waiver of bad in R1, R2"
     text = (place.folder / "r.md").read_text()
     assert "**From clause to result**" in text
+    by = "waived by both on 2026-05-01"
+    assert f"- bad in R1, R2: bug 7 ({by})\n- R4: bug 7 ({by}); not needed\n" in text
+    assert (place.folder / "r.html").read_text().count(f"{by}; not needed</span>") == 1
     assert "| 4.9 | R1 | All applications run | st | every test | bad, good | all 2 |" in text
     assert "From clause to result" in (place.folder / "r.html").read_text()
     status = place.seatrial("accept", "status", "plan.yaml")

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from seatrial.runs.script import (
     facts_script,
     judged_files,
 )
+from seatrial.suite.model import JobOptions
 from seatrial.units import SECOND_NS
 
 from .helpers import RunFolder, a_case, a_machine, a_test
@@ -333,3 +335,51 @@ def test_the_file_of_an_output_format_is_judged() -> None:
     assert judged_files(a_test(metrics={"from": "hpcc"})) == ["hpccoutf.txt"]
     assert judged_files(a_test(metrics={"from": "stream"})) == []
     assert judged_files(a_test()) == []
+
+
+UUIDS = ("GPU-0a1b", "GPU-2c3d", "GPU-4e5f")
+NVIDIA_SMI = f"""#!/bin/bash
+# As NVIDIA's does: all GPUs, or those of --id, by number or UUID.
+all=({" ".join(UUIDS)})
+ids=
+for word; do case $word in --id=*) ids=${{word#--id=}} ;; esac; done
+[ -n "$ids" ] || ids=0,1,2
+for id in ${{ids//,/ }}; do
+  case $id in GPU-*) echo "$id" ;; *) echo "${{all[id]}}" ;; esac
+done
+"""
+ROCM_SMI = """#!/bin/bash
+echo '============ ROCm System Management Interface ============'
+echo 'GPU[0]		: Unique ID: 0x8a1'
+echo 'GPU[1]		: Unique ID: 0x8a2'
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "variables", "told"),
+    [
+        ("nvidia-smi", NVIDIA_SMI, {"CUDA_VISIBLE_DEVICES": "0,2"}, "GPU-0a1b GPU-4e5f"),
+        ("nvidia-smi", NVIDIA_SMI, {"CUDA_VISIBLE_DEVICES": "GPU-2c3d"}, "GPU-2c3d"),
+        ("nvidia-smi", NVIDIA_SMI, {}, " ".join(UUIDS)),
+        ("nvidia-smi", "#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n", {}, ""),
+        ("rocm-smi", ROCM_SMI, {"ROCR_VISIBLE_DEVICES": "1"}, "0x8a2"),
+        ("rocm-smi", ROCM_SMI, {}, "0x8a1 0x8a2"),
+        ("other", "#!/bin/sh\n", {}, ""),
+    ],
+)
+def test_the_gpus_of_a_run_are_told_by_their_ids(
+    tmp_path: Path, name: str, program: str, variables: dict[str, str], told: str
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / name).write_text(program)
+    (folder / name).chmod(0o755)
+    case = msgspec.structs.replace(a_case(), job=JobOptions(gpus_per_node=2))
+    run = RunFolder(tmp_path, a_test(), case)
+    assert run.run(PATH=f"{folder}:{os.environ['PATH']}", **variables) == 0, run.stderr
+    assert run.events.start is not None
+    assert run.events.start.gpus == told
+
+
+def test_a_run_without_gpus_asks_for_none(tmp_path: Path) -> None:
+    assert "nvidia-smi" not in RunFolder(tmp_path, a_test()).text

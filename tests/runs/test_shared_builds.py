@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -234,6 +235,20 @@ def test_rebuild(place: Workplace) -> None:
     assert ended(place, "c").made_by == "b"
 
 
+def test_a_plan_that_builds_anew(place: Workplace) -> None:
+    put(place)
+    components = [{"component": "c", "tests": ["t"]}]
+    plan = {"plan": "p", "suites": ["suite"], "components": components}
+    (place.folder / "plan.yaml").write_text(json.dumps(plan))
+    assert place.run("--name", "a").code == 0
+    done = place.seatrial("accept", "plan.yaml", "--rebuild", "-q")
+    assert done.code == 0, done.said
+    assert compiled(place) == 2
+    assert not ended(place, "p-c").made_by
+    assert place.seatrial("accept", "plan.yaml", "--name", "q", "-q").code == 0
+    assert ended(place, "q-c").made_by == "p-c"
+
+
 @pytest.fixture
 def small(place: Workplace) -> Iterator[Path]:
     """Shared builds on a file system of 256 KiB."""
@@ -354,7 +369,8 @@ def test_builds_in_jobs_are_shared(tmp_path: Path, cluster: SlurmCluster) -> Non
     assert compiled(place) == 1
     assert ended(place, "b").made_by == "a"
     folders = [place.trials / tag / "submissions" for tag in "ab"]
-    jobs = [sum("seatrial-b" in path.name for path in folder.iterdir()) for folder in folders]
+    names = [[path.name for path in folder.iterdir()] for folder in folders]
+    jobs = [sum(bool(re.fullmatch("seatrial-b[0-9a-f]{12}", name)) for name in of) for of in names]
     assert jobs == [1, 0]
 
 

@@ -91,8 +91,10 @@ class SlurmCluster:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a client's environment needs to speak with this cluster, and nothing else."""
-        return {"SLURM_CONF": str(self.conf)}
+        """What a client's environment needs to speak with this cluster; for nodes that are hosts,
+        that Open MPI may use the loopback, where all of them are."""
+        hosts = {"OMPI_MCA_btl_tcp_if_include": "lo"} if self.options.hosts else {}
+        return {"SLURM_CONF": str(self.conf), **hosts}
 
     @property
     def node_names(self) -> list[str]:

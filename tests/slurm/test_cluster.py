@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.slurm import named_hosts
-from tests.slurm.cluster import SlurmCluster
+from tests.slurm.cluster import SlurmCluster, available
 from tests.slurm.daemons import ClusterError
 from tests.slurm.options import ClusterOptions
 
@@ -124,3 +124,19 @@ def test_addresses_of_many_nodes_are_apart_and_in_127() -> None:
 def test_a_node_has_no_more_cores_than_can_be_bound() -> None:
     with pytest.raises(ValueError, match="bind: 4096 cores a node, but this host has"):
         ClusterOptions(bind=True, cores=4096)
+
+
+def test_a_host_that_forbids_namespaces_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = ["sh", "-c", "echo unshare failed: Operation not permitted >&2; exit 1"]
+    monkeypatch.setattr(named_hosts, "_unshare", lambda: refusing)
+    named_hosts.forbidden.cache_clear()
+    try:
+        told = available(hosts=True)
+        assert ClusterOptions().hosts is False
+    finally:
+        named_hosts.forbidden.cache_clear()
+    assert told == (
+        "nodes cannot be hosts here: this user may make no UTS and mount namespaces (unshare"
+        " failed: Operation not permitted); allow user namespaces, or run the tests as root"
+    )
+    assert available() is None

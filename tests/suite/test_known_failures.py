@@ -84,7 +84,7 @@ def test_a_plan_has_known_failures_which_no_rate_counts(place: Workplace) -> Non
     done = accept(place)
     assert done.code == 1, "a test that never gave a right answer is waived by name, or not met"
     assert len(ends(place, "bad")) > 3, "known failures do not stop a test"
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     (rate, *_), (every, *_) = one["criteria"]
     assert (rate["state"], rate["value"]) == ("met", 1.0)
     assert rate["numbers"]["known"] == len(ends(place, "bad"))

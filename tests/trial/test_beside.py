@@ -68,8 +68,8 @@ def test_two_components_at_once_and_the_third_after_them(
         place.audit(tag)
     status = place.seatrial("accept", "status", "plan.yaml")
     assert "small and large, beside each other: accepted" in status.out and "4 nodes" in status.out
-    found = {one["component"]: one for one in json.loads(
-        place.seatrial("accept", "status", "plan.yaml", "--format", "json").out)}  # fmt: skip
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    found = {one["component"]: one for one in json.loads(shown.out)["trials"]}
     assert (found["small"]["nodes"], found["large"]["nodes"]) == (1, 3)
     assert found["large"]["alongside"] == ["small"]
     assert place.seatrial("report", "plan.yaml", "-o", "report.md").code == 0

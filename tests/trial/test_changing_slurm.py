@@ -91,7 +91,7 @@ def test_a_trial_is_changed_held_and_cut_while_it_runs_and_its_driver_dies(
     assert between.count("a") <= 4, "those that were starting as it was held"
     there = [e for e in place.events(TAG, JobStarted) if node in unfold(e.nodes)]
     assert not [e for e in there if excluded.time < submitted[e.run_id] < released]
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     first = _mix(place, tests, 0, change.time)
     second = _mix(place, tests, change.time, excluded.time)
     print(first, second, one["node_shares"])

@@ -55,7 +55,7 @@ def shares_of(place: Workplace) -> dict[str, Any]:
     done = start(place, "-q").end(120)
     assert done.code == 0, done.said
     status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
-    (trial,) = json.loads(status.out)
+    (trial,) = json.loads(status.out)["trials"]
     runs = sum(part["accepted"] for part in trial["parts"])
     print(runs, trial["node_shares"])
     return {"runs": runs, **trial["node_shares"]}
@@ -101,7 +101,8 @@ def test_utilisation_is_of_nodes_where_jobs_share_them_and_one_dies(
         cluster.kill_node(cluster.node_names[-1], declare_down=True)
         done = driving.end(120)
     assert done.code == 1, done.said
-    (trial,) = json.loads(place.seatrial("accept", "status", "plan.yaml", "--format", "json").out)
+    status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    (trial,) = json.loads(status.out)["trials"]
     use = trial["criteria"][0][0]
     node_s = {name: hours * 3600 for name, hours in use["numbers"].items() if "hours" in name}
     assert use["value"] == pytest.approx(by_node(place, trial), abs=0.01)

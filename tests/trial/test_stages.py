@@ -51,7 +51,7 @@ def stages_of(place: Workplace) -> dict[str, str]:
 def judged(place: Workplace) -> list[dict[str, Any]]:
     """The first result of each criterion that the plan names."""
     shown = control(place, "status", "--format", "json")
-    (one,) = json.loads(shown.out)
+    (one,) = json.loads(shown.out)["trials"]
     firsts = [results[0] for results in one["criteria"]]
     return [first for first in firsts if first["criterion"] != "every_test"]
 
@@ -155,6 +155,6 @@ def test_a_test_that_is_never_right_at_full_machine_is_not_met(place: Workplace)
     test.write_text(yaml.safe_dump(found))
     done = accept(place)
     assert done.code == 1, done.said
-    (one,) = json.loads(control(place, "status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
     assert [each[0]["state"] for each in one["criteria"]] == ["met", "not met"]
     assert "never gave a right answer at full machine: 4 failed" in one["criteria"][1][0]["why"]

@@ -153,6 +153,63 @@ def test_what_did_not_begin_is_run_again_when_the_job_dies(place: Workplace) -> 
     assert len({event.submission for event in place.events("t", RunSubmitted)}) == 3
 
 
+PIECES = '[ $((PIECE % 8)) != 0 ] || exit 1; [ "$PIECE" = "$piece" ]'
+
+
+def three_fail(place: Workplace) -> None:
+    place.audit()
+    one_job(place)
+    failed = {name for name, verdict in place.verdicts().items() if verdict == "failed"}
+    assert failed == {"packed{piece=8}", "packed{piece=16}", "packed{piece=24}"}
+    verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
+    assert verdicts == {"pass": 22, "failed": 3}
+
+
+def test_of_packed_pieces_those_that_fail_fail(place: Workplace) -> None:
+    place.test("packed", PIECES, run={"pieces": "5 * 5", "at_once": "node.cores"})
+    assert place.run("--name", "t").code == 1
+    three_fail(place)
+
+
+@pytest.mark.slurm
+def test_on_slurm_of_packed_pieces_those_that_fail_fail(
+    slurm_place: Workplace, cluster: SlurmCluster
+) -> None:
+    """Two steps at a time have cores of their own."""
+    launch = "$LAUNCH true || exit 2; "
+    run = {"pieces": 25, "at_once": 2, "launcher": "srun", "tasks": 2}
+    slurm_place.test("packed", launch + PIECES, run=run)
+    assert slurm_place.run("--name", "t").code == 1
+    three_fail(slurm_place)
+
+
+def test_a_test_can_ask_for_an_allocation_for_all_its_runs(place: Workplace) -> None:
+    place.test("tuned", parameters=VARIANTS, repeat=2, run={"within": "allocation"})
+    place.test("other", repeat=2)
+    assert place.run("--name", "t").code == 0
+    place.audit()
+    bundles = Counter((event.test, event.bundle != "") for event in place.events("t", RunSubmitted))
+    assert bundles == {("tuned", True): 6, ("other", False): 2}
+
+
+def test_what_cannot_be_pieces_is_told(place: Workplace) -> None:
+    place.test("many", run={"pieces": 4, "at_once": 3, "threads_per_task": 2})
+    place.test("wide", run={"pieces": 0})
+    place.test("twice", parameters={"piece": [1]}, run={"pieces": 2})
+    place.test("alone", run={"at_once": 2})
+    said = place.seatrial("list", "suite", "-m", str(place.machine)).said
+    for expected in (
+        "0 is not from 1 to 100000",
+        "each run of `run.pieces` has the parameter piece: rename this one",
+        "goes with `pieces`: how many runs are there?",
+    ):
+        assert expected in said
+    for name in ("wide", "twice", "alone"):
+        (place.suite / name / "test.yaml").unlink()
+    said = place.seatrial("list", "suite", "-m", str(place.machine)).said
+    assert "at_once: 3 pieces of 2 cores do not fit a node, which has 2" in said
+
+
 @pytest.mark.slurm
 def test_on_slurm_variants_take_turns_on_the_same_nodes(
     slurm_place: Workplace, cluster: SlurmCluster

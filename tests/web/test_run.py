@@ -76,6 +76,25 @@ def test_what_was_asked_of_the_scheduler(served: Served) -> None:
     assert told(served, "later", "later3")["asked"] == ""
 
 
+def test_ranks_on_the_cpus_of_nodes(place: Workplace) -> None:
+    """Two ranks on one CPU of two; lines that a job may have written, too."""
+    place.test("app", f"echo '{EVIL}'; cat {place.folder}/lines", verify=[{"placement": {}}])
+    mask = "rank {0} of 2 thread 0 of 1 node <n>{0} cpu 1 core 1 numa 0 mask 0-1\n"
+    lines = "".join(map(mask.format, (0, 1))) + "hello finished\n"
+    (place.folder / "lines").write_text(lines)
+    place.run("--name", "t")
+    assert place.verdicts() == {"app": "misplaced"}
+    with Served(place.trials) as opened:
+        run_id = place.run_folder("app").name
+        found = opened.json(f"/runs/t/{run_id}")["placement"]
+        text = opened.get(f"/runs/t/{run_id}")[1]
+    assert (found["ranks"], found["threads"], found["known"]) == (2, 2, True)
+    assert [node["node"] for node in found["nodes"]] == ["<n>0", "<n>1"]
+    assert [cpu["ranks"] for cpu in found["nodes"][1]["cpus"]] == ["", "1"]
+    assert "Where its ranks were" in text
+    assert "<n>" not in text
+
+
 def told(served: Served, trial: str, run_id: str, **query: Any) -> Any:
     return served.json(f"/runs/{trial}/{run_id}", **query)
 

@@ -10,14 +10,12 @@ They are events of one trial of the plan, which runs nothing: see ``trial.plan_t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
 
-EntryKind = Literal["milestone", "part", "incident"]
 SEVERITIES = ("critical", "major", "minor")
 
 

@@ -337,8 +337,7 @@ class SlurmBackend:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
         if task.bundle is None:
             return 0
-        nodes = state.nodes if state is not None and state.state == "RUNNING" else ""
-        self._report_of_bundle(task.bundle.look(nodes))
+        self._report_of_bundle(task.bundle.look(state.nodes if state is not None else ""))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
 
     def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:

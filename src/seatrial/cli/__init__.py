@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Run a suite": {
         "run": "Run a suite: build, launch, verify, record.",
         "list": "List the cases of a suite without running anything.",
+        "tune": "Find the best setting of a test by a race.",
         "resume": "Continue a trial after an interruption or a crash.",
         "cancel": "Cancel the jobs of a trial and the runs still to start.",
     },
@@ -43,6 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
         "best": "Rank settings: the best, and what cannot be told from it.",
         "network": "Judge an all-pairs matrix and the impact of congestion.",
+        "advise": "Show the best setting that a tuning found.",
         "suspects": "Find nodes that explain failed or slow runs.",
         "score": "Compute scores such as SSP, HPL or IO500.",
     },

@@ -105,6 +105,7 @@ _former_flags = together(
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
 @_format_option
 @_quiet_option
+@click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")
 @click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
 def run(
@@ -113,6 +114,7 @@ def run(
     dry_run: bool,
     form: str,
     quiet: bool,
+    rebuild: bool,
     supervised: bool,
     **chosen: Any,
 ) -> int:
@@ -151,7 +153,7 @@ def run(
         return code
     if supervised:
         return supervise.supervise(folders, chosen["path"], chosen["name"])
-    acceptance = plan_acceptance.Acceptance(folders, **chosen)
+    acceptance = plan_acceptance.Acceptance(folders, **chosen, rebuild=rebuild)
     return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
 
 

@@ -45,7 +45,8 @@ _PartTrial = tuple[PreparedComponent, PlanTrial | None]
 
 class Acceptance(OfPlan):
     """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
-    for the plan's in the trials' tags. Raises InvalidFiles with every fault, and UsageError."""
+    for the plan's in the trials' tags. With ``rebuild`` the trials that begin take no build from
+    other trials. Raises InvalidFiles with every fault, and UsageError."""
 
     def __init__(
         self,
@@ -57,10 +58,11 @@ class Acceptance(OfPlan):
         *,
         with_builds: bool = True,
         with_documents: bool = True,
+        rebuild: bool = False,
     ) -> None:
         super().__init__(folders, path, name)
         self.components, self.phases = components, phases
-        self._with_builds = with_builds
+        self._with_builds, self._rebuild = with_builds, rebuild
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
         self.plan = self.prepared.plan.plan
@@ -153,7 +155,7 @@ class Acceptance(OfPlan):
         part = next((each for each in self.prepared.parts if each.tag == part.tag), part)
         require_chosen(self.prepared.plan.machine or None, "machine:")
         require_scheduler(part.machine)
-        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name, self._rebuild)
 
     def _drive(self, folders: Sequence[TrialFolder], quiet: bool) -> bool:
         """Drive trials, several at once. Return True if all are complete."""
@@ -258,8 +260,8 @@ class Acceptance(OfPlan):
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = self._with_evidence()
         if form == "json":
-            more = [self._as_record(each, records) for each in shown]
-            status_table.print_json(found, [*more, *_of_records(self.plan, records)])
+            papers = [self._as_record(each, records) for each in shown]
+            status_table.print_json(self.plan, found, _as_json(papers, records))
         else:
             if found or waiting or not shown:
                 status_table.print_status(found)
@@ -303,7 +305,6 @@ class Acceptance(OfPlan):
         """Return the documents of a component as JSON has them."""
         found = evidence_of(component.evidence, records.given, self.prepared.path.parent)
         return {
-            "plan": self.plan,
             "component": component.component,
             "state": state_of_evidence(found),
             "evidence": [asdict(each) for each in found],
@@ -363,13 +364,11 @@ def _print_left_out(part: PreparedComponent) -> None:
         click.echo(f"{part.tag}: {warning}", err=True)
 
 
-def _of_records(plan: str, records: PlanRecords) -> list[dict[str, Any]]:
-    """Return what people recorded about a plan as JSON has it; nothing if nobody did."""
-    if not (records.issues or records.entries):
-        return []
+def _as_json(evidence: Sequence[dict[str, Any]], records: PlanRecords) -> dict[str, Any]:
+    """Return what people recorded about a plan as JSON has it."""
     issues = [asdict(each) for each in records.issues.values()]
     entries = [asdict(each) for each in records.entries]
-    return [{"plan": plan, "state": "records", "issues": issues, "entries": entries}]
+    return {"evidence": evidence, "issues": issues, "entries": entries}
 
 
 def _print_records(records: PlanRecords) -> None:

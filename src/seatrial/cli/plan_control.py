@@ -70,7 +70,7 @@ class Steering(OfPlan):
         for text in fault.faults:
             click.echo(f"warning: {text}", err=True)
         if form == "json":
-            status_table.print_json(found)
+            status_table.print_json(self.plan, found, {})
         else:
             status_table.print_status(found)
             status_table.print_next(found, self.command())

@@ -12,6 +12,7 @@ from seatrial.machine.model import Machine
 from seatrial.plan.model import Plan
 from seatrial.studies.score_file import ScoreFile
 from seatrial.suite.model import TestFile
+from seatrial.suite.tune_file import TuneFile
 from seatrial.verify.references import ReferencesFile
 
 # the Struct by which the loader decodes each kind of file
@@ -21,13 +22,15 @@ SHAPES: dict[str, type[Struct]] = {
     "references": ReferencesFile,
     "plan": Plan,
     "score": ScoreFile,
+    "tune": TuneFile,
 }
 
 
 @click.command("schema")
 @click.argument("file", type=click.Choice(list(SHAPES)), default="test")
 def command(file: str) -> int:
-    """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score).
+    """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score,
+    of a tuning).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.

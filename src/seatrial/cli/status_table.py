@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -55,9 +55,10 @@ def print_status(found: Sequence[Status]) -> None:
             click.echo("\n\n".join(shown))
 
 
-def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> None:
-    """Print the trials, then ``more``."""
-    click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *more]), nl=False)
+def print_json(plan: str, found: Sequence[Status], records: Mapping[str, Any]) -> None:
+    """Print the trials of a plan, and what people recorded about it."""
+    trials = [msgspec.to_builtins(one) for one in found]
+    click.echo(to_json({"plan": plan, "trials": trials, "records": records}), nl=False)
 
 
 def print_next(found: Sequence[Status], again: str) -> None:

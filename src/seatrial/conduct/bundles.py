@@ -70,13 +70,14 @@ class _Group:
 
 class BundleQueue:
     """The cases of a trial that share allocations, by the groups of its policy. ``seed`` draws the
-    order of the rounds."""
+    order of the rounds; ``room`` is all that of a shared node, 0 where there is none."""
 
     def __init__(
-        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], seed: str
+        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], seed: str, room: int
     ) -> None:
         self._cases = cases
         self._shapes = shapes
+        self._room = room
         members: dict[int, list[int]] = {}
         for case, number in enumerate(policy.bundle_of):
             if number:
@@ -122,23 +123,19 @@ class BundleQueue:
         return [bundle[0] for group in self._all for bundle in group.next()]
 
     def fits(self, room: int) -> bool:
-        return any(
-            room_of(bundle, self._cases, self._shapes) <= room
-            for group in self._all
-            for bundle in group.next()
-        )
+        return any(self._size(bundle) <= room for group in self._all for bundle in group.next())
 
     def choose(self, offer: Offer) -> Iterator[Candidate]:
         """Yield the runs of the bundles that can be launched, whole bundles alone."""
         numbers = count(1)
         for group in self._all:
             for bundle in group.next():
-                if offer.take_together(bundle, room_of(bundle, self._cases, self._shapes)):
+                if offer.take_together(bundle, self._size(bundle)):
                     number = next(numbers)
                     yield from (Candidate(case, bundle=number) for case in bundle)
 
-
-def room_of(bundle: Sequence[int], cases: Sequence[Case], shapes: Sequence[Shape]) -> int:
-    """Return the room that a bundle takes on a shared node: that of its largest runs, as many as
-    run at a time."""
-    return max(shapes[case].size * cases[case].at_once for case in bundle)
+    def _size(self, bundle: Sequence[int]) -> int:
+        """Return the room that a bundle takes on a shared node: that of its largest runs, as many
+        as run at a time."""
+        largest = max(self._shapes[case].size * self._cases[case].at_once for case in bundle)
+        return min(largest, self._room)

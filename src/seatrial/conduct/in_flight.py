@@ -30,7 +30,8 @@ class RunInFlight(RunLife, kw_only=True):
     ``cancelled``: the trial was cancelled; ``ended_for``: the verdict code for which this run alone
     is being cancelled, or None, and ``ended_why`` the reason. ``exclusions`` is how many there had
     been when it was launched, ``away`` the nodes that it alone was to avoid. ``shared`` is the
-    allocation that it shares, None if it has its own."""
+    allocation that it shares, None if it has its own. ``attempt`` counts the runs of its case, from
+    0 on; ``figure`` is that of the metric by which a race judges."""
 
     case: int
     entry: int
@@ -45,6 +46,8 @@ class RunInFlight(RunLife, kw_only=True):
     exclusions: int = 0
     away: set[str] | None = None
     shared: BundleInFlight | None = None
+    attempt: int = 0
+    figure: float | None = None
 
     @property
     def holds_room(self) -> bool:

@@ -20,7 +20,7 @@ from seatrial.suite.model import Case
 class Once(Demand):
     """Cases wait until there is room. ``grouped``: something else than room can hold cases back;
     then cases that the same thing holds back wait in one queue. ``seed`` draws the order of rounds
-    after the first."""
+    after the first; ``room`` is all that of a shared node."""
 
     def __init__(
         self,
@@ -29,13 +29,14 @@ class Once(Demand):
         shapes: Sequence[Shape],
         grouped: bool,
         seed: str,
+        room: int,
     ) -> None:
         self._cases = cases
         self.wanted = sum(case.repeat for case in cases)
         self._shapes = shapes
         self._grouped = grouped
         self._waiting = RunQueue(Rounds(len(cases), seed).place)
-        self._bundles = BundleQueue(cases, policy, shapes, seed)
+        self._bundles = BundleQueue(cases, policy, shapes, seed, room)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._bundles)

@@ -13,11 +13,12 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.conduct.race import RaceRules
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of
 
-Kind = Literal["once", "isolated_then_full", "sustained", "checklist"]
+Kind = Literal["once", "isolated_then_full", "sustained", "checklist", "race"]
 Weight = Literal["heavy", "normal", "light"]
 Answer = Literal["again", "elsewhere", "never"]
 Placement = Literal["round_robin", "weighted", "least_loaded"]
@@ -158,9 +159,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     its set, from 1 on (0: it can run on all nodes; none: no case has a set). ``bundle_of`` has for
     each case the number of its group, from 1 on, of cases whose runs share allocations (0: each run
     has its own; none: no case shares); the repeats of a group are spread over so many
-    ``allocations``. ``duration``
-    is the time of the trial in seconds, pauses not counted; ``nodes`` is the number of nodes (0:
-    unknown); ``reserve`` is the number of runs that wait at the scheduler, so that it always has
+    ``allocations``. ``duration`` is the time of the trial in seconds, pauses not counted; ``nodes``
+    is the number of nodes (0: unknown); ``race`` are the rules of a tuning, whose settings are the
+    cases; ``reserve`` is the number of runs that wait at the scheduler, so that it always has
     work."""
 
     kind: Kind = "once"
@@ -182,6 +183,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     outages: list[Window] = []
     exclusion: Exclusion = Exclusion()
     watch: WatchLimits = WatchLimits()
+    race: RaceRules | None = None
 
     def subject_of(self, window: Window) -> str:
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""

@@ -18,6 +18,7 @@ from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Entry, Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
+from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.run_times import RunTimes
@@ -36,6 +37,7 @@ from seatrial.journal.events import (
     JobEnded,
     JobQueued,
     JobStarted,
+    MetricRecorded,
     NodeAdmitted,
     NodeDown,
     NodeExcluded,
@@ -119,7 +121,6 @@ class ConductorState:
         self.run_times = RunTimes(cases, self.shapes, len(self.policy.entries))
         self.builds = BuildTracker()
         self.demand: Demand = self._demand()
-        self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
         self._mended: set[str] = set()  # tests with toolchains that pass though they are known
         self.room = limits.room
@@ -133,14 +134,21 @@ class ConductorState:
             else:
                 self.demand.ready(number)
 
+    @property
+    def wanted(self) -> int:
+        """The number of runs that are wanted, 0 where the time decides."""
+        return self.demand.wanted
+
     def _demand(self) -> Demand:
         cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
             return Mix(cases, policy, shapes, limits.room)
+        if policy.race is not None:
+            return RaceDemand(cases, policy, shapes, policy.race)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, policy, shapes, gated, self.tag)
+        return Once(cases, policy, shapes, gated, self.tag, limits.room)
 
     def apply(self, event: Event) -> None:
         """Fold one event into the state."""
@@ -175,6 +183,7 @@ class ConductorState:
         entry, nodes, size, width, gpus, unfit = self.shapes[number]
         if self.shortages:
             self._pass_over(entry, event.time)
+        attempt = self._attempts[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.time)
         flight = RunInFlight(
@@ -185,6 +194,7 @@ class ConductorState:
             width=width,
             gpus=gpus,
             unfit=unfit,
+            attempt=attempt,
         )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
@@ -215,6 +225,12 @@ class ConductorState:
             self._count(flight.entry, event.time)
             self.changed = True
 
+    def _on_metric(self, event: MetricRecorded) -> None:
+        """Remember the figure by which a race judges."""
+        rules, flight = self.policy.race, self.in_flight.get(event.run_id)
+        if rules is not None and flight is not None and event.metric == rules.metric:
+            flight.figure = event.value
+
     def _on_job_ended(self, event: JobEnded) -> None:
         flight = self.in_flight.get(event.run_id)
         if flight is None:
@@ -235,7 +251,8 @@ class ConductorState:
             return
         shared = self._bundles.setdefault(bundle, BundleInFlight())
         flight.shared = shared
-        size = max(shared.size, flight.size * self.cases[flight.case].at_once)
+        at_once = self.cases[flight.case].at_once
+        size = max(shared.size, min(flight.size * at_once, self.limits.room))
         gpus = max(shared.gpus, flight.gpus)
         self.room -= size - shared.size
         self.gpus -= gpus - shared.gpus
@@ -545,6 +562,7 @@ _HANDLERS: dict[type[Event], _Handler] = {
     JobStarted: ConductorState._on_started,
     ScriptStarted: ConductorState._on_started,
     ScriptEnded: ConductorState._on_started,
+    MetricRecorded: ConductorState._on_metric,
     JobEnded: ConductorState._on_job_ended,
     RunJudged: ConductorState._on_judged,
     OutputQuiet: ConductorState._on_output_quiet,

@@ -14,6 +14,7 @@
 - ``bars``: horizontal bars, each of one or several parts
 - ``boxes``: a box plot of each group; the values themselves if they are few
 - ``forest``: values with their intervals, with a centre line and bounds
+- ``node_cores``: the CPUs of nodes, and the ranks on each
 - ``scaling``: curves on logarithmic axes, with the ideal line
 
 Each returns one ``<svg role="img">`` with ``<title>`` and ``<desc>``, as wide as its container. It
@@ -32,6 +33,7 @@ from seatrial.draw.bars import Bar, bars
 from seatrial.draw.boxes import BoxGroup, boxes
 from seatrial.draw.chart import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.draw.forest import Interval, forest
+from seatrial.draw.node_cores import CpuDomain, CpuUse, NodeCores, node_cores
 from seatrial.draw.scales import Axis
 from seatrial.draw.scaling import Curve, scaling
 
@@ -43,14 +45,18 @@ __all__ = [
     "Bar",
     "BoxGroup",
     "ChartSeries",
+    "CpuDomain",
+    "CpuUse",
     "Curve",
     "Interval",
     "Mark",
+    "NodeCores",
     "ReferenceLine",
     "ShadedSpan",
     "bars",
     "boxes",
     "chart",
     "forest",
+    "node_cores",
     "scaling",
 ]

@@ -125,7 +125,8 @@ class OutputQuiet(RunEvent, frozen=True, kw_only=True, tag="output_quiet"):
 class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
     """The run's script started; written by the job, with the node's time. ``modules`` were loaded,
     ``environment`` is the hash of its environment. ``facts``: what the first job of a toolchain
-    found on its node, such as kernel, CPU and compilers."""
+    found on its node, such as kernel, CPU and compilers. ``gpus``: the unique ids of the GPUs that
+    it was given on its first node."""
 
     number: ClassVar[int] = 170
     nodes: str = ""
@@ -133,6 +134,7 @@ class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_sta
     modules: str = field(default="", name="text")
     environment: str = field(default="", name="alias")
     facts: dict[str, str] | None = None
+    gpus: str = ""
 
 
 class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):

@@ -359,7 +359,7 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
         key: str | int = pattern if isinstance(component.tests, dict) else i
         named = any(pattern_of(component, name) == pattern for name in suite.nodes)
         if suite.nodes and not named:
-            _unknown_test(component, pattern, suite, at.inside("tests", key), partly)
+            _unknown_test(pattern, suite, at.inside("tests", key), partly)
     try:
         if component.select.strip():
             compile_keyword(component.select)
@@ -372,7 +372,7 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     _settings(component, suite, at, partly)
 
 
-def _unknown_test(component: Component, pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
+def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
     """Report an entry that matches no test. If a suite is missing, the entry may name one of its
     tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
     near = suggest(pattern, suite.nodes, cutoff=0.8)

@@ -24,6 +24,7 @@ from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import kept
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test
+from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
@@ -62,6 +63,8 @@ def policy_of(
     lacks = [lacking(machine, tests[case.test].requires.features, case) for case in cases]
     unfit = list(dict.fromkeys(each for each in lacks if each))
     number_of = {"": 0} | {each: number for number, each in enumerate(unfit, 1)}
+    groups = sharing_groups(tests, cases) if component.kind == "once" else []
+    placed = any(entry.file_system for entry in entries)  # each run is placed by itself
     reserve = len(entries) if component.reserve is None else component.reserve
     return Policy(
         kind=component.kind,
@@ -69,6 +72,7 @@ def policy_of(
         entry_of=[positions[case.test] for case in cases],
         unfit=unfit,
         unfit_of=[number_of[each] for each in lacks] if unfit else [],
+        bundle_of=[] if placed else groups,
         duration=seconds(component.duration) if component.duration is not None else 0.0,
         nodes=len(node_names(machine)),
         reserve=reserve if sustained else 0,

@@ -39,6 +39,7 @@ from seatrial.rehearse.disturbances import Disturbance, Disturbances
 from seatrial.rehearse.event_writer import EventWriter, Tell
 from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of, with_course
 from seatrial.rehearse.sampling import RunModel, draw
+from seatrial.rehearse.simulated_bundles import SimulatedBundles
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.fitting_nodes import lacking
@@ -95,6 +96,9 @@ class VirtualDriver:
         self._lacking: dict[tuple[str, int, JobOptions], str] = {}
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self._luck, self.conductor, self._writer, self._at)
+        self._bundles = SimulatedBundles(self._runs, self._at, self._bundle_again)
+        self._in_bundles: dict[str, SimulatedJob] = {}
+        self._bundled = 0  # so many jobs of bundles
         self._headers = [
             (record.tag, machine.machine, record.tests[case.test].app, case.test, case.id)
             for case in cases
@@ -158,7 +162,9 @@ class VirtualDriver:
                 limit = sooner(limit, latest)
             happened = False
             for self.now, update in cluster.advance(limit, to_news=True):
-                happened |= runs.receive(self.now, update)
+                of_bundle = self._bundles.receive(self.now, update)
+                news = runs.receive(self.now, update) if of_bundle is None else of_bundle
+                happened |= news
             self.now = time = max(self.now, cluster.now)
             happened |= time in (wake, by)
             while to_come and to_come[0][0] <= time:
@@ -182,16 +188,19 @@ class VirtualDriver:
             return
         runs = [self._begin(launch) for launch in launches]
         arrays: dict[tuple[int, str], str] = {}
-        jobs = []
+        bundles: dict[str, list[SimulatedJob]] = {}
+        jobs: list[SimulatedJob] = []
         for run, launch in zip(runs, launches, strict=True):
             run.stage = launch.stage
-            array = arrays.setdefault((launch.case, launch.avoid), run.id)
+            array = launch.bundle or arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
                 self.now,
                 *run.header,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,
+                bundle=launch.bundle,
+                position=launch.position,
             )
             self._writer.add(announced)
             test = run.case.test
@@ -204,13 +213,32 @@ class VirtualDriver:
                 refused = self._disturbances.why_refused(self.now, run)
                 held_until = self._disturbances.held_until(self.now, run)
                 job = replace(job, refused=refused, held_until=held_until)
-            jobs.append(job)
+            (bundles.setdefault(launch.bundle, []) if launch.bundle else jobs).append(job)
+        jobs += [self._bundle(key, members) for key, members in bundles.items()]
         self.cluster.submit(self.now, jobs)
+
+    def _bundle(self, key: str, jobs: Sequence[SimulatedJob]) -> SimulatedJob:
+        """Return the job of runs that share an allocation."""
+        self._in_bundles |= {job.run_id: job for job in jobs}
+        case = self._runs.runs[jobs[0].run_id].case
+        cores = min(max(job.cores for job in jobs) * case.at_once, self.conductor.state.limits.room)
+        self._bundled += 1
+        return self._bundles.begin(f"{key} {self._bundled}", jobs, case.at_once, cores)
+
+    def _bundle_again(self, now: int, run_ids: Sequence[str]) -> None:
+        """Submit runs again that never began in their bundle."""
+        for run_id in run_ids:
+            header = self._runs.runs[run_id].header
+            self._writer.add(RunSubmitted(now, *header, submission=run_ids[0], bundle=run_ids[0]))
+        jobs = [self._in_bundles[run_id] for run_id in run_ids]
+        self.cluster.submit(now, [self._bundle(run_ids[0], jobs)])
 
     def _disturbed(self, now: int, record: JobRecord) -> SimulatedJob | None:
         """Return the course of a job that gets its nodes, if an event of the rehearsal changes
         it."""
-        run = self._runs.runs[record.job.run_id]
+        run = self._runs.runs.get(record.job.run_id)
+        if run is None:  # a bundle
+            return None
         if not self._disturbances.disturb(now, run, partial(self.cluster.has_nodes, record)):
             return None
         return with_course(record.job, run)
@@ -234,14 +262,20 @@ class VirtualDriver:
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.cancelled]
         for run in runs:
             run.cancelled = True
-        self.cluster.cancel(self.now, [run.id for run in runs])
+        self._end([run.id for run in runs])
 
     def recall(self, run_ids: Sequence[str]) -> None:
         """End runs that wait at the scheduler, unless that was asked before."""
         runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.recalled]
         for run in runs:
             run.recalled = True
-        self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
+        self._end([run.id for run in runs], pending_only=True)
+
+    def _end(self, run_ids: Sequence[str], pending_only: bool = False) -> None:
+        alone = [run_id for run_id in run_ids if run_id not in self._bundles]
+        shared = [run_id for run_id in run_ids if run_id in self._bundles]
+        whole = self._bundles.cancel(self.now, shared, pending_only)
+        self.cluster.cancel(self.now, [*alone, *whole], pending_only=pending_only)
 
     def _begin(self, command: Launch | BuildVerdict) -> RehearsedRun:
         case = self.conductor.state.cases[command.case]

@@ -6,13 +6,14 @@ Numbers are unrounded; a column says how they are shown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.acceptance.criteria import OverallState, overall
 from seatrial.acceptance.criteria.overall import exclusion_words, waived_words
+from seatrial.acceptance.criteria.waivers import is_unneeded
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue
 from seatrial.acceptance.status import Status, TestStatus
@@ -131,6 +132,11 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
     ran: list[Table]
     versions: list[Table]
 
+    @property
+    def unneeded(self) -> list[Waiver]:
+        """The waivers without which all that they cover was met."""
+        return [each for each in self.waivers if is_unneeded(each, self.status.criteria)]
+
 
 class Other(Struct, frozen=True, kw_only=True):
     """A component of the plan without a trial: not begun, or shown by evidence alone, which may be
@@ -142,6 +148,7 @@ class Other(Struct, frozen=True, kw_only=True):
     evidence: list[EvidenceStatus]
     waivers: list[Waiver]
     criteria: list[Criterion] = []
+    unneeded: ClassVar[Sequence[Waiver]] = ()
 
 
 class ReportMachine(Struct, frozen=True):

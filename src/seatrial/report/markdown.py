@@ -197,7 +197,8 @@ def _documents(one: ReportComponent | Other) -> Iterator[str]:
         for each in one.waivers:
             what = plain(covered(each))
             agreed = f"(waived by {plain(each.by)} on {plain(each.on)})"
-            yield f"- {what}: {plain(each.reason)} {agreed}"
+            unneeded = "; not needed" if each in one.unneeded else ""
+            yield f"- {what}: {plain(each.reason)} {agreed}{unneeded}"
     if one.evidence:
         yield from ("", "### Evidence", "")
         titles = ["document", "clause", "about", "signed by", "on", "state", "SHA-256"]

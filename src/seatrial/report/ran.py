@@ -20,7 +20,15 @@ from seatrial.report.content import Cell, Listing, Table, bounded
 from seatrial.report.tables import digest_of_struct
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.inputs import name_of, path_of
-from seatrial.suite.model import Case, Check, Metric, Test, bindings_text, show
+from seatrial.suite.model import (
+    Case,
+    Check,
+    Metric,
+    PlacementCheck,
+    Test,
+    bindings_text,
+    show,
+)
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
@@ -39,6 +47,7 @@ _KINDS: Final = (
     "identical",
     "file",
     "python",
+    "placement",
 )
 _LIMITS: Final = ("in_file", "size_limit")
 
@@ -173,7 +182,10 @@ def _check(check: Check) -> tuple[str, str, str, str]:
         if value is not None and value != defaults[name] and name not in _LIMITS
     }
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
-    text = str(written.pop(kind, ""))
+    value = written.pop(kind, "")
+    if isinstance(value, PlacementCheck):
+        value = ", ".join(f"{key} {word}" for key, word in msgspec.structs.asdict(value).items())
+    text = str(value)
     asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
     if is_learned(check):
         asked = "the learned checksum of the case"

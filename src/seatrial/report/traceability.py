@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, criteria_of, label
 from seatrial.acceptance.criteria.waivers import covered
-from seatrial.acceptance.evidence_status import EvidenceStatus, words_of
+from seatrial.acceptance.evidence_status import words_of
 from seatrial.plan.checklist import ItemStatus
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Component, Waiver
+from seatrial.plan.model import Component
 from seatrial.report.content import Cell, Other, ReportComponent, Table, bounded
 from seatrial.units import listed
 
@@ -67,7 +67,7 @@ def _of_trial(one: JudgedComponent) -> Iterator[list[Cell]]:
             found.words,
         ]
     yield from _of_items(one.part.title, one.part.status.items)
-    yield from _of_papers(one.part.title, one.part.evidence, one.part.waivers)
+    yield from _of_papers(one.part)
 
 
 def _of_items(title: str, items: Iterable[ItemStatus]) -> Iterator[list[Cell]]:
@@ -85,18 +85,18 @@ def _of_other(other: Other) -> Iterator[list[Cell]]:
         about = listed(asked.tests, MAX_TESTS)
         named = [asked.clause, asked.id, asked.about, other.title, label(asked)]
         yield [*named, about, "", "", None, other.state]
-    yield from _of_papers(other.title, other.evidence, other.waivers)
+    yield from _of_papers(other)
 
 
-def _of_papers(
-    title: str, evidence: Iterable[EvidenceStatus], waivers: Iterable[Waiver]
-) -> Iterator[list[Cell]]:
-    for paper in evidence:
+def _of_papers(part: ReportComponent | Other) -> Iterator[list[Cell]]:
+    title = part.title
+    for paper in part.evidence:
         signed = f"signed by {paper.signed_by} on {paper.signed_on}" if paper.signed_by else ""
         shown = [paper.clause, paper.id, paper.about, title, f"evidence {paper.document}"]
         yield [*shown, "", "a document", signed, None, words_of(paper)]
-    for each in waivers:
+    for each in part.waivers:
         agreed = f"by {each.by} on {each.on}"
         about = each.about or each.reason
         named = [each.clause, each.id, about, title, f"waiver of {covered(each)}"]
-        yield [*named, listed(each.tests, MAX_TESTS), "", agreed, None, "waiver"]
+        state = "waiver not needed" if each in part.unneeded else "waiver"
+        yield [*named, listed(each.tests, MAX_TESTS), "", agreed, None, state]

@@ -167,5 +167,6 @@ def _bounded(event: ScriptStarted) -> ScriptStarted:
         job_id=event.job_id[:64],
         modules=event.modules[:TEXT_LIMIT],
         environment=event.environment[:64],
+        gpus=event.gpus[:TEXT_LIMIT],
         facts={name[:64]: text[:LONGEST_FACT] for name, text in facts} or None,
     )

@@ -51,7 +51,9 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     if launcher.kind == "none":
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
-    geometry = found if isinstance(found, TaskGeometry) else None
+    # Pieces beside each other would be bound to the same cores; their bundle shares these out.
+    alone = case.at_once == 1
+    geometry = found if isinstance(found, TaskGeometry) and alone else None
     if launcher.kind == "srun":
         arguments = [*_step(case), *srun(launcher, case, geometry), *_of_job(case)]
     elif launcher.kind == "aprun":
@@ -87,4 +89,6 @@ def _of_job(case: Case) -> list[str]:
         options.append(f"--gpus-per-node={case.job.gpus_per_node}")
     if case.job.gpus_per_task:
         options.append(f"--gpus-per-task={case.job.gpus_per_task}")
-    return [*options, *(["--mem=0"] if case.job.memory else [])]
+    if case.at_once > 1:
+        options.append("--exact")  # other pieces have the other cores of the job
+    return [*options, *(["--mem=0"] if case.job.memory or case.at_once > 1 else [])]

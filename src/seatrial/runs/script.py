@@ -16,6 +16,8 @@ from seatrial.runs.environment import exports, preamble, quote, toolchain_variab
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
+from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
 from seatrial.verify.metrics import FROM
 
@@ -83,13 +85,45 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 }
 """
 
+# The unique ids of the GPUs that the job may use. The programs number GPUs as the variables do: all
+# that they see are those of the job where Slurm constrains devices.
+_GPUS = r"""
+seatrial_gpus() {  # _gpus = ids, separated by blanks
+  if command -v nvidia-smi > /dev/null; then
+    _gpus=$(timeout 20 nvidia-smi --query-gpu=uuid --format=csv,noheader \
+      ${CUDA_VISIBLE_DEVICES:+--id="$CUDA_VISIBLE_DEVICES"} 2> /dev/null) || _gpus=
+  elif command -v rocm-smi > /dev/null; then
+    _gpus=
+    while read -r _line; do
+      case $_line in "GPU["*"Unique ID: "*) ;; *) continue ;; esac
+      _index=${_line#GPU[} _index=${_index%%]*}
+      case ,${ROCR_VISIBLE_DEVICES:-$_index}, in
+        *,"$_index",*) _gpus+="${_gpus:+ }${_line##*Unique ID: }" ;;
+      esac
+    done < <(timeout 20 rocm-smi --showuniqueid 2> /dev/null)
+  fi
+  _gpus=${_gpus//$'\n'/ }
+}
+"""
+
+# The CPUs that the job was given, before a launcher binds anything.
+_GIVEN = r"""
+set +aeu
+read -r _node < /proc/sys/kernel/hostname # HOSTNAME may be that of the host of sbatch
+while read -r _name _text; do
+  [ "$_name" != Cpus_allowed_list: ] || printf 'given node %s mask %s\n' "$_node" "$_text"
+done < /proc/self/status >| placement.txt
+"""
+_PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'
+
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
 # computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
 # The set-up of a site may have changed shell options; they are reset for the script of the test.
 _START = r"""
 set +aeu
 declare -x >| job.environment
-_said=
+_said= _gpus=
+[ "${GPUS_PER_NODE:-0}" -gt 0 ] && seatrial_gpus
 _mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
 [ -e "$_mark" ] || { [ -r "$_told/facts.sh" ] && . "$_told/facts.sh"; }
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
@@ -99,7 +133,10 @@ _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
 _facts+=",\"nodes\":\"$_text\""
 seatrial_json "${LOADEDMODULES:-}"
-seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\"${_said:+,\"facts\":{$_said\}}"
+_facts+=",\"text\":\"$_text\""
+seatrial_json "$_gpus"
+_facts+=${_gpus:+",\"gpus\":\"$_text\""}
+seatrial_event binary_execute_start "$_facts${_said:+,\"facts\":{$_said\}}"
 if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
 """
 
@@ -158,6 +195,9 @@ class ScriptWriter:
                 launch.rankfile,
                 exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case),
+                _GIVEN if tells_placement(test) else "",
+                _PROVE % HELLO if test.run.prove else "",
+                _GPUS if case.gpus else "",
                 _START,
                 before_script(case),
                 f"(\n. {quote(run.script)}\n)",
@@ -180,6 +220,7 @@ class ScriptWriter:
             "WALLTIME": round(case.walltime),
             "SEATRIAL_RUN": run.run_id,
             "SEATRIAL_TEST": test.folder,
+            **({"PIECE": case.parameters[PIECE]} if test.run.pieces is not None else {}),
         }
 
     def _end(self, test: Test) -> str:
@@ -205,6 +246,7 @@ def judged_files(test: Test) -> list[str]:
     """Return the files of a run, besides stdout, that the checks and metrics of a test name, or
     that the output format of its metrics is in."""
     names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [PLACEMENT_FILE] if tells_placement(test) else []
     names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
     if isinstance(form := test.metrics.get(FROM), str):
         names.append(find_format(form).file)

@@ -23,7 +23,8 @@ from seatrial.suite.job_options import (
 from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
-from seatrial.suite.quantities import memory, split_size
+from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.suite.quantities import MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
     DEFAULT,
     fault_of_pages,
@@ -39,7 +40,7 @@ from seatrial.units import bytes_of, seconds, span_of
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
-        *("hung.txt", "pages.txt", "stripes.txt"),
+        *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )
@@ -228,8 +229,13 @@ class _Checker:
                 self._expression(value, known, "run", key)
             elif value is not None and value < 1:
                 self.fault(f"{value} is less than 1", "run", key)
+        self._pieces(known)
         self._placement(known)
         self._job_options(known)
+        if run.prove and self.test.build is not None and self.test.build.prebuilt:
+            self.fault(
+                "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
+            )
         self._settings(known)
         self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
         if run.scope == "each_node" and run.nodes != 1:
@@ -241,6 +247,23 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+
+    def _pieces(self, known: set[str]) -> None:
+        run = self.test.run
+        for key in ("pieces", "at_once"):
+            value = getattr(run, key)
+            if isinstance(value, str):
+                self._expression(value, known, "run", key)
+            elif value is not None and not 1 <= value <= MAX_PIECES:
+                self.fault(f"{value} is not from 1 to {MAX_PIECES}", "run", key)
+        if run.pieces is None and run.at_once != 1:
+            self.fault("goes with `pieces`: how many runs are there?", "run", "at_once")
+        if run.pieces is not None and PIECE in self.test.parameters:
+            self.fault(
+                f"each run of `run.pieces` has the parameter {PIECE}: rename this one",
+                "parameters",
+                PIECE,
+            )
 
     def _without_run(self) -> None:
         """Check a test that passes when it builds."""

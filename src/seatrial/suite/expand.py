@@ -29,7 +29,7 @@ from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
-from seatrial.suite.quantities import quantity, whole
+from seatrial.suite.quantities import PIECE, pieces, quantity, whole
 from seatrial.suite.run_settings import AskedSettings
 from seatrial.suite.select import compile_keyword
 from seatrial.suite.task_placement import AskedPlacement, misfit
@@ -151,6 +151,8 @@ class _Binder:
         )
         self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
         self.walltime = quantity(run.walltime, "walltime", seconds)
+        self.pieces = quantity(run.pieces, "pieces", pieces) if run.pieces is not None else None
+        self.at_once = quantity(run.at_once, "at_once", whole)
         self.asked = asked
         self.settings = AskedSettings(run)
         self.partitioned = has_partitions(machine)
@@ -160,7 +162,18 @@ class _Binder:
             for chain in self._toolchains(chains):
                 names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
                 for binding in self.space.bindings(names):
-                    yield from self._bind(binding, names, chain, facts)
+                    for piece in self._pieces(binding, names):
+                        yield from self._bind(piece, names, chain, facts)
+
+    def _pieces(
+        self, binding: dict[str, Scalar], names: dict[str, Any]
+    ) -> Iterator[dict[str, Scalar]]:
+        """Yield the binding of each piece, for a test with ``run.pieces``; else the one binding."""
+        if self.pieces is None:
+            yield binding
+            return
+        for number in range(1, self.pieces({**names, **binding}) + 1):
+            yield {**binding, PIECE: number}
 
     def _skip(self, reason: str, case: Case | None = None) -> None:
         """Leave a case out, or without one the whole test."""
@@ -225,14 +238,14 @@ class _Binder:
         names = {**names, **binding}
         if self.test.only_builds:
             nodes = threads = tasks = per_node = 0
-            walltime = 0.0
+            walltime, at_once = 0.0, 1
             placement = TaskPlacement()
         else:
             nodes = self.nodes(names)
             threads = self.threads(names)
             placement = self.placement.of(names)
             tasks = self._tasks_of(names, nodes, placement)
-            walltime = self.walltime(names)
+            walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
         job = self.asked.of(names)
         settings = self.settings.of(names)
@@ -261,8 +274,9 @@ class _Binder:
                 job=job,
                 settings=settings,
                 placement=placement,
+                at_once=at_once,
             )
-            if reason := misfit(placement, per_node, threads, names):
+            if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
                 self._skip(reason, case)
             elif nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
@@ -277,6 +291,21 @@ class _Binder:
         if self.fills_domains:
             return placement.tasks_per_numa * int(names["node.numa_domains"]) * nodes
         return int(self.tasks_per_node(names)) * nodes
+
+
+def _crowded(case: Case, names: Mapping[str, Any]) -> str:
+    """Return why pieces of a case cannot run beside each other; "" where they can."""
+    if case.at_once == 1:
+        return ""
+    if case.nodes > 1:
+        return f"at_once: {case.at_once} goes with pieces of one node; this one has {case.nodes}"
+    if case.gpus:
+        return f"at_once: {case.at_once} goes with pieces without GPUs; let these run one at a time"
+    cores, there = case.tasks * case.threads, names["node.cores"]
+    if case.at_once * cores > there:
+        each = count(cores, "core")
+        return f"at_once: {case.at_once} pieces of {each} do not fit a node, which has {there}"
+    return ""
 
 
 def _whole_test(test: Test) -> Case:

@@ -24,6 +24,7 @@ from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_pa
 from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
+from seatrial.suite.proving import with_proof
 
 TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
@@ -61,6 +62,7 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
             check(suite.tests[name], Spot(node, own, keys), names_known(node, keys))
+            suite.tests[name] = with_proof(suite.tests[name])
         if own.found:
             suite.faulty[name] = keys
         faults.add_all(own)

@@ -100,6 +100,14 @@ class RunSpec(FileModel, frozen=True):
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
     spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    within: Annotated[
+        Literal["allocation"] | None,
+        doc("allocation: all cases and repeats share one, in turn on the same nodes"),
+    ] = None
+    pieces: Annotated[
+        Expression | None, doc("so many runs share an allocation, each with its number, $PIECE")
+    ] = None
+    at_once: Annotated[Expression, doc("pieces that run at a time, beside each other")] = 1
     gpus_per_node: Annotated[Expression | None, doc("GPUs of each node; 0: none")] = None
     gpus_per_task: Annotated[Expression | None, doc("GPUs of each task; 0: none")] = None
     memory: Annotated[
@@ -111,6 +119,9 @@ class RunSpec(FileModel, frozen=True):
     reservation: Annotated[str | None, doc("Slurm reservation")] = None
     account: Annotated[str | None, doc("Slurm account")] = None
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
+    prove: Annotated[
+        bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
+    ] = False
     quiet_for: Annotated[
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0
@@ -126,6 +137,22 @@ class RunSpec(FileModel, frozen=True):
 
 
 NO_RUN = RunSpec(script="")
+
+
+class PlacementCheck(FileModel, frozen=True):
+    """Where the threads of a run must have been, by lines of hello or xthi."""
+
+    cores: Annotated[
+        Literal["apart", "any"], doc("apart: each thread on a core of its own, if there are enough")
+    ] = "apart"
+    numa: Annotated[
+        Literal["within", "any"],
+        doc("within: all threads of a rank in one NUMA domain, if they fit"),
+    ] = "within"
+    threads: Annotated[Literal["asked", "any"], doc("asked: so many in each rank")] = "asked"
+    nodes: Annotated[
+        Literal["asked", "any"], doc("asked: so many nodes, and ranks on each of them")
+    ] = "asked"
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -149,6 +176,9 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
     python: Annotated[str | None, doc("function that judges: file.py:function")] = None
+    placement: Annotated[
+        PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
+    ] = None
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
 
 

@@ -14,6 +14,9 @@ from typing import Any
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.units import bytes_of
 
+MAX_PIECES = 100_000
+PIECE = "piece"  # the parameter that has the number of a piece
+
 Names = Mapping[str, Any]
 Quantity = Callable[[Names], Any]
 
@@ -51,6 +54,13 @@ def whole(value: Any, least: int = 1) -> int:
 
 def whole_or_none(value: Any) -> int:
     return whole(value, 0)
+
+
+def pieces(value: Any) -> int:
+    number = whole(value)
+    if number > MAX_PIECES:
+        raise ValueError(f"it must be at most {MAX_PIECES}")
+    return number
 
 
 def memory(written: int | str) -> Quantity:

@@ -36,7 +36,7 @@ def sharing_groups(
 
 def shares(test: Test) -> bool:
     """Return whether the cases and repeats of a test share an allocation."""
-    return False
+    return test.run.within == "allocation" or test.run.pieces is not None
 
 
 def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: int) -> str:

@@ -27,6 +27,7 @@ RUN_ONLY: dict[str, str] = {
     "GPUS_PER_NODE": "GPUs of each node that the test asks for; 0: none",
     "OMP_NUM_THREADS": "the same, for OpenMP",
     "WALLTIME": "longest time in seconds",
+    "PIECE": "number of the piece, from 1 on; of tests with `run.pieces` alone",
     "SEATRIAL_RUN": "id of the run",
     "SEATRIAL_TEST": "the test's own folder",
 }

@@ -39,7 +39,6 @@ COLUMNS: dict[str, str] = {
     "max": "the greatest of them",
 }
 _REQUIRED = ("metric", "unit", "value", "n")
-_OF_TEST = ("test", "parameters", "toolchain")
 _CASE = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
 _DELIMITERS = ",;\t"
 

@@ -38,6 +38,7 @@ from seatrial.runs.environment import write_script
 from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, KnownFailure, Test
+from seatrial.suite.tune_file import TuneFile
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
@@ -88,7 +89,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
     the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
     neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
-    reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs."""
+    reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
+    Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text."""
 
     tag: str
     created: int
@@ -116,6 +118,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     left_out: list[tuple[str, str]] = []
     given: GivenFrom | None = None
     known_failures: list[KnownFailure] = []
+    tuning: TuneFile | None = None
+    tuning_text: str = ""
 
     def keep_of(self, test: str) -> KeepWord | Keep:
         """Return which outputs of a test's runs stay: its component says, or else the test."""

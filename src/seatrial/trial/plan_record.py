@@ -18,17 +18,22 @@ from seatrial.trial.prepare import MAX_LEFT_OUT
 
 
 def record_of(
-    plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, seed: int | None = None
+    plan: PreparedPlan,
+    part: PreparedComponent,
+    tag: str,
+    created: int,
+    seed: int | None = None,
+    rebuild: bool = False,
 ) -> Record:
     """Return the record of a component in a phase; ``created`` in ns. With a ``seed`` the trial is
-    a rehearsal."""
+    a rehearsal; with ``rebuild`` it takes no build from other trials."""
     return Record(
         tag=tag,
         created=created,
         version=__version__,
         user=user_name(),
         host=socket.gethostname(),
-        asked=TrialOptions(suites=part.suites),
+        asked=TrialOptions(suites=part.suites, rebuild=rebuild),
         machine=part.machine if seed is None else as_rehearsed(part.machine),
         references=str(plan.site.references.absolute()),
         expected=plan.expected,

@@ -133,11 +133,17 @@ def plan_name(path: Path) -> str:
 
 
 def begin(
-    trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
+    trials: Path,
+    prepared: PreparedPlan,
+    part: PreparedComponent,
+    name: str = "",
+    rebuild: bool = False,
 ) -> TrialFolder:
-    """Create a trial of a component in a phase, under the first free tag."""
+    """Create a trial of a component in a phase, under the first free tag. With ``rebuild`` it takes
+    no build from other trials."""
     tag = next_tag(trials, prepared.plan.plan, part, name)
-    return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
+    record = record_of(prepared, part, tag, time.time_ns(), rebuild=rebuild)
+    return create(trials, record, part.cases)
 
 
 def checklist(

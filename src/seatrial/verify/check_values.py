@@ -23,7 +23,7 @@ CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
 """What expressions of checks may use besides parameters and facts: the numbers of the case."""
 
 BOUNDS = ("equals", "tolerance", "relative", "at_least", "at_most")
-TEXTS, PATTERNS = ("contains", "absent"), ("matches", "value")
+PATTERNS = ("matches", "value")
 
 Names = Mapping[str, Any]
 NO_NAMES: Names = MappingProxyType({})
@@ -47,7 +47,7 @@ class ValueBounds(NamedTuple):
 
 def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
     """Return the names of a case's expressions, with their values. A parameter takes precedence
-    over a number of the case."""
+    over a number of the case; ``case.tasks`` and so on are always the number."""
     kinds = groups_with(machine, test.requires.features)
     if case.node:
         kinds = [kind for kind in kinds if case.node in unfold(kind.names)]
@@ -59,6 +59,7 @@ def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
         "tasks_per_node": case.tasks_per_node,
         "threads": case.threads,
         **case.parameters,
+        **{f"case.{name}": getattr(case, name) for name in CASE_NAMES},
     }
 
 

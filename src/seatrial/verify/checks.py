@@ -29,6 +29,7 @@ from seatrial.verify.check_values import (
     text_of,
 )
 from seatrial.verify.figures import Finding, number, shown
+from seatrial.verify.placement_check import find_misplaced
 from seatrial.verify.python_function import FunctionFailed, fault_by
 from seatrial.verify.reading import (
     DEFAULT_LIMIT,
@@ -52,7 +53,7 @@ def find_faults(
 ) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
-    of the expressions."""
+    of the expressions. A finding whose code is PASS is a notice."""
     ordered = sorted(test.verify, key=lambda check: check.exit_code is None)
     if not ordered or ordered[0].exit_code is None:
         ordered.insert(0, Check(exit_code=0))
@@ -109,6 +110,8 @@ def _finding(
     if len(kinds) != 1:
         return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
     try:
+        if check.placement is not None:
+            return find_misplaced(check, _text_of(check, folder), folder, names)
         if check.python is not None:
             fault = _python(check.python, test_folder, folder, names)
         else:
@@ -228,7 +231,7 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
     "value": _value,
     "identical": _identical,
 }
-KINDS = ("exit_code", *_FUNCTIONS, "python")
+KINDS = ("exit_code", *_FUNCTIONS, "python", "placement")
 _COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 
 
@@ -255,7 +258,7 @@ def faults_of_check(check: Check) -> list[tuple[str, str]]:
     faults: list[tuple[str, str]] = []
     if len(check.name) > LONGEST_NAME or not check.name.isprintable():
         faults.append(("name", f"must be one line of at most {LONGEST_NAME} characters"))
-    if kind != "exit_code" and not getattr(check, kind):
+    if kind not in ("exit_code", "placement") and not getattr(check, kind):
         faults.append((kind, "is empty"))
     if kind in PATTERNS:
         fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)

@@ -66,11 +66,14 @@ def judge(
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
-    notice = ""
+    notices: list[str] = []
     try:
         if files := learned_files(test):
             test, notice = _with_learned_sums(test, files, case, references)
-        findings += find_faults(test, folder, exit_code, names)
+            notices += [notice] if notice else []
+        checked = find_faults(test, folder, exit_code, names)
+        findings += [finding for finding in checked if finding.code is not PASS]
+        notices += [finding.text for finding in checked if finding.code is PASS]
         findings += faults_of_settings(case.settings, folder)
         figures, missing = measure(test, folder)
         findings += missing
@@ -85,7 +88,7 @@ def judge(
         text = f"judging the run failed: {type(error).__name__}: {error}"
         findings.append(Finding(CHECK_ERROR, text))
     if not findings:
-        return Verdict(PASS, notice, figures)
+        return Verdict(PASS, plain("; ".join(notices)[:LONGEST_WHY]), figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
 

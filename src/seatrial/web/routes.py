@@ -12,6 +12,7 @@ PAGES = (
     Page("/trials/{tag}/in-flight", "trials", "trial_plots", function="in_flight"),
     Page("/trials/{tag}/elapsed", "trials", "trial_plots", function="elapsed"),
     Page("/trials/{tag}/loads", "trials", "trial_plots", function="loads"),
+    Page("/trials/{tag}/tune", "trials", "tune", "tune.html"),
     Page("/failures", "failures", "failures", "failures.html", form=True, rows="failures"),
     Page("/runs", "runs", "runs", "runs.html", form=True, rows="runs"),
     Page("/runs/{trial}/{run_id}", "runs", "run", "run.html", form=True),

@@ -1,8 +1,9 @@
 /* hello - where does every rank and every thread run?
  *
- * Each OpenMP thread of each MPI rank reports the node, the CPU and the NUMA domain it is on, and
- * the CPUs it may use (its affinity mask), shown compactly: 0-3,8 is CPUs 0, 1, 2, 3 and 8.
- * "CPU" is the number Linux gives to a hardware thread.
+ * Each OpenMP thread of each MPI rank computes for 0.1 s and reports the node, the CPU on which it
+ * was longest, all CPUs of that core, the NUMA domain, and the CPUs it may use (its affinity mask),
+ * shown compactly: 0-3,8 is CPUs 0, 1, 2, 3 and 8. "CPU" is the number Linux gives to a hardware
+ * thread. Built without OpenMP it has one thread, as a program built so would have.
  *
  *   init      time spent in MPI_Init, in s: min, median, max over the ranks
  *   cpus      different CPUs on which threads were found, all nodes together
@@ -11,23 +12,31 @@
  *
  * Arguments: none. The number of threads is OMP_NUM_THREADS.
  * Example:   OMP_NUM_THREADS=2 mpirun -n 4 ./hello
- *            rank 0 of 4 thread 0 of 2 node n001 cpu 0 numa 0 mask 0-1
+ *            rank 0 of 4 thread 0 of 2 node n001 cpu 0 core 0,4 numa 0 mask 0-1
  *
  * Scales: rank 0 takes one rank's lines at a time, in order.
  */
 #define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
 #include <errno.h>
 #include <mpi.h>
-#include <omp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static int omp_get_max_threads(void) { return 1; }
+static int omp_get_thread_num(void) { return 0; }
+#endif
 
-enum { MOST_CPUS = 8192, MASK_TEXT = 256, LINE = 1024, TAG_TEXT = 1 };
+enum { MOST_CPUS = 8192, MASK_TEXT = 256, CORE_TEXT = 64, LINE = 1024, TAG_TEXT = 1 };
+
+#define SPIN 0.1 /* s: time for Linux to spread threads over the CPUs that they may use */
 
 static int rank, ranks;
 
@@ -81,7 +90,14 @@ static struct spread spread_of(double *values, size_t n) /* sorts the values */
 
 /* ---- this probe ---------------------------------------------------------------------------- */
 
-struct place { int cpu, numa, allowed; char mask[MASK_TEXT]; };
+struct place { int cpu, numa, allowed; char core[CORE_TEXT], mask[MASK_TEXT]; };
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* Write a mask as "0-3,8"; a text that would not fit ends with "...". */
 static void describe_mask(const cpu_set_t *set, size_t size, char *text)
@@ -102,35 +118,62 @@ static void describe_mask(const cpu_set_t *set, size_t size, char *text)
     }
 }
 
+/* Compute for a while; return the CPU on which this thread was seen most often, and its domain. */
+static void settle(int *cpu, int *numa)
+{
+    int *seen = memory(MOST_CPUS, sizeof *seen), most = 0;
+    for (double end = seconds() + SPIN; seconds() < end;) {
+        unsigned now, domain;
+        if (syscall(SYS_getcpu, &now, &domain, NULL)) fail("getcpu: %s", strerror(errno));
+        if (now >= MOST_CPUS) fail("CPU %u, but this program counts up to %d", now, MOST_CPUS - 1);
+        if (++seen[now] > most) {
+            most = seen[now];
+            *cpu = (int)now;
+            *numa = (int)domain;
+        }
+    }
+    free(seen);
+}
+
+/* All CPUs of a CPU's core, as the kernel writes them: "0,4"; the CPU itself where it does not. */
+static void describe_core(int cpu, char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%63[0-9,-]", text) != 1) snprintf(text, CORE_TEXT, "%d", cpu);
+    if (file) fclose(file);
+}
+
 static struct place find_place(void)
 {
     struct place here = {0};
-    unsigned cpu, numa;
     size_t size = CPU_ALLOC_SIZE(MOST_CPUS);
     cpu_set_t *set = CPU_ALLOC(MOST_CPUS);
     if (!set) fail("no memory for a CPU mask");
     CPU_ZERO_S(size, set);
     if (sched_getaffinity(0, size, set)) fail("sched_getaffinity: %s", strerror(errno));
-    if (syscall(SYS_getcpu, &cpu, &numa, NULL)) fail("getcpu: %s", strerror(errno));
+    settle(&here.cpu, &here.numa);
+    describe_core(here.cpu, here.core);
     describe_mask(set, size, here.mask);
-    here.cpu = (int)cpu;
-    here.numa = (int)numa;
     here.allowed = CPU_COUNT_S(size, set);
     CPU_FREE(set);
     return here;
 }
 
-static struct place *find_places(int threads)
+/* The places of the threads that there are; their number may be less than what was asked for. */
+static struct place *find_places(int *threads)
 {
-    struct place *places = memory((size_t)threads, sizeof *places);
+    struct place *places = memory((size_t)*threads, sizeof *places);
     int counted = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : counted)
+    TRY(MPI_Barrier(MPI_COMM_WORLD)); /* all ranks compute at the same time */
+#pragma omp parallel num_threads(*threads) reduction(+ : counted)
     {
         places[omp_get_thread_num()] = find_place();
         counted++;
 #pragma omp barrier /* all threads alive at once: none is reported twice in one place */
     }
-    if (counted != threads) fail("asked for %d threads and got %d", threads, counted);
+    *threads = counted;
     return places;
 }
 
@@ -144,9 +187,10 @@ static void print_places(const struct place *places, int threads)
     node[sizeof node - 1] = '\0';
     for (int t = 0; t < threads; t++)
         used += (size_t)snprintf(text + used, room - used,
-                                 "rank %d of %d thread %d of %d node %s cpu %d numa %d mask %s\n",
-                                 rank, ranks, t, threads, node, places[t].cpu, places[t].numa,
-                                 places[t].mask);
+                                 "rank %d of %d thread %d of %d node %s cpu %d core %s numa %d "
+                                 "mask %s\n",
+                                 rank, ranks, t, threads, node, places[t].cpu, places[t].core,
+                                 places[t].numa, places[t].mask);
     if (rank != 0) {
         TRY(MPI_Ssend(text, (int)used, MPI_CHAR, 0, TAG_TEXT, MPI_COMM_WORLD));
     } else {
@@ -200,9 +244,9 @@ static void print_totals(const struct place *places, int threads)
 int main(int argc, char **argv)
 {
     int level;
-    double start = omp_get_wtime();
+    double start = seconds();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    double init = omp_get_wtime() - start;
+    double init = seconds() - start;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     TRY(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     TRY(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
@@ -213,7 +257,7 @@ int main(int argc, char **argv)
     }
 
     int threads = omp_get_max_threads();
-    struct place *places = find_places(threads);
+    struct place *places = find_places(&threads);
     print_places(places, threads);
     print_totals(places, threads);
     free(places);

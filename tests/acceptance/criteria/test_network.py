@@ -37,7 +37,7 @@ def accept(
     (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
     code = place.seatrial("accept", "plan.yaml", "-q").code
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
-    result: dict[str, object] = json.loads(shown.out)[0]["criteria"][0][0]
+    result: dict[str, object] = json.loads(shown.out)["trials"][0]["criteria"][0][0]
     return code, result
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
+from seatrial.acceptance.criteria.waivers import is_unneeded
 from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import TrialEnded
 from seatrial.plan.model import Criterion, Waiver
@@ -74,6 +75,19 @@ def test_the_rest_is_told_beside_the_whole() -> None:
     first, *_ = rate("ab", waiver(tests=["a"]))
     assert (first.value, first.n) == (0.5, 20)
     assert "33.33 %" in first.why or "33.3 %" in first.why
+
+
+def test_a_waiver_of_what_was_met_was_not_needed() -> None:
+    of_a, whole = waiver(tests=["a"]), waiver()
+    for bad, waivers, unneeded in [
+        ("", [of_a], True),
+        ("", [whole], True),
+        ("a", [of_a], False),
+        ("ab", [of_a], False),
+    ]:
+        results = [rate(bad, *waivers)]
+        assert is_unneeded(waivers[0], results) is unneeded, bad
+        assert not is_unneeded(waiver(criteria=["slowdown"]), results), "it covers none"
 
 
 def test_a_waiver_of_tests_covers_no_criterion_on_the_whole_machine() -> None:

@@ -24,7 +24,7 @@ from ..helpers import DATA, a_test, only_golden
 
 FILES = sorted(DATA.glob("*.out"))
 # They have no closing line: a cut between two lines, or two benchmarks, leaves what is before it.
-OPEN_ENDED = {"osu", "npb"}
+OPEN_ENDED = {"osu", "npb", "xthi"}
 # HPCC's output holds a whole output of HPL.
 WITHIN = {("hpl", "hpcc")}
 
@@ -95,7 +95,8 @@ def test_a_comma_for_a_point_is_refused_or_no_figures(file: Path) -> None:
     """As some locales print numbers: all of them, and each one for itself."""
     form, text = form_of(file), file.read_text()
     whole = read(form, text)
-    assert refused(form, re.sub(r"(?<=\d)\.(?=\d)", ",", text))
+    if form != "xthi":  # its numbers are whole
+        assert refused(form, re.sub(r"(?<=\d)\.(?=\d)", ",", text))
     points = [match.start() for match in re.finditer(r"(?<=\d)\.(?=\d)", text)]
     for at in points[-50:]:
         damaged = text[:at] + "," + text[at + 1 :]
@@ -150,6 +151,12 @@ def test_long_lines_take_linear_time(file: Path) -> None:
 
 
 REFUSALS = [
+    ("hello.out", "thread 1 of 2", "thread 1 of", "not whole"),
+    ("hello.out", "mask 0-1", "mask 1-0", "is not a set of CPUs"),
+    ("hello.out", "hello finished", "hello", "closing line 'hello finished' is missing"),
+    ("xthi.out", "rank 1,", "rank one,", "not whole"),
+    ("xthi-archer2.out", "Node    1, hostname", "Node    2, hostname", "host name of node 1"),
+    ("xthi-archer2.out", "summary: 4", "summary: 5", "it tells of 5 ranks"),
     ("congestion.out", "low 0.2271", "low 5", "its line of latency avg cannot be"),
     ("congestion.out", "bandwidth p99", "bandwidth p98", "line of bandwidth p99 is missing"),
     ("congestion.out", "alone 2.61041", "alone nan", "not a finite number"),

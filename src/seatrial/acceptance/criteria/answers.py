@@ -232,4 +232,4 @@ def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
         for test, number in accepted.items()
     ]
     sign = 1 if bounds_of(criterion).least is None else -1
-    return with_worst(criterion, results, lambda one: sign * (one.value or 0))
+    return with_worst(results, lambda one: sign * (one.value or 0))

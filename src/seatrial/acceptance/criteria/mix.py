@@ -40,7 +40,7 @@ def mix(view: TrialView, criterion: Criterion) -> list[Result]:
         for each in found.tests
         if each.test in wanted
     ]
-    return with_worst(criterion, results, lambda one: one.value or 0.0)
+    return with_worst(results, lambda one: one.value or 0.0)
 
 
 def _difference(each: TestShare) -> float:

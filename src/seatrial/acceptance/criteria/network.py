@@ -26,7 +26,7 @@ def network(view: TrialView, criterion: Criterion) -> list[Result]:
     ]
     if not measure:
         return [undecided(criterion, why)]
-    return with_worst(criterion, results, lambda one: one.value or 0.0)
+    return with_worst(results, lambda one: one.value or 0.0)
 
 
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:

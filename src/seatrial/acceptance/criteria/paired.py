@@ -64,7 +64,7 @@ def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     bounds = bounds_of(criterion)
     results = [_of_group(view, criterion, bounds, group) for group in view.pairs(criterion)]
-    return with_worst(criterion, results, lambda one: -(one.value or 0.0))
+    return with_worst(results, lambda one: -(one.value or 0.0))
 
 
 def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: NodeCases) -> Result:

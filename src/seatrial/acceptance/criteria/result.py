@@ -233,9 +233,7 @@ def decided(
     )
 
 
-def with_worst(
-    criterion: Criterion, results: Iterable[Result], badness: Callable[[Result], float]
-) -> list[Result]:
+def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) -> list[Result]:
     """Return the results of several subjects behind one on all of them, which is the worst of
     them: one that is not met, else undecided, else met; of equals the one with the greatest
     ``badness``."""

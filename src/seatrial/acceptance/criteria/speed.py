@@ -64,7 +64,7 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
                 numbers["cases left out"] = too_few
                 why += f"; {count(too_few, 'case')} with fewer than {MIN_RUNS} right runs left out"
         results.append(decided(view, criterion, value, why, n=n, subject=test, numbers=numbers))
-    return with_worst(criterion, results, lambda one: one.value or 0.0)
+    return with_worst(results, lambda one: one.value or 0.0)
 
 
 def _spread(series: Sequence[Sequence[float]]) -> Numbers:
@@ -96,7 +96,7 @@ def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
     results = [_against(view, criterion, group) for group in view.groups(criterion)]
     if not results:
         return [undecided(criterion, f"no run has given {criterion.metric or 'a metric'}")]
-    return with_worst(criterion, results, _furthest)
+    return with_worst(results, _furthest)
 
 
 def _furthest(one: Result) -> float:

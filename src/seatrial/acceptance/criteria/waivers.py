@@ -9,7 +9,7 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
@@ -49,14 +49,21 @@ def waived(
     return [first, *(_in_part(one, of_rest.get(one.subject), "") for one in results[1:])]
 
 
-def covers(waiver: Waiver, criterion: Criterion) -> bool:
-    """Return whether a waiver is about a criterion. One in part is about no criterion on the whole
-    machine."""
+def covers(waiver: Waiver, criterion: Criterion | Result) -> bool:
+    """Return whether a waiver is about a criterion, or its result. One in part is about no
+    criterion on the whole machine."""
     if waiver.in_part and criterion.criterion in WHOLE_MACHINE:
         return False
     return not waiver.criteria or any(
         name in waiver.criteria for name in (criterion.criterion, criterion.id) if name
     )
+
+
+def is_unneeded(waiver: Waiver, results: Iterable[Sequence[Result]]) -> bool:
+    """Return whether each criterion that a waiver covers was met without it; False where it covers
+    none. ``results``: of each criterion, the one on all its subjects first."""
+    states = {each[0].state for each in results if covers(waiver, each[0])}
+    return states == {"met"}
 
 
 def agreement(waiver: Waiver) -> str:

@@ -62,7 +62,7 @@ def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
     for group in view.groups(criterion):
         by_test[group.case.test].append(group)
     results = [_of_test(view, criterion, test, groups) for test, groups in by_test.items()]
-    return with_worst(criterion, results, lambda one: -(one.value or 0.0))
+    return with_worst(results, lambda one: -(one.value or 0.0))
 
 
 def _of_test(

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store.rows import RunRow
+from seatrial.suite.proving import PLACEMENT_FILE
 
 BUILD_LOG = "build.log"
 NAMES = (
@@ -28,6 +29,7 @@ NAMES = (
     "stdout",
     "stderr",
     "pairs.matrix",
+    PLACEMENT_FILE,
     *(name + TAIL for name in OUTPUTS),
 )
 

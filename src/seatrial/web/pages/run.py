@@ -33,13 +33,14 @@ from seatrial.studies.one_run import (
     with_elapsed,
 )
 from seatrial.suite.job_options import described, effective
-from seatrial.suite.model import JobOptions
+from seatrial.suite.model import JobOptions, Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
 from seatrial.web.output.run_files import BUILD_LOG, FileMissing, head
+from seatrial.web.output.run_placement import RunPlacement, placement_of
 from seatrial.web.output.run_text import Output, output_of, search_of
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
@@ -105,6 +106,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     metrics: list[RunMetric]
     metrics_left_out: int
     nodes: Nodes
+    placement: RunPlacement | None
     scripts: list[Script]
     outputs: list[Output]
     siblings: Siblings
@@ -174,6 +176,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
+        placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
@@ -280,8 +283,12 @@ def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool, of_build: s
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
 
 
+def _test_of(record: Record | None, run: RunRow) -> Test | None:
+    return record.tests.get(run.test) if record else None
+
+
 def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
-    test = record.tests.get(run.test) if record else None
+    test = _test_of(record, run)
     if test is None:
         return []
     texts = {"build": test.build.script if test.build else "", "run": test.run.script}

@@ -1,0 +1,27 @@
+"""``seatrial advise``: the best setting that a tuning found, and what it could not tell."""
+
+from __future__ import annotations
+
+import click
+
+from seatrial.cli import Folders, complete
+from seatrial.cli.options import format_option
+
+
+@click.command("advise")
+@click.argument("trial", shell_complete=complete.trials)
+@format_option("table", "json")
+@click.pass_obj
+def command(folders: Folders, trial: str, form: str) -> int:
+    """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost."""
+    from seatrial.cli.tuning_tables import print_advice
+    from seatrial.store.export import to_json
+    from seatrial.studies.tuned import tuned
+    from seatrial.trial.folder import find
+
+    found = tuned(find(folders.trials, trial))
+    if form == "json":
+        click.echo(to_json(found), nl=False)
+    else:
+        print_advice(found, folders)
+    return 0

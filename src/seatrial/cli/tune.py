@@ -1,0 +1,111 @@
+"""``seatrial tune``: find the best setting of a test by a race, or show how one stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import (
+    alert_option,
+    format_option,
+    machine_option,
+    quiet_option,
+)
+from seatrial.cli.tables import folded
+from seatrial.errors import UsageError
+
+
+@click.command("tune")
+@click.argument("file", required=False, metavar="[TUNE]", type=click.Path(path_type=Path))
+@machine_option
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and tuning.")
+@click.option("--status", metavar="TRIAL", help="Show how a tuning stands, and run nothing.")
+@click.option("--rehearse", is_flag=True, help="Run nothing; how likely is the best found?")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1, max=10_000),
+    default=100,
+    show_default=True,
+    help="Rehearsed tunings.",
+)
+@click.option(
+    "--noise",
+    type=click.FloatRange(min=0, min_open=True, max=100),
+    default=1.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Rehearsal: spread of the runs of one setting on the same nodes.",
+)
+@alert_option
+@quiet_option
+@format_option("table", "json")
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    file: Path | None,
+    machine: str | None,
+    tag: str | None,
+    status: str | None,
+    rehearse: bool,
+    seeds: int,
+    noise: float,
+    alert: str,
+    quiet: bool,
+    form: str,
+) -> int:
+    """Find the best setting of a test: a race over the axes of a tune.yaml.
+
+    TUNE is the file. All settings run once; those that may still be best run again, round by round
+    beside the default, each block in one allocation. What cannot win is dropped. The race is a
+    trial like any other: `seatrial resume` continues it.
+
+    \b
+    seatrial tune tune.yaml -m frost
+    seatrial tune tune.yaml -m frost --rehearse      its cost, and the chance to find the best
+    seatrial tune --status TRIAL
+    seatrial advise TRIAL
+    """
+    from seatrial.cli.tuning_tables import print_rehearsal, print_status
+    from seatrial.store.export import to_json
+    from seatrial.studies.tuned import tuned
+    from seatrial.trial.folder import create, find
+    from seatrial.trial.prepare import new_tag
+    from seatrial.trial.tuning import prepare_tuning
+
+    if status is not None:
+        if file is not None or rehearse:
+            raise UsageError("--status TRIAL: name the trial alone")
+        found = tuned(find(folders.trials, status))
+        click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
+        return 0
+    if file is None:
+        raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
+    prepared = prepare_tuning(file, machine, with_builds=not rehearse)
+    if rehearse:
+        from seatrial.rehearse.tuning import rehearse_tuning
+
+        odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
+        click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
+        return 0
+
+    from seatrial.backends.choose import require_scheduler
+    from seatrial.cli.run_driver import drive
+    from seatrial.cli.tuning_tables import print_advice
+    from seatrial.machine.choice import require_chosen
+
+    require_chosen(machine, "-m")
+    require_scheduler(prepared.prepared.site.machine)
+    record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]))
+    folder = create(folders.trials, record, prepared.cases)
+    for what, why in prepared.prepared.skipped[:10]:
+        click.echo(f"left out: {what}: {why}", err=True)
+    if len(set(record.policy.bundle_of)) > 1:
+        note = "the settings need different nodes, so a block has more than one allocation"
+        click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
+    outcome = drive(folder, folders, quiet, alert=alert)
+    found = tuned(folder)
+    click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
+    return 0 if outcome.complete else 3

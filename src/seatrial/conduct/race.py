@@ -1,0 +1,315 @@
+"""The race of a tuning: which settings run next, and which cannot win any more.
+
+    race = Race(rules)
+    while rounds := race.next_block():         # e.g. [[3, 0, 1, 2], [1, 2, 3, 0]]: two rounds
+        for number, settings in enumerate(rounds, race.rounds_begun):
+            for setting in settings:
+                race.record(setting, number, figure)        # or race.fail(setting, number, cause)
+        race.end_block()
+    race.answer().best
+
+A block is one allocation: its settings run round by round, each round in an order of its own, so
+that nodes and drift are the same for all. The first block runs every setting (of a grid that the
+cost does not allow, a balanced part of it). Settings whose figures in the same rounds are worse
+than those of another one, at a level that holds at every look (``statistics.sequential``), are
+dropped.
+Where the cost does not allow all others either, those go on that may be best as far as the effects
+of their levels tell (``statistics.main_effects``); the others are left out, which proves nothing
+about them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats, Ints
+from seatrial.statistics.main_effects import SettingPrediction, predict
+from seatrial.statistics.sequential import BlockNoise, evidence, interval, means_of
+
+Search = Literal["race", "halving", "grid", "largest"]
+
+ALPHA = 0.05
+LEAST_EFFECT = 0.01
+_OUTSIDERS = 4  # one of so many places is for settings of which only the others speak well
+_DIGITS = 9  # of predictions: their last digits differ between machines
+_LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
+_SCREENING = 2  # the first block may take one part of so many of the cost
+
+
+class RaceRules(Struct, frozen=True, kw_only=True):
+    """The rules of a race, in plain numbers. ``levels``: of each setting, its position on each of
+    the axes; ``default``: the number of the setting that is used today. A block has at most
+    ``rounds`` rounds, the race at most ``allocations`` blocks and ``runs`` runs. ``least``: the
+    least effect that matters, as a share."""
+
+    levels: list[list[int]]
+    default: int
+    metric: str = ""
+    better: Literal["higher", "lower"] = "lower"
+    search: Search = "race"
+    rounds: int = 4
+    allocations: int = 3
+    runs: int = 0
+    least: float = LEAST_EFFECT
+    seed: int = 0
+
+    @property
+    def grid(self) -> int:
+        """The runs of the whole grid."""
+        return len(self.levels) * self.rounds * self.allocations
+
+
+class Dropped(NamedTuple):
+    """Why and after which block (from 1 on) a setting was dropped: it is worse than another one
+    (``by``), or failed (``cause``)."""
+
+    block: int
+    by: int | None = None
+    cause: str = ""
+
+
+class SettingInterval(NamedTuple):
+    """The logarithm of a ratio of figures, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RaceAnswer(NamedTuple):
+    """What a race found. ``best`` is None where no setting has a figure; ``advised`` is the
+    setting to use: the best, or the default where no difference to it is shown."""
+
+    best: int | None
+    advised: int | None
+    to_default: SettingInterval | None
+    untold: list[int]
+
+
+class Race:
+    """One race: a fold over the figures and failures of its runs. Logarithms of figures are turned
+    so that less is better."""
+
+    def __init__(self, rules: RaceRules) -> None:
+        self.rules = rules
+        count = len(rules.levels)
+        self._levels: Ints = np.array(rules.levels, dtype=np.int64).reshape(count, -1)
+        self.figures: Floats = np.full((count, 0), np.nan)
+        self.failures: list[list[str]] = [[] for _ in range(count)]
+        self.runs = [0] * count
+        self.dropped: dict[int, Dropped] = {}
+        self.blocks: list[list[list[int]]] = []  # of each block its rounds, of these the settings
+        self.noise: BlockNoise | None = None
+        self._prediction: SettingPrediction | None = None
+        self._open = False
+
+    # ---- what happened ----------------------------------------------------------------------
+
+    @property
+    def rounds_begun(self) -> int:
+        """The number of rounds before the current block."""
+        return sum(map(len, self.blocks[:-1])) if self._open else sum(map(len, self.blocks))
+
+    @property
+    def alive(self) -> list[int]:
+        """The settings that were not dropped."""
+        return [each for each in range(len(self.rules.levels)) if each not in self.dropped]
+
+    def record(self, setting: int, number: int, figure: float) -> None:
+        """Record the figure of a setting in a round (from 0 on)."""
+        if not (math.isfinite(figure) and figure > 0):
+            self.fail(setting, number, f"a figure of {figure:g} has no logarithm")
+            return
+        self.runs[setting] += 1
+        sign = 1 if self.rules.better == "lower" else -1
+        self.figures[setting, number] = sign * math.log(figure)
+
+    def fail(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run of a setting gave no figure, and why."""
+        self.runs[setting] += 1
+        self.failures[setting].append(cause)
+
+    def exclude(self, setting: int, cause: str) -> None:
+        """Drop a setting that cannot run at all, and say why."""
+        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
+
+    def end_block(self) -> None:
+        """Look at the figures, and drop what cannot win."""
+        self._open = False
+        block = len(self.blocks)
+        for setting in sorted({each for order in self.blocks[-1] for each in order}):
+            passed = np.isfinite(self.figures[setting]).sum()
+            failed = len(self.failures[setting])
+            if failed and failed * 3 >= passed:
+                self.dropped[setting] = Dropped(block, cause=self.failures[setting][-1])
+        self.noise = BlockNoise.of(self.figures)
+        if self.rules.search == "race" and self.noise is not None:
+            self._drop_worse(block, self.noise)
+        self._prediction = None
+
+    def _drop_worse(self, block: int, noise: BlockNoise) -> None:
+        wanted = math.log((len(self.rules.levels) - 1) / ALPHA)
+        alive = [each for each in self.alive if np.isfinite(self.figures[each]).any()]
+        ranked = self._ranked(alive)
+        figures = self.figures[ranked]
+        for place, setting in enumerate(ranked):
+            shown = evidence(figures[place] - figures[:place], noise)
+            if place and shown.max() >= wanted:
+                self.dropped[setting] = Dropped(block, by=ranked[int(shown.argmax())])
+
+    def differences(self, setting: int, other: int) -> Floats:
+        """Return the differences of two settings in the rounds in which both have a figure."""
+        both = self.figures[setting] - self.figures[other]
+        found: Floats = both[np.isfinite(both)]
+        return found
+
+    # ---- what is next -----------------------------------------------------------------------
+
+    def next_block(self) -> list[list[int]]:
+        """Begin the next block. Return the settings of each of its rounds in order; none where the
+        race is over."""
+        members, rounds = self._next()
+        if not members or not rounds:
+            return []
+        first = sum(map(len, self.blocks))
+        block = [_shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
+        self.blocks.append(block)
+        self._open = True
+        new = np.full((len(self.rules.levels), rounds), np.nan)
+        self.figures = np.concatenate((self.figures, new), axis=1)
+        return block
+
+    def _next(self) -> tuple[list[int], int]:
+        """Return the settings and the number of rounds of the next block."""
+        rules, alive = self.rules, self.alive
+        left, blocks = rules.runs - sum(self.runs), rules.allocations - len(self.blocks)
+        if blocks < 1 or not alive or (self.blocks and self._decided):
+            return [], 0
+        if rules.search == "grid":
+            return alive, rules.rounds
+        share = left // blocks
+        if not self.blocks:
+            most = max(1, rules.runs // (_SCREENING if blocks > 1 else 1))
+            members = alive if len(alive) <= most else self._balanced(most)
+            return members, max(1, min(rules.rounds, share // len(members)))
+        if rules.search == "halving":
+            members = self._better_half()
+            return members, min(rules.rounds, left // max(1, len(members)))
+        members = sorted({*alive, *self._yardstick()})
+        places = max(share // rules.rounds, min(share, _LEAST_PLACES))
+        if len(members) > places:
+            members = self._chosen(places)
+        return members, min(rules.rounds, share // len(members))
+
+    def _better_half(self) -> list[int]:
+        """Return the better half of the settings of the latest block (successive halving: Karnin,
+        Koren and Somekh 2013)."""
+        ran = [each for each in self.blocks[-1][0] if each not in self.dropped]
+        means, _ = means_of(self.figures, self.noise)
+        return sorted(sorted(ran, key=lambda each: (means[each], each))[: -(-len(ran) // 2)])
+
+    @property
+    def _decided(self) -> bool:
+        """Whether nothing is left to compare: one setting has won, or none has a figure."""
+        return len(self.alive) < 2 or not np.isfinite(self.figures).any()
+
+    def _yardstick(self) -> list[int]:
+        """Return the default, which runs in every block, though it may have lost: what the others
+        gain is told beside it. None where it fails."""
+        default = self.rules.default
+        failed = default in self.dropped and self.dropped[default].cause
+        return [] if failed else [default]
+
+    def _chosen(self, places: int) -> list[int]:
+        """Return the settings that go on: the default; those that may be best by all that is known;
+        and some that may be by what the others tell, as one run of their own may have been
+        disturbed."""
+        alive, chosen = self.alive, self._yardstick()
+        prediction = self.prediction()
+        outsiders = places // _OUTSIDERS
+        hopes = np.round(prediction.mean - prediction.deviation, _DIGITS)
+        for each in sorted(alive, key=lambda n: (hopes[n], n)):
+            if len(chosen) < places - outsiders and each not in chosen:
+                chosen.append(each)
+        hopes = np.round(prediction.without - prediction.without_deviation, _DIGITS)
+        for each in sorted(alive, key=lambda n: (hopes[n], n)):
+            if len(chosen) < places and each not in chosen:
+                chosen.append(each)
+        return sorted(chosen)
+
+    def _balanced(self, places: int) -> list[int]:
+        """Return a part of the grid in which levels and pairs of levels are about equally
+        frequent: each time the setting that adds most to those that are rarest."""
+        levels = self._levels
+        order = _shuffled(range(len(levels)), f"{self.rules.seed}")
+        chosen = [self.rules.default]
+        alike = np.array([levels == row for row in levels], dtype=float).sum(axis=2)
+        crowd = alike[self.rules.default] ** 2
+        while len(chosen) < places:
+            nearest = min((each for each in order if each not in chosen), key=crowd.__getitem__)
+            chosen.append(nearest)
+            crowd = crowd + alike[nearest] ** 2
+        return sorted(chosen)
+
+    # ---- what is known ----------------------------------------------------------------------
+
+    def prediction(self) -> SettingPrediction:
+        """Return what is known of each setting, those that never ran included."""
+        if self._prediction is None:
+            means, runs = means_of(self.figures, self.noise)
+            noise = self.noise and self.noise.scale / math.sqrt(2)
+            self._prediction = predict(self._levels, means, runs, noise)
+        return self._prediction
+
+    def _ranked(self, settings: Sequence[int]) -> list[int]:
+        mean = np.round(self.prediction().mean, _DIGITS)
+        return sorted(settings, key=lambda each: (mean[each], each))
+
+    def ratio(self, setting: int, other: int) -> SettingInterval | None:
+        """Return the logarithm of the ratio of two settings, with its interval; None where they
+        have no round in common."""
+        both = self.differences(setting, other)
+        if not len(both) or self.noise is None:
+            return None
+        alpha = ALPHA / max(1, len(self.rules.levels) - 1)
+        low, high = interval(both, self.noise, alpha)
+        return SettingInterval(self.noise.centre(both), low, high)
+
+    def answer(self) -> RaceAnswer:
+        """Return what is known by now."""
+        finalists = self._finalists()
+        default = self.rules.default
+        if not finalists:
+            return RaceAnswer(None, None, None, [])
+        best = self._ranked(finalists)[0]
+        untold = [
+            each
+            for each in finalists
+            if each != best and ((to := self.ratio(best, each)) is None or to.high >= 0)
+        ]
+        to_default = self.ratio(best, default) if best != default else None
+        advised = best
+        if default not in self.dropped:
+            shown = to_default is not None and to_default.high < 0
+            enough = to_default is not None and to_default.value <= math.log1p(-self.rules.least)
+            advised = best if shown and enough else default
+        return RaceAnswer(best, advised, to_default, untold)
+
+    def _finalists(self) -> list[int]:
+        """Return the settings that can be named: those alive with at least half as many figures as
+        any."""
+        figures = np.isfinite(self.figures).sum(axis=1)
+        alive = [each for each in self.alive if figures[each]]
+        most = max((figures[each] for each in alive), default=0)
+        return [each for each in alive if 2 * figures[each] >= most]
+
+
+def _shuffled(settings: Iterable[int], seed: str) -> list[int]:
+    """Return the settings in an order drawn by the seed, the same on every machine."""
+    return sorted(settings, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())

@@ -1,0 +1,86 @@
+"""The advice of a tuning in sentences, for the command line and the page."""
+
+from __future__ import annotations
+
+from seatrial.studies.tuned import FigureRatio, Tuned, TunedSetting
+from seatrial.units import count, listed, show_number, show_share
+
+MAX_NAMED = 4
+
+
+def advice(found: Tuned) -> list[str]:
+    """Return the advice: the setting to use first, then what is known of it."""
+    if found.search == "largest":
+        return [_largest(found)]
+    if found.best is None:
+        return ["no setting has a figure: there is nothing to advise"]
+    default = next((each for each in found.settings if each.is_default), None)
+    return [
+        _which(found, default),
+        *_untold(found),
+        *(["the race is not over: this is what is known by now"] if not found.complete else []),
+    ]
+
+
+def _largest(found: Tuned) -> str:
+    failed = [each for each in found.settings if each.state == "failed" and each.runs]
+    if found.best is None:
+        return "no size works" if failed else "no size was tried yet"
+    best = found.settings[found.best]
+    if not failed:
+        return f"the largest size that works is {best.name}, the largest of all that were given"
+    other = f"{failed[0].name} does not: {failed[0].cause}"
+    return f"the largest size that works is {best.name}; {other}"
+
+
+def _which(found: Tuned, default: TunedSetting | None) -> str:
+    assert found.best is not None
+    best, least = found.settings[found.best], show_share(found.least)
+    if default is not None and default.state == "failed":
+        return f"use {best.name}: the default ({default.name}) failed: {default.cause}"
+    n = default.n if default is not None else 0
+    if found.advised != found.best or default is None or best.is_default:
+        ratio = found.to_default
+        text = f"keep the default: no setting is shown to be better than it by more than {least}"
+        if ratio is None:
+            return f"{text} (n = {n})"
+        return f"{text} (n = {ratio.n}); the nearest, {best.name}, has {ratio_text(found, ratio)}"
+    ratio = found.to_default
+    if ratio is None:
+        return f"use {best.name}; it has no round in common with the default, so no ratio"
+    return f"use {best.name}: {ratio_text(found, ratio)}"
+
+
+def ratio_text(found: Tuned, ratio: FigureRatio) -> str:
+    """Return a ratio in words: ``0.810 times the time of the default (0.780 to 0.840, n = 9)``."""
+    what = f"{ratio.ratio:.3f} times the {found.metric} of the default"
+    return f"{what} ({interval_text(ratio)}, n = {ratio.n})"
+
+
+def interval_text(ratio: FigureRatio) -> str:
+    """Return an interval as people read it; an end that nothing bounds is a question mark."""
+    low, high = ("?" if end is None else f"{end:.3f}" for end in (ratio.low, ratio.high))
+    return f"{low} to {high}"
+
+
+def _untold(found: Tuned) -> list[str]:
+    untold = [each.name for each in found.settings if each.untold]
+    if not untold:
+        return []
+    return [f"cannot be told from the best: {listed(untold, MAX_NAMED)}"]
+
+
+def cost_text(found: Tuned) -> str:
+    """Return what the tuning cost, beside the whole grid."""
+    share = show_share(found.runs / found.grid_runs) if found.grid_runs else "?"
+    text = f"{count(found.runs, 'run')}, {share} of the grid's {found.grid_runs}"
+    hours, grid = found.node_hours, found.grid_node_hours
+    if grid > 0:
+        text += f"; {show_number(hours)} node-hours, about {show_share(hours / grid)} of its "
+        text += show_number(grid)
+    return text
+
+
+def untried_text(found: Tuned) -> str:
+    """Return which axes were not tried, with the values that were kept; "" if there are none."""
+    return ", ".join(f"{name} ({', '.join(values)})" for name, values in found.untried.items())

@@ -1,0 +1,1 @@
+../../../suites/probes/hello/hello.c

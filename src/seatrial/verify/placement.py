@@ -1,0 +1,290 @@
+"""Where the threads of a run were, and whether that is as asked.
+
+    places = xthi.places(text)                              # or hello.places(text)
+    found = judge(places, AskedShape(nodes=1, tasks=4, ...), PlacementCheck(), given)
+    found.fault     # ranks 0-3 on CPU 1; 4 cores asked
+    found.notice    # could not be apart: 4 ranks, 2 CPUs
+
+Pure. CPUs have the numbers that Linux gives to hardware threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from seatrial.suite.model import PlacementCheck
+from seatrial.units import count, listed
+from seatrial.verify.figures import MetricValue
+
+MAX_CPUS = 8192
+LONGEST_SET = 8192  # characters of a set of CPUs
+
+Cpus = frozenset[int]
+
+_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+
+
+class ThreadPlace(NamedTuple):
+    """A thread of a rank: the CPUs that it may use (None: not known), and, if the program tells
+    them, the CPU that it was on, all CPUs of that core, and its NUMA domain."""
+
+    rank: int
+    thread: int
+    node: str
+    allowed: Cpus | None
+    cpu: int | None = None
+    core: Cpus | None = None
+    numa: int | None = None
+
+
+class CpusGiven(NamedTuple):
+    """The CPUs that a job was given on a node, before anything was bound."""
+
+    node: str
+    cpus: Cpus
+
+
+class AskedShape(NamedTuple):
+    """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known."""
+
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    threads: int
+    cores: int = 0
+    cores_per_numa: int = 0
+
+
+class PlacementJudgement(NamedTuple):
+    """What is not as asked, and what could not be; "" for nothing."""
+
+    fault: str
+    notice: str
+
+
+@functools.lru_cache(maxsize=4096)
+def cpus_of(text: str) -> Cpus:
+    """Return the CPUs of ``0-3,8``. Raises ValueError for any other text."""
+    found: set[int] = set()
+    for part in text[: LONGEST_SET + 1].split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first or last >= MAX_CPUS or len(text) > LONGEST_SET:
+            raise ValueError(f"{text[:60]!r} is not a set of CPUs such as 0-3,8")
+        found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+def folded(numbers: Collection[int]) -> str:
+    """Return numbers as people write them: ``0-3,8``."""
+    ordered, parts = sorted(numbers), list[str]()
+    start = 0
+    for i, number in enumerate(ordered):
+        if i + 1 == len(ordered) or ordered[i + 1] != number + 1:
+            first = ordered[start]
+            parts.append(str(first) if first == number else f"{first}-{number}")
+            start = i + 1
+    return ",".join(parts)
+
+
+def figures_of(places: Sequence[ThreadPlace]) -> list[MetricValue]:
+    """Return for each thread the number of CPUs that it may use (0: not known)."""
+    return [
+        MetricValue(
+            "cpus",
+            len(place.allowed or ()),
+            "1",
+            "none",
+            labels={
+                "rank": place.rank,
+                "thread": place.thread,
+                "node": place.node,
+                **({} if place.cpu is None else {"cpu": place.cpu}),
+                **({} if place.numa is None else {"numa": place.numa}),
+            },
+        )
+        for place in places
+    ]
+
+
+def judge(
+    places: Sequence[ThreadPlace],
+    asked: AskedShape,
+    check: PlacementCheck,
+    given: CpusGiven | None = None,
+) -> PlacementJudgement:
+    """Compare where threads were with what was asked. ``given`` is of one node of the job; the
+    others were given as many CPUs."""
+    if faults := list(_miscounted(places, asked, check)):
+        return PlacementJudgement(_first_of(faults), "")
+    nodes: dict[str, list[ThreadPlace]] = defaultdict(list)
+    for place in places:
+        nodes[place.node].append(place)
+    cpus = len(given.cpus) if given is not None and given.node in nodes else 0
+    found = []
+    for node, own in nodes.items():
+        where = f" of {node}" if len(nodes) > 1 else ""
+        if check.cores == "apart":
+            found.append(_not_apart(own, cpus, where))
+        if check.numa == "within":
+            found.append(_not_within(own, asked, where))
+    return PlacementJudgement(
+        _first_of([each.fault for each in found if each.fault]),
+        _first_of([each.notice for each in found if each.notice]),
+    )
+
+
+def _first_of(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - 1} more" if len(texts) > 1 else ""
+    return f"{texts[0]}{more}" if texts else ""
+
+
+# ---- how many ------------------------------------------------------------------------------
+
+
+def _miscounted(
+    places: Sequence[ThreadPlace], asked: AskedShape, check: PlacementCheck
+) -> Iterator[str]:
+    """Yield what is wrong with the numbers of ranks, threads and nodes."""
+    times = Counter((place.rank, place.thread) for place in places)
+    (rank, thread), most = times.most_common(1)[0]
+    if most > 1:
+        which = f"rank {rank}" if thread == 0 else f"thread {thread} of rank {rank}"
+        yield (
+            f"{which} ran {most} times: each task is an MPI program of its own; use the launcher "
+            "of its MPI"
+        )
+        return
+    threads = Counter(place.rank for place in places)
+    if len(threads) != asked.tasks:
+        yield f"asked {count(asked.tasks, 'rank')}, {len(threads)} ran"
+        return
+    if check.threads == "asked":
+        wrong = {rank: ran for rank, ran in threads.items() if ran != asked.threads}
+        for rank in sorted(wrong)[:1]:
+            where = "" if len(set(threads.values())) == 1 else f" of rank {rank}"
+            yield f"asked {count(asked.threads, 'thread')}, {wrong[rank]} ran{where}"
+    if check.nodes == "asked":
+        yield from _misspread(places, asked)
+
+
+def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str]:
+    ranks = Counter(node for node, _ in {(place.node, place.rank) for place in places})
+    if len(ranks) != asked.nodes:
+        names = listed(sorted(ranks), 4)
+        yield f"asked {count(asked.nodes, 'node')}, {len(ranks)} had ranks: {names}"
+        return
+    node, most = ranks.most_common(1)[0]
+    if most > asked.tasks_per_node:
+        yield f"asked {count(asked.tasks_per_node, 'rank')} a node, {node} had {most}"
+
+
+# ---- on which cores ------------------------------------------------------------------------
+
+
+def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> PlacementJudgement:
+    """Return which threads of a node share a core, or a CPU if it has fewer cores than threads.
+    ``cpus`` is the number of CPUs that the job was given there; 0: not known."""
+    ranks = sorted({place.rank for place in places})
+    in_core = max((len(place.core) for place in places if place.core), default=1)
+    if cpus and len(places) > cpus:
+        threads = "" if len(places) == len(ranks) else f" of {count(len(places), 'thread')}"
+        notice = f"could not be apart{where}: {count(len(ranks), 'rank')}{threads}"
+        return PlacementJudgement("", f"{notice}, {count(cpus, 'CPU')}")
+    by_core = not cpus or len(places) <= cpus // in_core
+    spots = [_spots(place, by_core) for place in places]
+    if any(not spot for spot in spots):
+        rank = next(place.rank for place, spot in zip(places, spots, strict=True) if not spot)
+        return PlacementJudgement("", f"the CPUs of rank {rank}{where} are not known")
+    crowd = _crowd(spots)
+    if crowd is None:
+        return PlacementJudgement("", "")
+    members, shared = [places[i] for i in crowd.members], crowd.cpus
+    if by_core:
+        shared = shared.union(*(place.core or () for place in members))
+    cpu = "CPU" if len(shared) == 1 else "CPUs"
+    return PlacementJudgement(
+        f"{_who(members)}{where} on {cpu} {folded(shared)}; {count(len(members), 'core')} asked", ""
+    )
+
+
+def _spots(place: ThreadPlace, by_core: bool) -> Cpus:
+    """Return the CPUs on which a thread may be taken to be: the one that it was on, or its core's
+    first if cores count; else all that it may use."""
+    if place.cpu is None:
+        return place.allowed or frozenset()
+    return frozenset((min(place.core) if by_core and place.core else place.cpu,))
+
+
+class _Crowd(NamedTuple):
+    members: list[int]
+    cpus: Cpus
+
+
+def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
+    """Return threads that have together fewer CPUs than they are (Hall 1935), by their index, and
+    all that these CPUs are for; None if each can have one of its own. By augmenting paths (Kuhn
+    1955)."""
+    holder: dict[int, int] = {}  # of each CPU
+    held: dict[int, int] = {}  # by each thread
+    for start in range(len(wanted)):
+        came: dict[int, int] = {}  # the thread from which a CPU was reached
+        queue = [start]
+        free = None
+        while queue and free is None:
+            thread = queue.pop()
+            new = wanted[thread] - came.keys()
+            came |= dict.fromkeys(new, thread)
+            free = next(iter(new - holder.keys()), None)
+            queue += [holder[cpu] for cpu in new & holder.keys()] if free is None else []
+        if free is None:
+            shared = frozenset(came)
+            return _Crowd([i for i, cpus in enumerate(wanted) if cpus <= shared], shared)
+        while True:
+            thread = came[free]
+            before = held.get(thread)
+            holder[free], held[thread] = thread, free
+            if before is None:
+                break
+            free = before
+    return None
+
+
+def _who(members: Sequence[ThreadPlace]) -> str:
+    ranks = {place.rank for place in members}
+    if len(ranks) == 1:
+        return f"threads {folded({p.thread for p in members})} of rank {min(ranks)}"
+    if len(ranks) == len(members):
+        return f"ranks {folded(ranks)}"
+    return f"{len(members)} threads of ranks {folded(ranks)}"
+
+
+# ---- in which NUMA domains -----------------------------------------------------------------
+
+
+def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) -> PlacementJudgement:
+    """Return the first rank of a node whose threads are in several NUMA domains."""
+    room = asked.cores_per_numa
+    if asked.threads == 1 or (room and room == asked.cores):
+        return PlacementJudgement("", "")
+    if room and asked.threads > room:
+        fit = f"{count(asked.threads, 'thread')} do not fit in a NUMA domain"
+        return PlacementJudgement("", f"{fit} of {count(room, 'core')}")
+    domains: dict[int, set[int | None]] = defaultdict(set)
+    for place in places:
+        domains[place.rank].add(place.numa)
+    if any(None in found for found in domains.values()):
+        return PlacementJudgement("", "its output does not tell NUMA domains")
+    wrong = {
+        rank: {n for n in each if n is not None} for rank, each in domains.items() if len(each) > 1
+    }
+    if not wrong:
+        return PlacementJudgement("", "")
+    rank = min(wrong)
+    more = f" and of {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
+    fault = f"threads of rank {rank}{more}{where} in NUMA domains {folded(wrong[rank])}; one asked"
+    return PlacementJudgement(fault, "")

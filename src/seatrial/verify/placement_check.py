@@ -1,0 +1,92 @@
+"""The check ``placement``: it reads what hello or xthi wrote, and judges where the threads were.
+
+The job script writes the CPUs that the job was given, and with ``run.prove`` the lines of hello,
+to ``placement.txt`` in the run directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS
+from seatrial.suite.model import Check
+from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.verify.check_values import Names
+from seatrial.verify.figures import Finding
+from seatrial.verify.outputs import hello, xthi
+from seatrial.verify.placement import (
+    AskedShape,
+    CpusGiven,
+    ThreadPlace,
+    cpus_of,
+    judge,
+)
+from seatrial.verify.reading import DEFAULT_LIMIT, Missing, read_text
+
+MAX_THREADS = 100_000
+
+_GIVEN = re.compile(r"^given node (\S{1,255}) mask (\S+)$", re.MULTILINE)
+
+
+def places_in(text: str) -> list[ThreadPlace]:
+    """Return the places of threads in an output of hello or xthi; none where it has no line of
+    theirs. Raises ValueError with the reason if it is damaged."""
+    is_hello = any(line.startswith(hello.LINE) for line in text.split("\n"))
+    found = hello.places(text) if is_hello else xthi.places(text)
+    if len(found) > MAX_THREADS:
+        raise ValueError(f"it has {len(found)} threads; the maximum is {MAX_THREADS}")
+    return found
+
+
+def given_in(text: str) -> CpusGiven | None:
+    """Return the CPUs that the job script says it was given."""
+    match = _GIVEN.search(text)
+    try:
+        return CpusGiven(match[1], cpus_of(match[2])) if match else None
+    except ValueError:
+        return None
+
+
+def find_misplaced(check: Check, text: str, folder: Path, names: Names) -> Finding | None:
+    """Return the finding of a check on the text of its file; its code is PASS if it is a notice of
+    what could not be as asked. Raises HostFailed."""
+    assert check.placement is not None
+    try:
+        places = places_in(text)
+    except ValueError as error:
+        return Finding(CHECK_ERROR, f"{check.in_file}: the places of ranks: {error}")
+    if not places:
+        told = _last_line(text) if check.in_file == PLACEMENT_FILE else ""
+        said = f"; the last is {told!r}" if told else ""
+        return Finding(CHECK_ERROR, f"{check.in_file} has no lines of hello or xthi{said}")
+    found = judge(places, asked_by(names), check.placement, _given(folder))
+    if found.fault:
+        return Finding(MISPLACED, found.fault)
+    return Finding(PASS, found.notice) if found.notice else None
+
+
+def _given(folder: Path) -> CpusGiven | None:
+    try:
+        return given_in(read_text(folder, PLACEMENT_FILE, DEFAULT_LIMIT))
+    except Missing:
+        return None
+
+
+def asked_by(names: Names) -> AskedShape:
+    """Return what a case asked for, by the names of its expressions."""
+    cores, domains = names.get("node.cores", 0), names.get("node.numa_domains", 1)
+    return AskedShape(
+        nodes=names["case.nodes"],
+        tasks=names["case.tasks"],
+        tasks_per_node=names["case.tasks_per_node"],
+        threads=names["case.threads"],
+        cores=cores,
+        cores_per_numa=cores // max(1, domains),
+    )
+
+
+def _last_line(text: str) -> str:
+    lines: Sequence[str] = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:120] if lines else ""

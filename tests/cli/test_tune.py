@@ -1,0 +1,144 @@
+"""seatrial tune and advise as processes, on this host."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seatrial.journal.events import RunJudged, RunSubmitted
+from tests.programs import Workplace
+
+# Setting 3 crashes, 4 hangs; 2 is by far the best.
+SCRIPT = """
+case "$way" in
+  3) exit 7 ;;
+  4) sleep 60 ;;
+esac
+echo "time: $(( (way == 2 ? 500 : 1000) + RANDOM % 5 ))"
+"""
+METRICS = {"time": {"find": r"time: (\d+)", "better": "lower", "unit": "ms"}}
+
+
+def tuning(place: Workplace, **keys: Any) -> str:
+    """Write a test and its tune.yaml; return the file's name."""
+    place.local(cores=1)
+    place.test(
+        "app",
+        SCRIPT,
+        parameters={"way": [1], "size": [8]},
+        metrics=METRICS,
+        run={"walltime": "1s", "launcher": "none"},
+    )
+    about = {
+        "tune": "ways",
+        "suite": "suite",
+        "test": "app",
+        "metric": "time",
+        "axes": {"way": [1, 2, 3, 4]},
+        "blocks": {"rounds": 2, "allocations": 3},
+        "cost": "100%",
+        **keys,
+    }
+    path = place.folder / "tune.yaml"
+    path.write_text(yaml.safe_dump({key: each for key, each in about.items() if each is not None}))
+    return path.name
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """A tuning whose driver was killed in its second block, and resumed."""
+    place = Workplace(tmp_path_factory.mktemp("tune"))
+    file = tuning(place)
+    with place.start("tune", file, "-m", str(place.machine), "--name", "t") as driving:
+        driving.until(lambda: place.count(RunJudged) >= 9, "the second block")
+        driving.kill()
+    assert place.resume().code in (0, 1)
+    return place
+
+
+def advice(place: Workplace, tag: str = "t") -> dict[str, Any]:
+    done = place.seatrial("advise", tag, "--format", "json")
+    assert done.code == 0, done.said
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_the_best_is_advised_with_its_ratio(tuned: Workplace) -> None:
+    found = advice(tuned)
+    best = found["settings"][found["best"]]
+    assert best["values"] == {"way": 2}
+    assert found["advised"] == found["best"]
+    ratio = best["to_default"]
+    assert ratio["low"] < ratio["ratio"] < ratio["high"] < 1
+    assert 0.4 < ratio["ratio"] < 0.6
+    assert found["complete"]
+
+
+def test_a_crash_and_a_hang_stay_in_the_table_with_their_cause(tuned: Workplace) -> None:
+    states = {each["values"]["way"]: each for each in advice(tuned)["settings"]}
+    assert [states[way]["state"] for way in (3, 4)] == ["failed", "failed"]
+    assert "exit code 7" in states[3]["cause"]
+    assert "timeout" in states[4]["cause"]
+    assert states[3]["figure"] is states[4]["figure"] is None
+    said = tuned.seatrial("advise", "t").out
+    assert "way=3: failed: exit code 7" in said
+    assert "way=4: timeout" in said
+
+
+def test_no_run_is_lost_or_doubled_by_a_kill(tuned: Workplace) -> None:
+    runs = Counter(event.run_id for event in tuned.events("t", RunJudged))
+    assert set(runs.values()) == {1}
+    assert set(runs) == {event.run_id for event in tuned.events("t", RunSubmitted)}
+    found = advice(tuned)
+    assert found["runs"] == sum(not e.will_rerun for e in tuned.events("t", RunJudged))
+    tuned.audit_log()
+
+
+def test_what_a_person_reads(tuned: Workplace) -> None:
+    said = tuned.seatrial("advise", "t").out
+    assert "use way=2: 0.5" in said
+    assert "times the time of the default" in said
+    assert "never tried: size (8)" in said
+    assert "# way: 2" in said
+    status = tuned.seatrial("tune", "--status", "t").out
+    assert "block 1: 4 settings, 2 rounds; " in status
+    assert "way=1 (default)" in status
+    unknown = tuned.seatrial("tune", "--status", "nosuch")
+    assert unknown.code == 2
+
+
+def test_the_largest_size_that_works(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    axes = {"way": [1, 2, 3, 4]}
+    file = tuning(place, axes=axes, search="largest", metric=None)
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 0, done.said
+    assert "the largest size that works is way=2; way=3 does not: failed: exit code 7" in done.out
+    assert "of the grid" in done.out
+
+
+def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    place.test("hello", "echo hello")
+    assert place.run("--name", "r").code == 0
+    done = place.seatrial("advise", "r")
+    assert (done.code, "r is no tuning" in done.err) == (2, True)
+
+
+def test_a_rehearsal_tells_cost_and_odds(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place)
+    done = place.seatrial(
+        "tune", file, "-m", str(place.machine), "--rehearse", "--seeds", "3", "--format", "json"
+    )
+    assert done.code == 0, done.said
+    found = json.loads(done.out)
+    assert [each["planted"] for each in found["cases"]] == ["effects", "one setting", "none"]
+    assert all(0 < each["runs"] <= 24 for each in found["cases"])
+    assert not place.trials.exists()

@@ -1,0 +1,109 @@
+"""The check placement on files, and through the command on a real Slurm that binds tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS, Code
+from seatrial.journal.events import RunJudged
+from seatrial.suite.model import Check, PlacementCheck
+from seatrial.verify.checks import find_fault
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.options import ClusterOptions
+
+NAMES: dict[str, Any] = {
+    "node.cores": 2,
+    "node.numa_domains": 1,
+    "case.nodes": 1,
+    "case.tasks": 2,
+    "case.tasks_per_node": 2,
+    "case.threads": 1,
+}
+LINE = "rank {} of 2 thread 0 of 1 node n001 cpu {} core {} numa 0 mask {}\n"
+APART = LINE.format(0, 0, 0, "0") + LINE.format(1, 1, 1, "1")
+SHARED = LINE.format(0, 1, 1, "0-1") + LINE.format(1, 1, 1, "0-1")
+END = "hello finished\n"
+
+
+def found(folder: Path, text: str, given: str = "", file: str = "stdout") -> tuple[Code, str]:
+    (folder / "placement.txt").write_text(given)
+    (folder / file).write_text(given + text if file == "placement.txt" else text)
+    check = Check(placement=PlacementCheck(), in_file=file)
+    finding = find_fault(check, folder, 0, NAMES)
+    return (PASS, "") if finding is None else (finding.code, finding.text)
+
+
+def test_the_verdicts_of_what_hello_says(tmp_path: Path) -> None:
+    assert found(tmp_path, APART + END) == (PASS, "")
+    shared = (MISPLACED, "ranks 0-1 on CPU 1; 2 cores asked")
+    assert found(tmp_path, SHARED + END) == shared
+    assert found(tmp_path, SHARED + END, "given node n001 mask 0-1\n") == shared
+    notice = (PASS, "could not be apart: 2 ranks, 1 CPU")
+    assert found(tmp_path, SHARED + END, "given node n001 mask 1\n") == notice
+    assert found(tmp_path, SHARED + END, "given node n001 mask 1\n", "placement.txt") == notice
+
+
+def test_what_cannot_be_read_is_an_error_of_the_check(tmp_path: Path) -> None:
+    code, text = found(tmp_path, SHARED)
+    assert (code, "closing line 'hello finished' is missing" in text) == (CHECK_ERROR, True)
+    assert found(tmp_path, "nothing") == (CHECK_ERROR, "stdout has no lines of hello or xthi")
+    said = found(tmp_path, "mpirun: no slots\n", "given node n001 mask 1\n", "placement.txt")
+    assert said == (
+        CHECK_ERROR,
+        "placement.txt has no lines of hello or xthi; the last is 'mpirun: no slots'",
+    )
+    assert found(tmp_path, APART + END, "given node n001 mask x\n") == (PASS, "")
+
+
+# What xthi prints, by each task of a step.
+XTHI = """\
+mask=$(while read -r name list; do
+  [ "$name" = Cpus_allowed_list: ] && echo "$list"; done < /proc/self/status)
+echo "Hello from rank $SLURM_PROCID, thread 0, on $(uname -n). (core affinity = $mask)"
+"""
+
+
+@pytest.fixture(scope="module")
+def binding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    options = ClusterOptions(nodes=2, cores=2, hosts=True, bind=True)
+    with SlurmCluster(tmp_path_factory.mktemp("binding"), options) as cluster:
+        yield cluster
+
+
+@pytest.mark.slurm(hosts=True)
+def test_ranks_of_a_real_slurm(place: Workplace, binding: SlurmCluster) -> None:
+    """Bound by Slurm, bound to one CPU by hand, left to Linux, on too few nodes, on one CPU."""
+    place.slurm(binding, {"poll": "0.5s"}, launcher={"kind": "srun"})
+    (place.folder / "xthi").write_text(XTHI)
+    xthi = f"bash {place.folder}/xthi"
+
+    def test(name: str, line: str, **run: Any) -> None:
+        place.test(name, line, run={"tasks": 2, **run}, verify=[{"placement": {}}])
+
+    test("bound", f"srun -n2 --cpu-bind=cores {xthi}")
+    test("free", f"srun -n2 --cpu-bind=none {xthi}")
+    test("pinned", f"srun -n2 --cpu-bind=none taskset -c 0 {xthi}")
+    test("apart", f"$LAUNCH {xthi}", nodes=2, tasks=2)
+    test("together", f"srun -N1 -n2 --overcommit {xthi}", nodes=2, tasks=2)
+    test("few", f"srun -n2 --overcommit {xthi}", tasks=1)
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    assert place.verdicts() == {
+        "bound": "pass",
+        "free": "pass",
+        "pinned": "misplaced",
+        "apart": "pass",
+        "together": "misplaced",
+        "few": "misplaced",
+    }
+    said = {e.reason for e in place.events("t", RunJudged) if e.reason}
+    assert "ranks 0-1 on CPU 0; 2 cores asked" in said
+    assert "asked 1 rank, 2 ran" in said
+    assert any(text.startswith("asked 2 nodes, 1 had ranks: n00") for text in said)
+    told = (place.run_folder("bound") / "placement.txt").read_text()
+    assert told in ("given node n001 mask 0-1\n", "given node n002 mask 0-1\n")

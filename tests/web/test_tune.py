@@ -1,0 +1,69 @@
+"""The page of a tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.programs import Workplace
+
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SCRIPT = 'case "$way" in 3) exit 7 ;; esac\necho "time: $((1000 / way + RANDOM % 3))"'
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    place = Workplace(tmp_path_factory.mktemp("tune"))
+    place.local(cores=1)
+    place.test(
+        "app",
+        SCRIPT,
+        parameters={"way": [1]},
+        metrics={"time": {"find": r"time: (\d+)", "better": "lower", "unit": "ms"}},
+        run={"launcher": "none"},
+    )
+    about = {
+        "tune": "ways",
+        "suite": "suite",
+        "test": "app",
+        "metric": "time",
+        "axes": {"way": [1, 2, 3]},
+        "blocks": {"rounds": 2, "allocations": 2},
+        "cost": "100%",
+    }
+    (place.folder / "tune.yaml").write_text(yaml.safe_dump(about))
+    done = place.seatrial("tune", "tune.yaml", "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 0, done.said
+    with Served(place.trials) as running:
+        running.until_read()
+        yield running
+
+
+def test_the_page_has_the_race_and_the_advice(served: Served) -> None:
+    found = frost.judged(served, "/trials/t/tune")
+    assert found["advice"][0].startswith(("use way=2: 0.50", "keep the default"))
+    assert {row["values"]["way"]: row["state"] for row in found["rows"]}[3] == "failed"
+    assert found["rows"][0]["values"] == {"way": 2}
+    assert found["tuned"]["blocks"][0]["settings"] == [0, 1, 2]
+
+
+@pytest.mark.needs("chromium")
+def test_as_people_see_it(served: Served, browser: Browser) -> None:
+    frost.judged(served, "/trials/t/tune")
+    with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
+        page.goto(f"{served.address}/trials/t/tune")
+        assert page.locator("#race + .wide tbody tr").count() == 3
+        assert page.get_by_text("failed: exit code 7").count() == 1
+        assert page.locator("svg").count() >= 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        page.goto(f"{served.address}/trials/t")
+        page.get_by_role("link", name="its race and advice").click()
+        page.wait_for_url("**/trials/t/tune")
