@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tunes the applications of suites/tuning on this host, and prints the advice of each.
+# Tunes the applications of suites/tuning on this host, and prints the advice of each;
+# `seatrial advise TRIAL` prints it again.
 #
 #   sh tools/tune.sh .venv/bin/seatrial
 set -eu
@@ -28,8 +29,7 @@ YAML
 status=0
 stamp=$(date +%Y%m%d-%H%M%S)
 for application in lammps gromacs espresso; do
-  name=tune-$application-$stamp
-  "$seatrial" tune "$suite/$application/tune.yaml" -m "$folder/machine.yaml" --name "$name" || status=$?
-  "$seatrial" advise "$name" || status=$?
+  "$seatrial" tune "$suite/$application/tune.yaml" -m "$folder/machine.yaml" \
+    --name "tune-$application-$stamp" || status=$?
 done
 exit "$status"
