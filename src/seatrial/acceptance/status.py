@@ -188,7 +188,8 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
-    results = [_with_note(each, unlearned_sums(record.tests, record.expected)) for each in results]
+    note = unlearned_sums(record.tests, references_of(record).entries)
+    results = [_with_note(each, note) for each in results]
     together = overall(results)
     total = view.timeline.total
     return Status(

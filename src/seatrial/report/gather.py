@@ -400,7 +400,7 @@ def _remarks(record: Record, found: Status, damaged: int, others: int) -> Iterat
             "references than those that this trial was made with; its criteria, and the table of "
             "figures against their references, use the latter."
         )
-    if note := unlearned_sums(record.tests, record.expected):
+    if note := unlearned_sums(record.tests, references_of(record).entries):
         yield f"{note[0].upper()}{note[1:]}."
     if damaged:
         yield _unread(damaged)
