@@ -1,6 +1,7 @@
 # Seatrial: `make trial` runs the shipped probes on this machine, `make test` runs every test.
 # Each sets up all that it needs below .venv; nothing else is touched, but that `make test`, as root,
-# installs from Debian what the tests run for real: Slurm, HPCC and LAMMPS, PostgreSQL, InfluxDB, Chromium.
+# installs from Debian what the tests run for real: Slurm, HPCC, LAMMPS, GROMACS, Quantum ESPRESSO,
+# PostgreSQL, InfluxDB, Chromium.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,12 +16,13 @@ SEED ?= 1
 JOBS ?= 2
 # How many trials of each kind `make torture` attacks.
 TIMES ?= 50
-REAL_PARTS := slurm recipes postgresql influxdb chromium openssh hwloc
+REAL_PARTS := slurm recipes applications postgresql influxdb chromium openssh hwloc
 
-.PHONY: trial test mutants torture bench lint types format setup setup-dev lock clean help
+.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
+	@echo "make tune    tune LAMMPS, GROMACS and Quantum ESPRESSO on this machine (under 10 minutes)"
 	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
 	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks (root; hours)"
@@ -30,6 +32,9 @@ help:
 
 trial: setup
 	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN) --repeat $(REPEAT)
+
+tune: setup
+	sh tools/tune.sh $(BIN)/seatrial
 
 test: setup-dev
 	@for what in $(REAL_PARTS); do \

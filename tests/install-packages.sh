@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs for the tests what Debian packages: a real Slurm, the applications of suites/recipes,
-# PostgreSQL, InfluxDB and a browser. No service is started.
+# Installs for the tests what Debian packages: a real Slurm, the applications of suites/recipes and
+# suites/tuning, PostgreSQL, InfluxDB and a browser. No service is started.
 #
 #   sh tests/install-packages.sh                all
 #   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `torture`, ...
@@ -22,6 +22,14 @@ missing_packages() {
 missing_recipes() {
     command -v hpcc >/dev/null || printf ' hpcc'
     command -v lmp >/dev/null || printf ' lammps'
+}
+
+missing_applications() {
+    command -v lmp >/dev/null || printf ' lammps'
+    command -v gmx_mpi >/dev/null || printf ' gromacs'
+    command -v pw.x >/dev/null || printf ' quantum-espresso'
+    [ -e /usr/share/espresso/pseudo/Si.pz-vbc.UPF ] || printf ' quantum-espresso-data'
+    command -v mpirun.openmpi >/dev/null || printf ' openmpi-bin'
 }
 
 missing_slurm() {
@@ -60,7 +68,7 @@ missing_openssh() {
     command -v openssl >/dev/null || printf ' openssl'
 }
 
-groups="slurm recipes postgresql influxdb chromium openssh hwloc torture"
+groups="slurm recipes applications postgresql influxdb chromium openssh hwloc torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -89,6 +89,7 @@ ACROSS_MODULES = {
         "c5_surrogates": "C5's plan with surrogates",
         "probes": "the shipped probes",
         "recipes": "the shipped recipes",
+        "tuning": "the applications that ship to be tuned",
     },
     "trial": {
         "acceptance_slurm": "the plan that ships as a starting point, to its signed report",

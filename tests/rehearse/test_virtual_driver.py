@@ -252,7 +252,7 @@ def test_a_hung_run_is_found_and_ended(stage: Stage) -> None:
         assert 300 < (quiet.time - began.time) / SECOND < 900
         assert quiet.seconds == 300
         assert ended.state == "CANCELLED"
-        assert "no output for 5 m 0 s on n" in judged.reason
+        assert judged.reason.startswith("no output for 5 m 0 s")
         assert ended.time == quiet.time
 
 

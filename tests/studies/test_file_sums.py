@@ -98,6 +98,31 @@ def test_figures_and_comments_stay(place: Workplace) -> None:
     assert "{test: x, metric: m, unit: s, max: 2}  # keep" in written
 
 
+def test_an_acceptance_says_that_no_sum_was_learned(place: Workplace) -> None:
+    component = {"component": "c", "toolchains": ["*"]}
+    about = {"plan": "p", "machine": str(place.machine), "suites": [str(place.suite)]}
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump({**about, "components": [component]}))
+    note = "no sum of restart.nc of climate has been learned, so every file passes"
+
+    def said(name: str) -> tuple[str, str]:
+        done = place.seatrial("accept", "plan.yaml", "-q", "--name", name, "--format", "json")
+        assert done.code == 0, done.said
+        made = place.seatrial("report", f"{name}-c", "-o", f"{name}.md")
+        assert made.code == 0, made.said
+        status = place.seatrial("accept", "status", "plan.yaml", "--name", name, "--format", "json")
+        ((every, *_),) = json.loads(status.out)["trials"][0]["criteria"]
+        return every["why"], (place.folder / f"{name}.md").read_text()
+
+    why, report = said("before")
+    assert why == f"4 runs with a right answer; {note}"
+    assert f"> N{note[1:]}." in report
+    assert f"; {note} |" in report
+    assert place.seatrial("reference", "accept", "before-c").code == 0
+    why, report = said("after")
+    assert why == "4 runs with a right answer"
+    assert note[1:] not in report
+
+
 def test_what_is_not_reproducible_is_not_learned(place: Workplace) -> None:
     write(place, "echo $SEATRIAL_RUN > restart.nc")
     assert run(place, "a", "--repeat", "2") == 0

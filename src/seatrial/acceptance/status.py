@@ -33,6 +33,7 @@ from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS, count, listed
+from seatrial.verify.checks import unlearned_sums
 from seatrial.verify.references import References
 
 BINS = 48
@@ -187,6 +188,8 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
+    note = unlearned_sums(record.tests, references_of(record).entries)
+    results = [_with_note(each, note) for each in results]
     together = overall(results)
     total = view.timeline.total
     return Status(
@@ -225,6 +228,15 @@ def status_of(
         alongside=named_beside(component),
         node_hours=total.available / SECOND_NS / 3600,
     )
+
+
+def _with_note(results: list[Result], note: str) -> list[Result]:
+    """Return the results of a criterion; that on right answers with a note of what was not
+    checked."""
+    first, *rest = results
+    if not note or first.criterion != "every_test":
+        return results
+    return [replace(first, why="; ".join(filter(None, (first.why, note)))), *rest]
 
 
 def _state(component: Component, history: TrialHistory, driven: bool) -> str:

@@ -23,6 +23,7 @@ from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
 from seatrial.cli.run_driver import answer_late, drive, drive_together
+from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
 from seatrial.journal.journal import read
 from seatrial.machine.choice import require_chosen
@@ -266,11 +267,11 @@ class Acceptance(OfPlan):
             if found or waiting or not shown:
                 status_table.print_status(found)
             if waiting:
-                click.echo(f"not begun: {', '.join(waiting)}")
+                click.echo(folded(f"not begun: {', '.join(waiting)}"))
                 self._print_rehearsed(part for part, trial in trials if trial is None)
             for each in shown:
                 for proof in evidence_of(each.evidence, records.given, folder):
-                    click.echo(evidence_line(each.component, proof))
+                    click.echo(folded(evidence_line(each.component, proof)))
             _print_records(records)
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")

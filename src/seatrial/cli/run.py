@@ -91,8 +91,8 @@ def command(
         notes_of,
         prepare_trial,
         require_cases,
-        unlearned_sums,
     )
+    from seatrial.verify.checks import unlearned_sums
 
     if not dry_run:
         require_chosen(machine, "-m")
@@ -122,7 +122,7 @@ def command(
     for note in notes_of(prepared):
         click.echo(f"note: {note}", err=True)
     if note := unlearned_sums(folder.record().tests, prepared.expected):
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {note}; `seatrial reference accept TRIAL` learns it", err=True)
     if dry_run:
         return write_scripts(folder, folders)
     return drive_and_tell(folder, folders, quiet, alert=alert)

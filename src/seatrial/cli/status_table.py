@@ -51,7 +51,7 @@ def print_status(found: Sequence[Status]) -> None:
         shown = [part for part in parts if part]
         if shown:
             click.echo()
-            click.echo(click.style(_heading(one), bold=True))
+            click.echo(click.style(folded(_heading(one)), bold=True))
             click.echo("\n\n".join(shown))
 
 

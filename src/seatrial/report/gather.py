@@ -67,6 +67,7 @@ from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count, listed
+from seatrial.verify.checks import unlearned_sums
 
 MAX_NAMED = 8  # items in a notice
 
@@ -336,7 +337,7 @@ def _trial(
         created=record.created,
         begun=min(ticked) if ticked else history.start,
         ended=_end(history, found, ticked),
-        remarks=list(_remarks(found, reading.damaged, other_references(history, record))),
+        remarks=list(_remarks(record, found, reading.damaged, other_references(history, record))),
         status=found,
         waivers=component.waivers,
         evidence=evidence,
@@ -380,7 +381,7 @@ def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | N
     return history.spans[-1].end if history.over and history.spans else None
 
 
-def _remarks(found: Status, damaged: int, others: int) -> Iterator[str]:
+def _remarks(record: Record, found: Status, damaged: int, others: int) -> Iterator[str]:
     if found.state in ("abandoned", "cancelled"):
         yield f"This trial was {found.state}: it did not come to its end."
     elif found.state != "ended":
@@ -399,6 +400,8 @@ def _remarks(found: Status, damaged: int, others: int) -> Iterator[str]:
             "references than those that this trial was made with; its criteria, and the table of "
             "figures against their references, use the latter."
         )
+    if note := unlearned_sums(record.tests, references_of(record).entries):
+        yield f"{note[0].upper()}{note[1:]}."
     if damaged:
         yield _unread(damaged)
 

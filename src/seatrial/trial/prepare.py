@@ -32,7 +32,6 @@ from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
-from seatrial.verify.checks import learned_files
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -158,24 +157,6 @@ def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
     return (
         f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
         f"difference between two trials or two cases; run with --repeat {REPEATS}"
-    )
-
-
-def unlearned_sums(tests: Mapping[str, Test], expected: Iterable[Reference]) -> str:
-    """Return a note if files must be the same bit for bit and no sum of them has been learned; else
-    ""."""
-    known = {(one.test, one.file) for one in expected if one.file}
-    files = [
-        f"{file} of {name}"
-        for name, test in tests.items()
-        for file in learned_files(test)
-        if (name, file) not in known
-    ]
-    if not files:
-        return ""
-    return (
-        f"no sum of {listed(files, 3)} has been learned, so every file passes; "
-        "`seatrial reference accept TRIAL` learns it"
     )
 
 

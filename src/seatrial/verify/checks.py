@@ -8,7 +8,7 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Check, Test
-from seatrial.units import bytes_of, show_number
+from seatrial.units import bytes_of, listed, show_number
 from seatrial.verify.check_values import (
     BOUNDS,
     NO_NAMES,
@@ -42,6 +42,7 @@ from seatrial.verify.reading import (
     sha256,
     size_of,
 )
+from seatrial.verify.references import Reference
 from seatrial.verify.search import SearchFailed, find_all, find_placed
 
 LONGEST_NAME = 100  # of a check
@@ -84,6 +85,21 @@ def is_learned(check: Check) -> bool:
 def learned_files(test: Test) -> list[str]:
     """Return the files of a test whose sums are learned references."""
     return [str(check.identical) for check in test.verify if is_learned(check)]
+
+
+def unlearned_sums(tests: Mapping[str, Test], expected: Iterable[Reference]) -> str:
+    """Return a note if files must be the same bit for bit and no sum of them has been learned; else
+    ""."""
+    known = {(one.test, one.file) for one in expected if one.file}
+    files = [
+        f"{file} of {name}"
+        for name, test in tests.items()
+        for file in learned_files(test)
+        if (name, file) not in known
+    ]
+    if not files:
+        return ""
+    return f"no sum of {listed(files, 3)} has been learned, so every file passes"
 
 
 def find_fault(

@@ -1,0 +1,111 @@
+"""The applications that ship to be tuned: their answers for real, and their tunings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seatrial.documents import Faults
+from seatrial.suite.tune_file import load_tune
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.suites.test_probes import figures_of
+from tests.suites.test_recipes import debian
+
+TUNING = Path(__file__).parents[2] / "suites" / "tuning"
+APPLICATIONS = ("espresso", "gromacs", "lammps")
+EXPECTED = {"espresso": {"scf_time"}, "gromacs": {"speed"}, "lammps": {"loop_time"}}
+COMMANDS = ("gmx", "gmx_mpi", "lmp", "pw.x")
+
+needs_applications = pytest.mark.needs(*COMMANDS, "mpirun.openmpi")
+
+
+@needs_applications
+def test_every_application_gives_its_answer_here(place: Workplace) -> None:
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    place.local(cores=2, toolchains=debian())
+    small = ("--set", "steps=20", "--set", "pages=thp", "--name", "t")
+    done = place.seatrial("run", str(TUNING), "-m", str(place.machine), *small, timeout=600)
+    assert done.code == 0, done.said
+    assert figures_of(place, "t") == EXPECTED
+
+
+@needs_applications
+def test_a_wrong_energy_is_told(place: Workplace, tmp_path: Path) -> None:
+    """A lattice that is a little longer has another energy: the check is no formality."""
+    test = tmp_path / "other" / "espresso"
+    test.mkdir(parents=True)
+    for source in (TUNING / "espresso").iterdir():
+        if source.is_file():
+            (test / source.name).write_text(source.read_text().replace("10.26", "10.36"))
+    place.local(cores=1, toolchains=debian())
+    done = place.seatrial("run", str(test), "-m", str(place.machine), "--name", "t", timeout=600)
+    assert done.code == 1, done.said
+    assert "wrong answer" in done.said
+    assert "energy: " in done.said
+
+
+@needs_applications
+@pytest.mark.slurm
+def test_a_tuning_in_jobs_ends_in_advice(place: Workplace, cluster: SlurmCluster) -> None:
+    place.slurm(cluster, toolchains=debian())
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    about = yaml.safe_load((TUNING / "lammps" / "tune.yaml").read_text())
+    about |= {"suite": str(TUNING), "axes": {"threads": [1], "styles": ["plain", "opt"]}}
+    about |= {"where": [], "parameters": {"steps": 10, "copies": 1}}
+    about |= {"blocks": {"rounds": 1, "allocations": 2}, "cost": "100%"}
+    small = place.folder / "tune.yaml"
+    small.write_text(yaml.safe_dump(about))
+    done = place.seatrial("tune", str(small), "-m", str(place.machine), "--name", "t", timeout=300)
+    assert done.code == 0, done.said
+    advice = place.seatrial("advise", "t").out
+    assert "styles=opt" in advice
+    assert "for a job script" in advice
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_a_tuning_is_loaded(name: str, place: Workplace) -> None:
+    faults = Faults()
+    loaded = load_tune(TUNING / name / "tune.yaml", faults)
+    assert loaded is not None
+    assert not faults.found
+    assert {"threads", "spread", "pages"} <= set(loaded.tune.axes)
+
+
+@pytest.mark.parametrize(("sockets", "domains"), [(1, 1), (2, 8)])
+def test_all_cores_are_used_on_a_large_machine(
+    place: Workplace, sockets: int, domains: int
+) -> None:
+    large_machine(place, cores=128, sockets=sockets, numa_domains=domains)
+    words = ("--set", "hosts=1,512", "--set", "threads=1,2,8", "--set", "styles=plain,omp")
+    done = place.seatrial("list", str(TUNING), "-m", str(place.machine), *words, "--format", "json")
+    assert done.code == 0, done.said
+    cases = json.loads(done.out)
+    assert {case["test"] for case in cases} == set(APPLICATIONS)
+    assert {case["tasks"] * case["parameters"]["threads"] for case in cases} == {128, 128 * 512}
+
+
+def test_what_is_not_installed_is_left_out(place: Workplace) -> None:
+    place.env["PATH"] = str(place.folder)
+    done = place.seatrial("list", str(TUNING), "-m", str(place.machine))
+    assert done.code == 2
+    assert all(f"command {command}," in done.err for command in ("gmx", "lmp", "pw.x"))
+    for name in APPLICATIONS:
+        tune = str(TUNING / name / "tune.yaml")
+        done = place.seatrial("tune", tune, "-m", str(place.machine))
+        assert done.code == 2
+        assert "PATH" in done.err
+        assert "Traceback" not in done.err
+
+
+def large_machine(place: Workplace, **node: Any) -> None:
+    for name in COMMANDS:
+        (place.folder / name).touch(mode=0o755)
+    place.env["PATH"] = f"{place.folder}:/usr/bin:/bin"
+    nodes = [{"names": "n[0001-0512]", **node}]
+    machine = {"machine": "large", "scheduler": "slurm", "nodes": nodes, "toolchains": {"gcc": {}}}
+    place.machine.write_text(yaml.safe_dump(machine))
