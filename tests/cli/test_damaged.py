@@ -30,6 +30,7 @@ ASKED: dict[str, list[str]] = {
     "score": [f"score.yaml {TAG}"],
     "network": [TAG],
     "matrix": [TAG],
+    "best": [TAG],
     "report": [f"{TAG} -o r.md", "plan.yaml -o r.json"],
     "reference": [f"accept {TAG}", f"accept {TAG} --damaged --dry-run"],
     "accept": ["status plan.yaml", "status plan.yaml --format json", "plan.yaml -q"],
@@ -48,10 +49,13 @@ SILENT = {
     "machine": "reads a machine's file",
     "note": "reads the diary",
     "parse": "reads an output",
+    "place": "reads a suite",
     "rehearse": "reads a plan",
     "schema": "reads nothing",
     "serve": "its pages: tests/web/test_now.py and test_trial.py",
     "store": "lists the gaps: test_store.py",
+    "tune": "a tuning: test_tune.py",
+    "advise": "a tuning: test_tune.py",
 }
 QUESTIONS = [(name, words) for name, asked in ASKED.items() for words in asked]
 

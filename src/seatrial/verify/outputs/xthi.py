@@ -58,5 +58,8 @@ def places(text: str) -> list[ThreadPlace]:
 
 def parse(text: str) -> list[MetricValue]:
     """Return for each thread the number of CPUs that it may use, labelled with its place. Raises
-    ValueError with the reason if a line is damaged."""
-    return figures_of(places(text))
+    ValueError with the reason if a line is damaged, or no thread has one."""
+    found = places(text)
+    if not found:
+        raise ValueError("no line tells where a thread may run")
+    return figures_of(found)
