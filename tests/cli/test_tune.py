@@ -112,6 +112,18 @@ def test_what_a_person_reads(tuned: Workplace) -> None:
     assert unknown.code == 2
 
 
+def test_a_damaged_journal_is_told(tuned: Workplace) -> None:
+    journal = tuned.trial("t").journal
+    whole = journal.read_bytes()
+    last = whole.rindex(b'"check_end"')
+    journal.write_bytes(whole[:last] + b'"check_enb"' + whole[last + 11 :])
+    try:
+        for words in (("advise", "t"), ("tune", "--status", "t")):
+            assert "damaged line" in tuned.seatrial(*words).err
+    finally:
+        journal.write_bytes(whole)
+
+
 def test_the_largest_size_that_works(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     axes = {"way": [1, 2, 3, 4]}

@@ -14,12 +14,15 @@ from seatrial.cli.options import format_option
 @click.pass_obj
 def command(folders: Folders, trial: str, form: str) -> int:
     """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost."""
+    from seatrial.cli.query_common import tell_damaged_journal
     from seatrial.cli.tuning_tables import print_advice
     from seatrial.store.export import to_json
     from seatrial.studies.tuned import tuned
     from seatrial.trial.folder import find
 
-    found = tuned(find(folders.trials, trial))
+    folder = find(folders.trials, trial)
+    tell_damaged_journal(folder)
+    found = tuned(folder)
     if form == "json":
         click.echo(to_json(found), nl=False)
     else:

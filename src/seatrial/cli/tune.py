@@ -68,6 +68,7 @@ def command(
     seatrial tune --status TRIAL
     seatrial advise TRIAL
     """
+    from seatrial.cli.query_common import tell_damaged_journal
     from seatrial.cli.tuning_tables import print_rehearsal, print_status
     from seatrial.store.export import to_json
     from seatrial.studies.tuned import tuned
@@ -78,7 +79,9 @@ def command(
     if status is not None:
         if file is not None or rehearse:
             raise UsageError("--status TRIAL: name the trial alone")
-        found = tuned(find(folders.trials, status))
+        folder = find(folders.trials, status)
+        tell_damaged_journal(folder)
+        found = tuned(folder)
         click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
         return 0
     if file is None:
