@@ -64,7 +64,7 @@ def command(
 
     \b
     seatrial tune tune.yaml -m frost
-    seatrial tune tune.yaml -m frost --rehearse      its cost, and the chance to find the best
+    seatrial tune tune.yaml -m frost --rehearse   its cost and odds
     seatrial tune --status TRIAL
     seatrial advise TRIAL
     """
