@@ -74,7 +74,7 @@ def test_a_driver_that_is_killed_is_started_again(place: Workplace) -> None:
             supervisor.until(lambda n=times: place.count(TrialResumed, tag=TAG) == n, "a restart")  # type: ignore[misc]
         done = supervisor.end()
     assert done.code == 0, done.said
-    assert passed(place) > 5
+    assert passed(place) > 1
     audit(place)
     found = alerts(place, "restart")
     assert [re.findall(r"SIG[A-Z]+|\bin .*", each.text) for each in found] == [
