@@ -92,6 +92,7 @@ ACROSS_MODULES = {
         "tuning": "the applications that ship to be tuned",
     },
     "trial": {
+        "tune_slurm": "a tuning on the emulated Slurm",
         "acceptance_slurm": "the plan that ships as a starting point, to its signed report",
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",
         "beside": "components that run at once on the emulated Slurm",

@@ -185,7 +185,7 @@ def status_of(
     driven: bool = True,
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
-    component = record.component or Component(component="", kind=history.policy.kind)
+    component = record.component or Component(component="", kind=history.policy.component_kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
     note = unlearned_sums(record.tests, references_of(record).entries)

@@ -18,7 +18,8 @@ from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of
 
-Kind = Literal["once", "isolated_then_full", "sustained", "checklist", "race"]
+ComponentKind = Literal["once", "isolated_then_full", "sustained", "checklist"]
+Kind = ComponentKind | Literal["race"]  # a race is a tuning, and no component of a plan
 Weight = Literal["heavy", "normal", "light"]
 Answer = Literal["again", "elsewhere", "never"]
 Placement = Literal["round_robin", "weighted", "least_loaded"]
@@ -184,6 +185,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     exclusion: Exclusion = Exclusion()
     watch: WatchLimits = WatchLimits()
     race: RaceRules | None = None
+
+    @property
+    def component_kind(self) -> ComponentKind:
+        """The kind of component that a trial without a plan is judged as: a tuning is judged as
+        one that runs once."""
+        return "once" if self.kind == "race" else self.kind
 
     def subject_of(self, window: Window) -> str:
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""

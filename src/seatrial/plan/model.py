@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
-from seatrial.conduct.policy import Answer, Kind, Placement, Weight
+from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.model import SlurmOverride
 from seatrial.suite.model import Keep, KeepWord, KnownFailure, QuietAnswer, Stage
@@ -280,7 +280,7 @@ class Component(FileModel, frozen=True):
     """A part of the acceptance: what runs, by which policy, and the criteria that decide it."""
 
     component: Annotated[str, doc("name of the component")]
-    kind: Kind = "once"
+    kind: ComponentKind = "once"
     about: str = ""
     phases: Annotated[list[str], doc("its phases; default: all")] = []
     nodes: Annotated[str, doc("its nodes; default: all of the phase")] = ""

@@ -303,7 +303,7 @@ def _trial(
     facts: list[Facts] = []
     found = status(record, cases, told(reading, facts), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
-    component = record.component or Written(component="", kind=record.policy.kind)
+    component = record.component or Written(component="", kind=record.policy.component_kind)
     files += _journal_of(folder, reading)
     home = Path(record.plan_file).parent
     evidence = evidence_of(component.evidence, kept.given, home)
