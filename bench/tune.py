@@ -20,7 +20,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from seatrial.conduct.race import RaceRules
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.rehearse.tuning import TunedWorld, planted_effects, run_race
 from seatrial.statistics.arrays import Floats
 

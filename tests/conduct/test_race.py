@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.conduct.largest import LargestSearch
-from seatrial.conduct.race import Race, RaceRules
+from seatrial.conduct.race import Race
+from seatrial.conduct.race_rules import RaceRules
 
 GRID = [list(each) for each in product(range(3), range(2), range(2))]
 

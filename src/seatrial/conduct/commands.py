@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.journal.events import AlertRaised, NodeExcluded, TestStopped
 
@@ -23,6 +24,19 @@ class Launch(Struct, frozen=True):
     stage: str = ""
     bundle: str = ""
     position: int = 0
+
+
+def in_bundles(launches: Iterable[Launch], groups: Iterable[int]) -> list[Launch]:
+    """Return the launches; those of one group (0: none) as a bundle, in their order."""
+    members: dict[int, list[str]] = {}
+    found = []
+    for launch, group in zip(launches, groups, strict=True):
+        if group:
+            together = members.setdefault(group, [])
+            together.append(launch.run_id)
+            launch = replace(launch, bundle=together[0], position=len(together))
+        found.append(launch)
+    return found
 
 
 class BuildVerdict(Struct, frozen=True):

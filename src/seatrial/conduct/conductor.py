@@ -16,10 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from seatrial.conduct.admission import Gates
-from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch
+from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch, in_bundles
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
@@ -154,7 +152,7 @@ class Conductor:
         supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools)
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
-        bundles: dict[int, list[str]] = {}  # the runs of each
+        bundles: list[int] = []
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
@@ -163,13 +161,9 @@ class Conductor:
             away = shut.get(shape.entry, NONE) if shut else NONE
             avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
-            launch = Launch(case, run_id, choice.target, avoid, choice.stage)
-            if choice.bundle:
-                members = bundles.setdefault(choice.bundle, [])
-                members.append(run_id)
-                launch = replace(launch, bundle=members[0], position=len(members))
-            launches.append(launch)
-        return launches
+            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
+            bundles.append(choice.bundle)
+        return in_bundles(launches, bundles) if any(bundles) else launches
 
     # ---- when to ask again, and what people are told ----------------------------------------
 

@@ -8,16 +8,16 @@ that are left: of 31 sizes the largest is found in five runs. Each run is a bloc
 
 from __future__ import annotations
 
-from seatrial.conduct.race import Dropped, RaceRules
+from seatrial.conduct.race import Dropped
+from seatrial.conduct.race_rules import RaceRules
 
 MAX_CUTS = 3
 
 
 class LargestSearch:
-    """A search over settings whose sizes rise: a fold over its runs, as ``Race`` is. ``runs`` and
-    ``failures`` and
-    ``cuts`` are by setting; ``dropped`` are settings that failed, or are larger than one that
-    did."""
+    """A search over settings whose sizes rise: a fold over its runs, as ``Race`` is. ``runs``,
+    ``failures`` and ``cuts`` are by setting; ``dropped`` are settings that failed, or are larger
+    than one that did."""
 
     def __init__(self, rules: RaceRules) -> None:
         count = len(rules.levels)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.conduct.race import RaceRules
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of

@@ -20,49 +20,22 @@ about them.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from msgspec import Struct
-
+from seatrial.conduct.race_rules import RaceRules
+from seatrial.conduct.rounds import shuffled
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.main_effects import SettingPrediction, predict
 from seatrial.statistics.sequential import BlockNoise, evidence, interval, means_of
 
-Search = Literal["race", "halving", "grid", "largest"]
-
 ALPHA = 0.05
-LEAST_EFFECT = 0.01
 _OUTSIDERS = 4  # one of so many places is for settings of which only the others speak well
 _DIGITS = 9  # of predictions: their last digits differ between machines
 _LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
 _SCREENING = 2  # the first block may take one part of so many of the cost
-
-
-class RaceRules(Struct, frozen=True, kw_only=True):
-    """The rules of a race, in plain numbers. ``levels``: of each setting, its position on each of
-    the axes; ``default``: the number of the setting that is used today. A block has at most
-    ``rounds`` rounds, the race at most ``allocations`` blocks and ``runs`` runs. ``least``: the
-    least effect that matters, as a share."""
-
-    levels: list[list[int]]
-    default: int
-    metric: str = ""
-    better: Literal["higher", "lower"] = "lower"
-    search: Search = "race"
-    rounds: int = 4
-    allocations: int = 3
-    runs: int = 0
-    least: float = LEAST_EFFECT
-    seed: int = 0
-
-    @property
-    def grid(self) -> int:
-        """The runs of the whole grid."""
-        return len(self.levels) * self.rounds * self.allocations
 
 
 class Dropped(NamedTuple):
@@ -185,7 +158,7 @@ class Race:
         if not members or not rounds:
             return []
         first = sum(map(len, self.blocks))
-        block = [_shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
+        block = [shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
         self.blocks.append(block)
         self._open = True
         new = np.full((len(self.rules.levels), rounds), np.nan)
@@ -254,7 +227,7 @@ class Race:
         """Return a part of the grid in which levels and pairs of levels are about equally
         frequent: each time the setting that adds most to those that are rarest."""
         levels = self._levels
-        order = _shuffled(range(len(levels)), f"{self.rules.seed}")
+        order = shuffled(range(len(levels)), f"{self.rules.seed}")
         chosen = [self.rules.default]
         alike = np.array([levels == row for row in levels], dtype=float).sum(axis=2)
         crowd = alike[self.rules.default] ** 2
@@ -315,8 +288,3 @@ class Race:
         alive = [each for each in self.alive if figures[each]]
         most = max((figures[each] for each in alive), default=0)
         return [each for each in alive if 2 * figures[each] >= most]
-
-
-def _shuffled(settings: Iterable[int], seed: str) -> list[int]:
-    """Return the settings in an order drawn by the seed, the same on every machine."""
-    return sorted(settings, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())

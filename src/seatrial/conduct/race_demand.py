@@ -14,14 +14,13 @@ from seatrial.conduct.demand import Candidate, Demand, Offer
 from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Policy
-from seatrial.conduct.race import Race, RaceRules
+from seatrial.conduct.race import Race
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.journal.codes import CUT_OFF, PASS, PERFORMANCE, code_of
 from seatrial.suite.model import Case
+from seatrial.verify.figures import ELAPSED
 
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
-
-
-ELAPSED = "elapsed"  # the metric that every run has: the seconds of its job
 
 
 class RaceDemand(Demand):

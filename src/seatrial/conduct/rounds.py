@@ -14,6 +14,7 @@ is odd. The order of the rows is drawn by the seed; the first row has the order 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 
 class Rounds:
@@ -48,7 +49,7 @@ class Rounds:
     def _draw(self, cycle: int) -> tuple[list[int], list[int]]:
         """Return the shifts of the rows of a cycle, and those of its reversed rows."""
         forward, backward = (
-            _shuffled(self._cases, f"{self._seed} {cycle} {side}")
+            shuffled(range(self._cases), f"{self._seed} {cycle} {side}")
             for side in ("forward", "backward")
         )
         if cycle == 0:
@@ -57,9 +58,9 @@ class Rounds:
         return forward, backward
 
 
-def _shuffled(count: int, seed: str) -> list[int]:
-    """Return the numbers below ``count`` in an order that the seed draws."""
-    return sorted(range(count), key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())
+def shuffled(numbers: Iterable[int], seed: str) -> list[int]:
+    """Return the numbers in an order that the seed draws, the same on every machine."""
+    return sorted(numbers, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())
 
 
 def _zigzag(place: int, cases: int) -> int:

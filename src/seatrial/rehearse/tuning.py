@@ -18,7 +18,8 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from seatrial.conduct.race import Race, RaceRules
+from seatrial.conduct.race import Race
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats
 

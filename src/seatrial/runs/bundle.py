@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.files import open_regular
 from seatrial.runs.environment import quote
 
 PROGRESS = "progress"
@@ -77,7 +78,7 @@ def read_progress(folder: Path, offset: int = 0) -> tuple[list[BundleLine], int]
     """Return the whole lines of a bundle's progress from ``offset`` on, and the offset behind them;
     None where its job has not begun. Odd lines are left out. Raises OSError."""
     try:
-        with (folder / PROGRESS).open("rb") as file:
+        with open_regular(folder / PROGRESS) as file:
             file.seek(offset)
             text = file.read(_PORTION)
     except FileNotFoundError:

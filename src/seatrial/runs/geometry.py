@@ -58,7 +58,7 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     if len(layouts) != 1:
         return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
     (layout,) = layouts
-    if case.at_once > 1:
+    if case.at_once > 1:  # they would be bound to the same cores; their bundle shares these out
         return NoGeometry("runs of its bundle share the node")
     if asked.bind == "none":
         return NoGeometry("`bind: none` asks for no cores")

@@ -51,9 +51,7 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     if launcher.kind == "none":
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
-    # Pieces beside each other would be bound to the same cores; their bundle shares these out.
-    alone = case.at_once == 1
-    geometry = found if isinstance(found, TaskGeometry) and alone else None
+    geometry = found if isinstance(found, TaskGeometry) else None
     if launcher.kind == "srun":
         arguments = [*_step(case), *srun(launcher, case, geometry), *_of_job(case)]
     elif launcher.kind == "aprun":

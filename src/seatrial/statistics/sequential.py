@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats, Ints
+from seatrial.statistics.spread import MAD_TO_SIGMA
 
 CLIP = 2.5  # deviations
 _TARGETS = (1.0, 3.0, 9.0, 27.0)  # numbers of differences for which a g of the mixture is best
@@ -54,7 +55,7 @@ class BlockNoise(NamedTuple):
         if freedom < 1:
             return None
         pairs = _differences(residuals * math.sqrt(np.isfinite(residuals).sum() / freedom))
-        scale = max(1.4826 * float(np.median(np.abs(pairs))), _LEAST_SCALE)
+        scale = max(MAD_TO_SIGMA * float(np.median(np.abs(pairs))), _LEAST_SCALE)
         # few residuals, pulled to 0 by the fit, say too little of the scale (Student 1908)
         scale *= 1 + 1.5 / freedom
         gains = np.sqrt(2 * _LEVEL / np.array(_TARGETS))

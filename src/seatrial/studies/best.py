@@ -21,7 +21,16 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.best_of_n import best_of
 from seatrial.statistics.subset_selection import select_best
-from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind, differing, excluded_of
+from seatrial.store.by_case import (
+    CORES,
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    Kind,
+    differing,
+    excluded_of,
+    figures_of,
+)
 from seatrial.studies.blocks_of_runs import agreement_of, by_block
 from seatrial.studies.compare import causes
 from seatrial.studies.constant_resources import are_constant
@@ -156,7 +165,7 @@ def _table(
     for member in panel:
         groups.setdefault(_setting(member, over), []).append(member)
     settings = {key: _measured(over, key, cases, kind) for key, cases in groups.items()}
-    figures = {key: _figures(groups[key], kind) for key, each in settings.items() if each.n}
+    figures = {key: figures_of(groups[key], [kind]) for key, each in settings.items() if each.n}
     if not figures:
         return replace(table, settings=list(settings.values()), why="no setting has a figure")
     return _ranked(table, settings, figures, by_block(groups, kind))
@@ -175,10 +184,6 @@ def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
     return max(found, key=found.__getitem__) if found else (metric or ELAPSED[0], "", "")
 
 
-def _figures(cases: Sequence[CaseRuns], kind: Kind) -> list[float]:
-    return [value for case in cases for value in case.values.get(kind, ())]
-
-
 def _measured(
     over: Sequence[str], key: tuple[str, ...], cases: Sequence[CaseRuns], kind: Kind
 ) -> Setting:
@@ -187,7 +192,7 @@ def _measured(
     setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
     if names := differing(cases):
         return replace(setting, why=f"several cases, which differ in {names}")
-    values = _figures(cases, kind)
+    values = figures_of(cases, [kind])
     if not values:
         right = any(case.runs for case in cases)
         return replace(setting, why=causes(excluded) or ("no such figure" if right else "not run"))

@@ -20,7 +20,6 @@ from seatrial.store.by_case import CORES, ELAPSED, CaseRuns, Kind
 from seatrial.studies.selection import Side
 
 Resource = Literal["core", "node", "node-hour"]
-RESOURCES: tuple[Resource, ...] = ("core", "node", "node-hour")
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 
 

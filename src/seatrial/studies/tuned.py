@@ -2,7 +2,7 @@
 
     found = tuned(folder)
     found.best, found.advised            # rows of found.settings
-    found.sentences                      # the advice, for people
+    advice(found)                        # in sentences: ``studies.advice``
 
 No number is made up: a ratio is of figures of the same rounds, and a setting that never ran has
 none.
@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Limits
-from seatrial.conduct.race import Race, RaceRules, SettingInterval
+from seatrial.conduct.race import Race, SettingInterval
 from seatrial.conduct.race_demand import RaceDemand
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
@@ -31,6 +32,7 @@ from seatrial.suite.tune_file import TOOLCHAIN, TuneFile
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tuning import setting_of
 from seatrial.units import count
+from seatrial.verify.figures import ELAPSED
 
 State = Literal["best", "in the race", "dropped", "left out", "failed", "never ran"]
 
@@ -137,7 +139,7 @@ def tuned(folder: TrialFolder) -> Tuned:
         machine=record.machine.machine,
         search=tune.search,
         metric=rules.metric,
-        unit=unit or ("s" if rules.metric == "elapsed" else ""),
+        unit=unit or ("s" if rules.metric == ELAPSED else ""),
         better=rules.better,
         least=rules.least,
         complete=state.trial.complete,

@@ -16,11 +16,9 @@ from logging import DEBUG, INFO, WARNING
 from socket import gethostname
 from typing import Any
 
-from msgspec.structs import replace
-
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble
-from seatrial.conduct.commands import Finish, Launch
+from seatrial.conduct.commands import Finish, Launch, in_bundles
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
@@ -329,22 +327,10 @@ class Driver:
                 for ahead in range(case.repeat)
             ]
             if groups := self.record.policy.bundle_of:
-                runs = self._in_bundles(runs, groups)
+                runs = in_bundles(runs, [groups[run.case] for run in runs])
             self._jobs.write(runs)
             self.ledger.note(TrialPaused(reason="dry run: nothing was submitted"))
             return len(runs)
-
-    def _in_bundles(self, runs: Sequence[Launch], groups: Sequence[int]) -> list[Launch]:
-        """Return the runs of each group of cases as one bundle, in any order."""
-        members: dict[int, list[str]] = {}
-        found = []
-        for run in runs:
-            if group := groups[run.case]:
-                together = members.setdefault(group, [])
-                together.append(run.run_id)
-                run = replace(run, bundle=together[0], position=len(together))
-            found.append(run)
-        return found
 
     # ---- updates --------------------------------------------------------------------------
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
-from seatrial.conduct.race import RaceRules
-from seatrial.conduct.race_demand import ELAPSED
+from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
@@ -34,6 +33,7 @@ from seatrial.trial.prepare import Prepared
 from seatrial.units import Better, count, listed, share_of, show_share
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
+from seatrial.verify.figures import ELAPSED
 from seatrial.verify.metrics import figure_names
 from seatrial.verify.references import load as load_references
 
