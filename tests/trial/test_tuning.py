@@ -59,6 +59,14 @@ def test_settings_are_cases_in_the_order_of_the_grid(tmp_path: Path) -> None:
     assert record.tuning_text.startswith("tune: demo")
 
 
+def test_runs_of_a_tuning_are_hung_as_those_of_a_trial_are(tmp_path: Path) -> None:
+    found = prepared(tmp_path, {"run": {**TEST["run"], "quiet_for": "2m"}})
+    policy = found.record("t").policy
+    assert (policy.kind, policy.race, policy.allocations) == ("race", found.rules, 1)
+    assert policy.entries[policy.entry_of[0]].quiet_after == 120
+    assert len(set(policy.bundle_of)) == 1
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.conduct.policy import Policy
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
@@ -26,7 +25,6 @@ from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Metric, Test, show
-from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
 from seatrial.trial.folder import Record, TrialOptions
 from seatrial.trial.prepare import Prepared
@@ -53,9 +51,8 @@ class PreparedTuning(NamedTuple):
         return self.prepared.cases
 
     def record(self, tag: str) -> Record:
-        groups = sharing_groups(self.prepared.tests, self.cases, together=True)
-        policy = Policy(kind="race", race=self.rules, bundle_of=groups)
         record = self.prepared.record(tag)
+        policy = replace(record.policy, kind="race", race=self.rules)
         return replace(record, policy=policy, tuning=self.tune, tuning_text=self.text)
 
 
