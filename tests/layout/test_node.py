@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout.node import from_sockets, listed, mask, plain, written
+from seatrial.layout.node import from_sockets, mask, plain, spans, written
 
 
 def test_a_layout_of_numbers_deals_cores_out_evenly() -> None:
@@ -61,7 +61,7 @@ def test_texts_that_are_no_layout(texts: list[list[str]], told: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 300), unique=True, max_size=20))
 def test_a_list_and_a_mask_hold_the_same_numbers(numbers: list[int]) -> None:
-    text, bits = listed(sorted(numbers)), int(mask(numbers), 16)
-    spans = [part.split("-") for part in text.split(",") if part]
-    assert [n for s in spans for n in range(int(s[0]), int(s[-1]) + 1)] == sorted(numbers)
+    text, bits = spans(sorted(numbers)), int(mask(numbers), 16)
+    ends = [part.split("-") for part in text.split(",") if part]
+    assert [n for s in ends for n in range(int(s[0]), int(s[-1]) + 1)] == sorted(numbers)
     assert [n for n in range(301) if bits >> n & 1] == sorted(numbers)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.layout.node import listed
+from seatrial.layout.node import spans
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from seatrial.runs.binding import RANKFILE
 from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
@@ -223,7 +223,7 @@ def test_prrte_binds_as_seatrial_says(
     kind = NodeGroup(names="n1", cores=24 if notation == HOPPER else 16, layout=notation)
     machine = Machine(machine="m", nodes=[kind], launcher=OPENMPI)
     case = of_shape(*shape, **placement)
-    expected = [listed(cores) for cores in geometry(machine, case).bound]
+    expected = [spans(cores) for cores in geometry(machine, case).bound]
     assert prrte(tmp_path, machine, case) == expected
 
 

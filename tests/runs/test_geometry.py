@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.layout import synthetic
-from seatrial.layout.node import NodeLayout, from_sockets, listed
+from seatrial.layout.node import NodeLayout, from_sockets, spans
 from seatrial.runs.geometry import Cores, in_objects, place, widened
 from seatrial.suite.model import Spread
 
@@ -18,7 +18,7 @@ SPREADS: list[Spread] = ["numa", "socket", "pack"]
 
 
 def shown(placed: list[Cores] | None) -> str:
-    return " ".join(map(listed, placed)) if placed else "-"
+    return " ".join(map(spans, placed)) if placed else "-"
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_tasks_of_a_domain_and_cores_to_spare() -> None:
 
 
 def test_bound_to_more_than_its_cores() -> None:
-    assert listed(widened(HOPPER, (6, 7), "core")) == "6-7"
-    assert listed(widened(HOPPER, (6, 7), "numa")) == "6-11"
-    assert listed(widened(HOPPER, (6, 7), "socket")) == "0-11"
-    assert listed(widened(HOPPER, (5, 6), "numa")) == "0-11"
+    assert spans(widened(HOPPER, (6, 7), "core")) == "6-7"
+    assert spans(widened(HOPPER, (6, 7), "numa")) == "6-11"
+    assert spans(widened(HOPPER, (6, 7), "socket")) == "0-11"
+    assert spans(widened(HOPPER, (5, 6), "numa")) == "0-11"
 
 
 @st.composite

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.layout.node import spans
 from seatrial.suite.model import PlacementCheck
 from seatrial.verify.outputs import xthi
 from seatrial.verify.placement import (
@@ -17,7 +18,6 @@ from seatrial.verify.placement import (
     PlacementJudgement,
     ThreadPlace,
     cpus_of,
-    folded,
     judge,
 )
 
@@ -92,7 +92,7 @@ def test_masks_must_have_room_for_each_rank(sets: tuple[str, ...], fault: str) -
 
 @given(st.lists(st.sets(st.integers(0, 4), min_size=1), min_size=1, max_size=5))
 def test_room_is_what_trying_every_assignment_finds(sets: list[set[int]]) -> None:
-    own = masks(*(folded(each) for each in sets))
+    own = masks(*(spans(each) for each in sets))
     found = judge(own, asked(len(sets)), PlacementCheck(), None)
     has_room = any(len({*each}) == len(sets) for each in itertools.product(*sets))
     assert (found.fault == "") == has_room
@@ -139,7 +139,7 @@ def test_threads_of_a_rank_stay_in_a_numa_domain_where_they_fit() -> None:
 
 @given(st.sets(st.integers(0, 8191), min_size=1, max_size=60))
 def test_sets_of_cpus_are_written_and_read(cpus: set[int]) -> None:
-    assert cpus_of(folded(cpus)) == cpus
+    assert cpus_of(spans(cpus)) == cpus
 
 
 @pytest.mark.parametrize("text", ["", "3-1", "0-", "a", "0-99999", "8192", "0,,1", "0-3;4", "٣"])

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Started, Submission
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
@@ -29,6 +30,7 @@ from seatrial.runs.bundle import (
 from seatrial.runs.directory import job_events
 
 RunUpdate = Started | Ended | NeverStarted
+_Holder = TypeVar("_Holder")
 
 
 def arranged(
@@ -75,6 +77,23 @@ def bundle_files(folder: Path, submission: Submission) -> dict[str, str]:
         "runs": bundle_list(members),
         "job.sh": bundle_script(folder, first.at_once, cores),
     }
+
+
+def report_runs(
+    updates: Iterable[RunUpdate], holders: dict[str, Any], report: Callable[[RunUpdate], None]
+) -> None:
+    """Report what runs of bundles did. Those that are over, or were never begun, leave ``holders``,
+    which maps runs to what holds them."""
+    for update in updates:
+        if not isinstance(update, Started):
+            holders.pop(update.run_id, None)
+        report(update)
+
+
+def holders_of(holders: Mapping[str, _Holder], run_ids: Iterable[str]) -> list[_Holder]:
+    """Return what holds these runs, each once; runs that nothing holds are passed over."""
+    found = (holders[run_id] for run_id in run_ids if run_id in holders)
+    return list({id(holder): holder for holder in found}.values())
 
 
 class BundleWatch:

@@ -25,6 +25,8 @@ from seatrial.backends.bundles import (
     allocation_of,
     arranged,
     bundle_files,
+    holders_of,
+    report_runs,
 )
 from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.job_processes import (
@@ -247,10 +249,7 @@ class LocalBackend:
         process.progress = loop.call_later(pause, self._follow, process, bundle, pause)
 
     def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
-        for update in updates:
-            if not isinstance(update, Started):
-                self._bundles.pop(update.run_id, None)
-            self._updates.report(update)
+        report_runs(updates, self._bundles, self._updates.report)
 
     def _look(self, process: _Process) -> None:
         """Check at intervals whether a process has ended."""
@@ -364,8 +363,7 @@ class LocalBackend:
             self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
-        bundles = {id(b): b for run_id in run_ids if (b := self._bundles.get(run_id)) is not None}
-        for one in bundles.values():
+        for one in holders_of(self._bundles, run_ids):
             if one.bundle and one.bundle.cancel(run_ids, pending_only) and not pending_only:
                 self._end(one, CANCELLED.number)
         for run_id in run_ids:

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.backends import slurm_batch, slurm_parse
-from seatrial.backends.bundles import BundleWatch, RunUpdate, allocation_of
+from seatrial.backends.bundles import (
+    BundleWatch,
+    RunUpdate,
+    allocation_of,
+    holders_of,
+    report_runs,
+)
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.protocol import (
     Doubled,
@@ -341,10 +347,7 @@ class SlurmBackend:
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
 
     def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
-        for update in updates:
-            if not isinstance(update, Started):
-                self._bundles.pop(update.run_id, None)
-            self._updates.report(update)
+        report_runs(updates, self._bundles, self._updates.report)
 
     async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
         """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
@@ -486,8 +489,7 @@ class SlurmBackend:
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
         ended or started."""
-        bundles = {id(b): b for run_id in run_ids if (b := self._bundles.get(run_id)) is not None}
-        for task in bundles.values():
+        for task in holders_of(self._bundles, run_ids):
             self._cancel_of_bundle(task, run_ids, pending_only)
         for run_id in run_ids:
             if run_id not in self._bundles:

@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.export import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.compare import causes
@@ -102,17 +102,11 @@ def _table(one: BestTable) -> str:
     for each in one.settings:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
-        known = each.low is not None and each.high is not None
-        interval = f"{_share(each.low)}..{_share(each.high)} %" if known else ""
-        ratio = "" if each.ratio is None else f"{_share(each.ratio)} %"
+        interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
         why = each.why or causes(each.excluded)
         verdict = "" if each.verdict == "no figure" else each.verdict
         found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, why)
     return str(found)
-
-
-def _share(value: float | None) -> str:
-    return f"{100 * (value or 0):.1f}"
 
 
 def _told(one: BestTable) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
 from seatrial.studies.scaling import (
@@ -140,16 +140,10 @@ def _fixed_table(one: ScalingTable) -> str:
     for line in one.lines:
         for cell in line.cells:
             name = line.by if cell is line.cells[0] else ""
-            known = cell.low is not None and cell.high is not None
-            interval = f"{_share(cell.low)}..{_share(cell.high)} %" if known else ""
-            of_best = "" if cell.speedup is None else f"{_share(cell.speedup)} %"
+            interval, of_best = interval_in_per_cent(cell.low, cell.high), in_per_cent(cell.speedup)
             why = cell.why or causes(cell.excluded)
             found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, why)
     return str(found)
-
-
-def _share(value: float | None) -> str:
-    return f"{100 * (value or 0):.1f}"
 
 
 def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:

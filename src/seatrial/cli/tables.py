@@ -168,6 +168,16 @@ def _lines(columns: Sequence[_TextColumn], widths: Sequence[int], row: Sequence[
     return lines
 
 
+def in_per_cent(share: float | None) -> str:
+    """Return a share for a cell: ``97.5 %``; "" for None."""
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def interval_in_per_cent(low: float | None, high: float | None) -> str:
+    """Return an interval of shares for a cell: ``96.1..98.9 %``; "" where an end is None."""
+    return "" if low is None or high is None else f"{100 * low:.1f}..{100 * high:.1f} %"
+
+
 def fold(text: str, width: int) -> list[str]:
     """Return text in lines of at most that width (white space at their ends aside), broken after a
     sign if there is one."""

@@ -14,7 +14,7 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import count, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -93,11 +93,11 @@ def plain(cores: int, sockets: int, numa_domains: int, threads_per_core: int = 1
 # ---- texts of CPUs ------------------------------------------------------------------------
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Return ascending numbers as a list such as ``0-2,6``."""
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers, ascending, as a list of spans such as ``0-2,6``."""
     texts = []
-    for _, row in groupby(zip(numbers, count(), strict=False), lambda pair: pair[0] - pair[1]):
-        found = [number for number, _ in row]
+    for _, row in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in row]
         texts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
     return ",".join(texts)
 
@@ -127,7 +127,7 @@ def _written_cores(cores: Sequence[tuple[int, ...]]) -> str:
     for _, row in groupby(keyed, lambda each: tuple(cpu - each[0] for cpu in each[1])):
         span = [cpus for _, cpus in row]
         columns = zip(*span, strict=True)
-        texts.append("+".join(listed(column) for column in columns))
+        texts.append("+".join(spans(column) for column in columns))
     return ",".join(texts)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from seatrial.layout.node import listed, mask
+from seatrial.layout.node import mask, spans
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs.geometry import Cores, TaskGeometry, in_objects
 from seatrial.suite.model import Bind, Case
@@ -125,7 +125,7 @@ def rankfile(machine: Machine, case: Case, geometry: TaskGeometry) -> str:
     """Return bash that writes a rankfile of Open MPI, in which cores have hwloc's logical numbers.
     The first nodes are full, as ``ppr`` has them. A host is the n-th of the allocation (``+n0``),
     which a host without a scheduler does not have."""
-    cores = " ".join(listed(bound) for bound in geometry.bound)
+    cores = " ".join(spans(bound) for bound in geometry.bound)
     host = "localhost" if machine.scheduler == "local" else f"+n$((_i / {case.tasks_per_node}))"
     return (
         f"_cores=({cores})\n"
@@ -176,7 +176,7 @@ def _aprun_words(geometry: TaskGeometry) -> tuple[list[str], str]:
         if _filled(filled, tasks, per_numa, len(geometry.cores[0])) == geometry.cores:
             return ["-S", str(per_numa)], {"core": "cpu", "numa": "numa_node"}[geometry.bind]
         per_numa += 1
-    return [], ":".join(listed(cpus) for cpus in geometry.cpus)
+    return [], ":".join(spans(cpus) for cpus in geometry.cpus)
 
 
 def _filled(

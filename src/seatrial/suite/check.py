@@ -24,9 +24,8 @@ from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
-from seatrial.suite.quantities import MAX_PIECES, PIECE, memory, split_size
+from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
-    DEFAULT,
     fault_of_pages,
     fault_of_tunable,
     stripe_count,

@@ -15,6 +15,7 @@ from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.units import bytes_of
 
 MAX_PIECES = 100_000
+DEFAULT = "default"  # the word for what a missing key says
 PIECE = "piece"  # the parameter that has the number of a piece
 
 Names = Mapping[str, Any]

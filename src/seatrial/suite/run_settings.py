@@ -15,10 +15,9 @@ from seatrial.machine.model import PAGES
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
 from seatrial.suite.model import RunSettings, RunSpec
-from seatrial.suite.quantities import Names, quantity
+from seatrial.suite.quantities import DEFAULT, Names, quantity
 from seatrial.units import bytes_of
 
-DEFAULT = "default"
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
 
 

@@ -16,10 +16,9 @@ from typing import Any
 from seatrial.errors import suggest
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Bind, NumaPolicy, RunSpec, Spread, TaskPlacement
-from seatrial.suite.quantities import Names, quantity, whole, whole_or_none
+from seatrial.suite.quantities import DEFAULT, Names, quantity, whole, whole_or_none
 from seatrial.units import count
 
-DEFAULT = "default"
 CHOICES: dict[str, tuple[str, ...]] = {
     "spread": typing.get_args(Spread),
     "bind": typing.get_args(Bind),

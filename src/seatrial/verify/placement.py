@@ -13,9 +13,10 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from seatrial.layout.node import spans
 from seatrial.suite.model import PlacementCheck
 from seatrial.units import count, listed
 from seatrial.verify.figures import MetricValue
@@ -77,18 +78,6 @@ def cpus_of(text: str) -> Cpus:
             raise ValueError(f"{text[:60]!r} is not a set of CPUs such as 0-3,8")
         found.update(range(first, last + 1))
     return frozenset(found)
-
-
-def folded(numbers: Collection[int]) -> str:
-    """Return numbers as people write them: ``0-3,8``."""
-    ordered, parts = sorted(numbers), list[str]()
-    start = 0
-    for i, number in enumerate(ordered):
-        if i + 1 == len(ordered) or ordered[i + 1] != number + 1:
-            first = ordered[start]
-            parts.append(str(first) if first == number else f"{first}-{number}")
-            start = i + 1
-    return ",".join(parts)
 
 
 def figures_of(places: Sequence[ThreadPlace]) -> list[MetricValue]:
@@ -208,7 +197,7 @@ def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> Placemen
         shared = shared.union(*(place.core or () for place in members))
     cpu = "CPU" if len(shared) == 1 else "CPUs"
     return PlacementJudgement(
-        f"{_who(members)}{where} on {cpu} {folded(shared)}; {count(len(members), 'core')} asked", ""
+        f"{_who(members)}{where} on {cpu} {spans(shared)}; {count(len(members), 'core')} asked", ""
     )
 
 
@@ -257,10 +246,10 @@ def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
 def _who(members: Sequence[ThreadPlace]) -> str:
     ranks = {place.rank for place in members}
     if len(ranks) == 1:
-        return f"threads {folded({p.thread for p in members})} of rank {min(ranks)}"
+        return f"threads {spans({p.thread for p in members})} of rank {min(ranks)}"
     if len(ranks) == len(members):
-        return f"ranks {folded(ranks)}"
-    return f"{len(members)} threads of ranks {folded(ranks)}"
+        return f"ranks {spans(ranks)}"
+    return f"{len(members)} threads of ranks {spans(ranks)}"
 
 
 # ---- in which NUMA domains -----------------------------------------------------------------
@@ -286,5 +275,5 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
         return PlacementJudgement("", "")
     rank = min(wrong)
     more = f" and of {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
-    fault = f"threads of rank {rank}{more}{where} in NUMA domains {folded(wrong[rank])}; one asked"
+    fault = f"threads of rank {rank}{more}{where} in NUMA domains {spans(wrong[rank])}; one asked"
     return PlacementJudgement(fault, "")

@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial import draw
+from seatrial.layout.node import spans
 from seatrial.store.rows import RunRow
 from seatrial.suite.model import Test
 from seatrial.suite.proving import PLACEMENT_FILE
-from seatrial.verify.placement import ThreadPlace, folded
+from seatrial.verify.placement import ThreadPlace
 from seatrial.verify.placement_check import given_in, places_in
 from seatrial.web.output.run_files import FileMissing, head
 
@@ -103,7 +104,7 @@ def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[CpuOfNode]:
             numa[cpu] = place.numa
     everything = given.union(ranks, *(place.allowed or () for place in places))
     return [
-        CpuOfNode(cpu, numa.get(cpu), folded(set(ranks[cpu])), len(ranks[cpu]))
+        CpuOfNode(cpu, numa.get(cpu), spans(set(ranks[cpu])), len(ranks[cpu]))
         for cpu in sorted(everything)[:MAX_CPUS]
     ]
 
