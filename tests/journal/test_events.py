@@ -157,6 +157,7 @@ def test_the_golden_lines_are_of_every_kind() -> None:
         "plan_entry",
         "run_review",
         "policy_change",
+        "references_change",
         "request_refuse",
         "run_cancel",
         "test_hold",

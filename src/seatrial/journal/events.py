@@ -242,6 +242,18 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
         return ": ".join(filter(None, (self.by, self.why)))
 
 
+class ReferencesCorrected(Event, frozen=True, kw_only=True, tag="references_change"):
+    """A person judged the trial again by other references, ``by`` whom and why: from now on its
+    criteria use these. ``entries`` are the references as their file has them, ``references`` is
+    their SHA-256."""
+
+    number: ClassVar[int] = 212
+    references: str = ""
+    entries: list[dict[str, Any]] = []
+    by: str = ""
+    reason: str = field(default="", name="text")
+
+
 class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
     """People judged a run that has its verdict: a ``cause``, a ``comment``. ``is_excluded`` is 1
     where both sides agreed that criteria leave it out. What a later review does not say stays; one

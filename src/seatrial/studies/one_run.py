@@ -33,8 +33,11 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.runs.launchers import launch_line, launcher_of
+from seatrial.store import queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.store.schema import Store
 from seatrial.suite.model import Case
+from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
@@ -206,10 +209,13 @@ class Expected(Struct, frozen=True):
     meets: bool | None = None
 
 
-def references_for(trial: TrialRow) -> References:
-    """The references that the trial judges by; none where its folder cannot be read any more."""
+def references_for(store: Store, trial: TrialRow) -> References:
+    """The references that the trial is judged by; none where its folder cannot be read any more."""
+    folder = TrialFolder(Path(trial.path))
     try:
-        return references_of(TrialFolder(Path(trial.path)).record())
+        if queries.has_other_references(store, trial):
+            return references_by_now(folder, folder.record())
+        return references_of(folder.record())
     except SeatrialError:
         return References()
 
