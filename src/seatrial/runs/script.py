@@ -13,6 +13,7 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
+from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
@@ -191,6 +192,7 @@ class ScriptWriter:
                 _WHOLE if self._elsewhere else "",
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
+                host_files(self.machine, case),
                 self._shared(test, case.toolchain),
                 launch.rankfile,
                 exports({"LAUNCH": launch.line}),

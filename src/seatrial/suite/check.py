@@ -39,6 +39,7 @@ from seatrial.units import bytes_of, seconds, span_of
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
+        *("job.hostfile", "job.machinefile", "job.nodefile"),
         *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
