@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
     CheckStarted,
+    CompatStarted,
     Event,
     FigureGiven,
     FiguresImported,
@@ -91,6 +92,15 @@ EXPECTED: list[Event] = [
     JobQueued(**RUN, job_id="1234_7"),
     JobStarted(**RUN, nodes="n[001-002]"),
     OutputQuiet(**RUN, seconds=1200.125),
+    CompatStarted(
+        **RUN,
+        answered=1,
+        asked=2,
+        seconds=30.1,
+        missing="n002",
+        mode="shim",
+        text="1 of 2 nodes answered in 30.1 s; no answer from n002",
+    ),
     ScriptStarted(
         **RUN,
         nodes="n[001-002]",

@@ -22,6 +22,7 @@ from seatrial.journal.codes import code_of
 from seatrial.journal.events import (
     EVENT_NAMES,
     CheckStarted,
+    CompatStarted,
     JobEnded,
     JobQueued,
     JobStarted,
@@ -56,6 +57,8 @@ def told(event: EventRow) -> str:
     if event.event == EVENT_NAMES[RunJudgedAgain] and isinstance(value, int):
         verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
         return f"{verdict}; by {event.detail}"
+    if event.event == EVENT_NAMES[CompatStarted]:
+        return f"{event.detail}: {event.text}"
     words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
     if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
@@ -169,7 +172,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     if record is None or test is None or known is None or known.only_builds:
         kind, line = "", ""
     else:
-        kind = launcher_of(record.machine, test, known.toolchain).kind
+        kind = launcher_of(record.machine, test, known.toolchain, known.parameters).kind
         line = launch_line(record.machine, test, known)
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end
