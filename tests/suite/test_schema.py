@@ -68,7 +68,7 @@ def documents_of(schema: dict[str, Any], part: dict[str, Any], depth: int = 0) -
         return st.dictionaries(st.sampled_from(names), inner, max_size=2)
     if kind == "array":
         return st.lists(documents_of(schema, part["items"], depth + 1), max_size=2)
-    numbers = st.sampled_from([n for n in (-1, -0.5, 0, 0.5, 1, 2, 7.0) if _within(n, part)])
+    numbers = st.sampled_from([n for n in (-1, -0.5, 0, 0.5, 1, 2, 7.0, 2000) if _within(n, part)])
     return {
         "string": st.sampled_from(["", "x", "n[1-3]"]),
         "boolean": st.booleans(),

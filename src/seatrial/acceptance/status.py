@@ -155,9 +155,15 @@ def status(
     if now is None:
         now = present(history.opened) if running and not record.rehearsed else history.last
     now = max(now, history.last)
-    found = status_of(record, history, now, references_of(record), driven)
+    found = status_of(record, history, now, references_now(record, history), driven)
     held = holds.held(now) if running and driven else []
     return replace(found, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
+
+
+def references_now(record: Record, history: TrialHistory) -> References:
+    """Return the references that the criteria of a trial use: its own, or those that a person
+    judged it again by."""
+    return history.references or references_of(record)
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
@@ -188,7 +194,7 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.component_kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
-    note = unlearned_sums(record.tests, references_of(record).entries)
+    note = unlearned_sums(record.tests, view.references.entries)
     results = [_with_note(each, note) for each in results]
     together = overall(results)
     total = view.timeline.total

@@ -22,7 +22,7 @@ import msgspec
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.events import EVENT_KINDS
+from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
@@ -281,6 +281,12 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
     return TrialRow(
         *(*row[:7], state, elapsed, cases, runs, passed, failed, running, waiting, *row[14:])
     )
+
+
+def has_other_references(store: Store, trial: TrialRow) -> bool:
+    """Return whether a person judged a trial again by other references than its own."""
+    sql = "SELECT 1 FROM trial_events WHERE trial = ? AND number = ? LIMIT 1"
+    return bool(store.rows(sql, (trial.row, ReferencesCorrected.number)))
 
 
 def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:
