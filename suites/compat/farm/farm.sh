@@ -33,7 +33,7 @@ while [ "$running" -gt 0 ]; do
   echo "command $number on ${places[place]}: exit code $code"
   if [ "$code" -ne 0 ]; then
     failed=$((failed + 1))
-    echo "command $number on ${places[place]} failed with exit code $code: ${commands[number]}" >&2
+    echo "seatrial: command $number on ${places[place]} failed with exit code $code: ${commands[number]}" >&2
   fi
   if [ "$next" -lt "${#commands[@]}" ]; then
     start "$place" "$next"

@@ -43,6 +43,7 @@ static void fail(const char *format, ...) {
     va_list rest;
     va_start(rest, format);
     fflush(stdout);
+    fputs("seatrial: ", stderr);   /* so that the verdict of the run has the sentence */
     vfprintf(stderr, format, rest);
     fputc('\n', stderr);
     va_end(rest);
