@@ -6,18 +6,22 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from seatrial.file_model import Scalar
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs.binding import RANKFILE, aprun, mpi, numa_policy, rankfile, srun
 from seatrial.runs.geometry import TaskGeometry, geometry_of
+from seatrial.suite.asked_launcher import asked_launcher
 from seatrial.suite.model import Case, Test
 
 
-def launcher_of(machine: Machine, test: Test, toolchain: str) -> Launcher:
-    """Return the launcher of a test's cases: of the kind that the test asks for; else the
-    machine's; else, where the machine names none, the toolchain's own."""
+def launcher_of(
+    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
+) -> Launcher:
+    """Return the launcher of a case: of the kind that its test asks for; else the machine's; else,
+    where the machine names none, the toolchain's own."""
     chain = machine.toolchains.get(toolchain)
     own = chain.launcher if chain else None
-    wanted = test.run.launcher
+    wanted = asked_launcher(test.run, parameters)
     if wanted is None:
         return machine.launcher if machine.launcher.kind != "none" or own is None else own
     if machine.launcher.kind == wanted:
@@ -31,9 +35,12 @@ def launchers_of(
     machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
 ) -> list[Launcher]:
     """Return the launchers of cases, each once."""
-    kinds = dict.fromkeys((case.test, case.toolchain) for case in cases)
-    found = [launcher_of(machine, tests[test], toolchain) for test, toolchain in kinds]
-    return [one for i, one in enumerate(found) if one not in found[:i]]
+    found: list[Launcher] = []
+    for case in cases:
+        one = launcher_of(machine, tests[case.test], case.toolchain, case.parameters)
+        if one not in found:
+            found.append(one)
+    return found
 
 
 class LaunchLine(NamedTuple):
@@ -46,9 +53,9 @@ class LaunchLine(NamedTuple):
 
 def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     """Return how the tasks of a case are started."""
-    launcher = launcher_of(machine, test, case.toolchain)
+    launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
-    if launcher.kind == "none":
+    if launcher.kind in ("none", "compat"):
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None

@@ -15,11 +15,22 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, HUNG, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
-from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.journal.codes import (
+    BOOT_FAILURE,
+    FAILED,
+    HUNG,
+    LOST,
+    PASS,
+    PERFORMANCE,
+    TIMEOUT,
+    Code,
+    code_of,
+)
+from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import groups_of
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
+from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE, OWN_WORDS
@@ -58,7 +69,7 @@ class CollectedRun(NamedTuple):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
     the checksums of what the run wrote, by name."""
 
-    job_events: Sequence[ScriptStarted | ScriptEnded]
+    job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
     code: Code
     reason: str
@@ -154,6 +165,8 @@ class RunCollector:
         code = run.explain(left.own).code
         if code is not None:
             return code == TIMEOUT.number and not left.own.claimed
+        if run.explain(left.own).exit_code == NOT_BOOTED and left.own.compat is not None:
+            return False  # its script never began
         return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
@@ -198,7 +211,7 @@ class RunCollector:
         start = own.start and replace(own.start, environment=environment)
         if start is not None and self._host:
             start = replace(start, nodes=self._host)
-        events = [event for event in (start, own.end) if event is not None]
+        events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         return CollectedRun(events, figures, code, reason, stop, sums)
 
@@ -247,8 +260,10 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
         return LOST, "it was started twice, and the first left no end"
     if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
         return LOST, "its directory could not be written: see its space, quota, permissions"
-    if exit_code == NO_MODULE and (said := _own_words(path)):
+    if exit_code in (NO_MODULE, BROKEN) and (said := _own_words(path)):
         return FAILED, said
+    if exit_code == NOT_BOOTED and own.compat is not None:
+        return BOOT_FAILURE, _own_words(path) or own.compat.text
     if not own.claimed and path.is_dir():
         return LOST, "its job ended, and nothing that its job script wrote is there"
     if own.start is not None and exit_code == 0:
