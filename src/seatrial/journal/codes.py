@@ -44,6 +44,9 @@ MISPLACED = Code(
     49, "misplaced", "it ran, and did not get the cores, pages or stripes it asked for"
 )
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
+NO_VERDICT = Code(
+    -2, "no verdict", "its trial ended and its journal has none: `seatrial resume` judges the run"
+)
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""
@@ -87,6 +90,7 @@ CODES: dict[int, Code] = {
         KNOWN,
         GIVEN,
         MISPLACED,
+        NO_VERDICT,
     )
 }
 """The codes above by their numbers."""
