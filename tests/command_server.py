@@ -38,7 +38,7 @@ LARGEST_REQUEST = 1 << 18  # bytes: arguments and environment
 PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 # Variables that the interpreter reads when it starts: a fork cannot obey them.
-OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "OPENBLAS", "OMP_")
+OF_THE_INTERPRETER = ("PYTHON", "LD_", "LC_", "LANG", "OPENBLAS", "OMP_")
 
 
 # Runs the command with some modules' constants replaced.
