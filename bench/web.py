@@ -289,6 +289,7 @@ def _questions(site: ServerState) -> Iterator[tuple[Page, dict[str, str], str]]:
         "/compare": (f"before={run.trial}&after={run.trial}",),
         "/best": (f"trial={run.trial}",),
         "/scaling": (f"trial={run.trial}",),
+        "/ratio": (f"trial={run.trial}",),
         "/failures": ("match=hpcg", "verdict=timeout", "since=2026-11-25", "tag=network"),
     }
     for page in PAGES:

@@ -13,12 +13,10 @@ appends one line: its run id.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -32,27 +30,14 @@ from seatrial.journal import codes
 from seatrial.journal.events import AlertRaised, Event, RunJudged
 from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder, tags
+from tests.command_server import COMMAND as COMMAND
+from tests.command_server import Process, Streams, command_line, start, start_fresh
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S as LONG_S
 from tests.waiting import until as until
 
-COMMAND = Path(sys.executable).with_name("seatrial")
-
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
-
-# Runs the command with some module's constants replaced: time limits that a test cannot wait for.
-CHANGED = """
-import importlib, json, sys
-for name, value in json.loads(sys.argv.pop(1)).items():
-    module, _, constant = name.rpartition(".")
-    module = importlib.import_module("seatrial." + module)
-    assert hasattr(module, constant), name
-    setattr(module, constant, value)
-from seatrial.cli import main
-sys.argv[0] = "seatrial"
-main()
-"""
 
 
 class Done(NamedTuple):
@@ -70,7 +55,7 @@ class Done(NamedTuple):
 class Driving:
     """A `seatrial` that runs. Ended with its block at the latest."""
 
-    def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+    def __init__(self, process: Process, out: Path, err: Path) -> None:
         self.process = process
         self._out = out
         self._err = err
@@ -148,6 +133,7 @@ class Workplace:
         self.log = folder / "ran"
         self.env: dict[str, str] = {}
         self.constants: dict[str, float] = {}
+        self.fresh = False  # whether each command has an interpreter of its own from the start
         self._count = 0
 
     # ---- what people write ----------------------------------------------------------------
@@ -181,21 +167,17 @@ class Workplace:
 
     def start(self, *words: str, under: Iterable[str] = ()) -> Driving:
         """Start `seatrial` with these words."""
-        line = [str(COMMAND), *words]
-        if self.constants:
-            line = [sys.executable, "-c", CHANGED, json.dumps(self.constants), *words]
+        env = {**os.environ, **self.env, "COLUMNS": "200"}
         self._count += 1
         out, err = (self.folder / f"{name}.{self._count}" for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [*under, *line],
-                cwd=self.folder,
-                env={**os.environ, **self.env, "COLUMNS": "200"},
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-            )
-        return Driving(process, out, err)
+            streams = Streams(stdout, stderr)
+            if self.fresh or under:
+                line = [*under, *command_line(words, self.constants)]
+                started = start_fresh(line, self.folder, env, streams)
+            else:
+                started = start(words, self.folder, env, streams, self.constants)
+        return Driving(started, out, err)
 
     def seatrial(self, *words: str, timeout: float = LONG_S) -> Done:
         with self.start(*words) as driving:

@@ -71,6 +71,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),
+    (machine.Compat, MACHINES, "compat"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),

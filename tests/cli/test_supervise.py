@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from seatrial.journal.events import (
     RunSubmitted,
@@ -222,6 +225,45 @@ def test_an_alarm_that_fails_is_raised_again(place: Workplace) -> None:
     path.unlink()
     assert check(place)[0] == 1 and check(place)[1].endswith("people were told\n")
     assert told(place) == ["said"]
+
+
+def two_components(place: Workplace) -> None:
+    """A plan of two components, complete."""
+    path = plan(place, "1s")
+    whole = yaml.safe_load(path.read_text())
+    whole["components"].append({"component": "last", "repeat": 1})
+    path.write_text(yaml.safe_dump(whole))
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 0
+
+
+def died_between(place: Workplace) -> None:
+    """As if the command had died when the first component ended, 1 h ago."""
+    shutil.rmtree(place.trial("p-last").path)
+    os.utime(place.trial(TAG).heartbeat, (time.time() - 3600,) * 2)
+
+
+def test_a_component_that_never_begins_is_told(place: Workplace) -> None:
+    two_components(place)
+    assert check(place) == (0, ""), "the plan is complete"
+    died_between(place)
+    code, out = check(place)
+    assert code == 1 and "has not begun: p-last" in out
+    assert [line.split("|")[:2] for line in told(place)] == [["silent driver", TAG]]
+    code, out = check(place)
+    assert (code, len(told(place))) == (1, 1) and out.endswith("people were told\n")
+    assert accept(place).code == 0, "it goes on"
+    code, out = check(place)
+    assert (code, len(told(place))) == (0, 2) and "has begun: p-last" in out
+    assert check(place) == (0, "")
+    died_between(place)
+    with place.start("serve", "--port", "0", "--alarm", "1s") as server:
+        server.until(lambda: len(told(place)) == 3, "the alarm")
+        server.send(signal.SIGTERM)
+        server.end()
+    assert control(place, "pause").out.startswith("p-last: not begun")
+    assert check(place) == (0, ""), "people paused the plan"
+    assert len(told(place)) == 3
+    assert control(place, "pause").code == 2, "nothing is awaited any more"
 
 
 @pytest.mark.parametrize("words", [["accept", "check", "plan.yaml", "--limit"],

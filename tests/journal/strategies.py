@@ -30,6 +30,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     dict[str, Any]: st.dictionaries(
         TEXT, TEXT | NUMBERS | st.none() | st.dictionaries(TEXT, TEXT, max_size=3), max_size=3
     ),
+    list[dict[str, Any]]: st.lists(st.dictionaries(TEXT, TEXT | NUMBERS, max_size=3), max_size=2),
     list[str] | None: st.none() | st.lists(TEXT, max_size=3),
 }
 """The values of members, by their types."""

@@ -89,6 +89,7 @@ FiguresImported  given      -          -          -          -          -       
 REQUIRED: dict[str, dict[str, Any]] = {
     "SubmitEnded": {"refused": 0},
     "OutputQuiet": {"seconds": 1},
+    "CompatStarted": {"answered": 1},
     "OutputRemoved": {"files": 1},
     "JobEnded": {"code": 0},
     "RunJudged": {"code": 0},

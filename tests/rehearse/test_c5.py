@@ -50,7 +50,7 @@ def test_what_is_derived_follows_from_what_is_printed() -> None:
     assert EXECUTED - sum(row.passed for row in REPORTED.values()) == 260
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_as_reported_it_gives_the_papers_table(tmp_path: Path, seed: int) -> None:
     """`--exclude 10` leaves out what took nearly twice as long, as the paper's table does."""
     trials = ["--trials", str(tmp_path)]

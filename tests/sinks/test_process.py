@@ -328,6 +328,7 @@ def test_a_secret_that_is_not_set_is_told_at_the_start_and_holds_no_process(
 
 
 def test_the_process_of_a_trial_can_be_ended(place: Workplace) -> None:
+    place.fresh = True  # it is recognised by its command line
     folder = a_trial(place.trials, "t").folder
     assert place.seatrial("sink", "t", "--stop").out == "t: no process delivers its events\n"
     with Receiver() as receiver:

@@ -126,7 +126,7 @@ def spoilt_structure(draw: st.DrawFn) -> bytes:
 
 PLACED = re.compile(r"/test\.yaml:[1-9]\d*: ", re.DOTALL)
 MANY = settings(
-    max_examples=2500,
+    max_examples=800,
     deadline=None,
     derandomize=True,
     database=None,

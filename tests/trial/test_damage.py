@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,16 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     journal = ended.trial().journal
     runs = [damage(journal, "check_end", number) for number in (0, 2)]
     assert len(ended.verdicts()) == 2
+
+    def shown(*words: str) -> list[dict[str, Any]]:
+        asked = ended.seatrial("runs", "--trial", "t", "--format", "json", *words)
+        return list(json.loads(asked.out))
+
+    lost = shown("--verdict", "no verdict")
+    assert sorted(run["run_id"] for run in lost) == sorted(runs)
+    assert all("`seatrial resume`" in run["why"] for run in lost)
+    assert sorted(run["verdict"] for run in shown()) == ["no verdict", "no verdict", "pass", "pass"]
+    assert shown("--verdict", "in progress") == []
     done = ended.resume()
     assert done.code == 0, done.said
     assert "is complete" not in done.out
@@ -138,6 +149,7 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     assert "2 damaged lines" in ended.alerts()
     assert all(run in ended.alerts() for run in runs)
     assert len(ended.verdicts()) == 4
+    assert shown("--verdict", "no verdict") == []
     assert len(ended.ran()) == 4, "none was run again"
     assert ended.resume().out.startswith("t is complete")
 

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from seatrial.journal.codes import FAILED, LOST, WRONG_ANSWER, Code
-from seatrial.journal.events import MetricRecorded, RunJudged, RunJudgedAgain, ScriptEnded
+from seatrial.journal.events import (
+    MetricRecorded,
+    ReferencesCorrected,
+    RunJudged,
+    RunJudgedAgain,
+    ScriptEnded,
+)
 from seatrial.journal.lifecycle import RunLife
 from seatrial.trial.second_judgement import JudgedRun, is_of_checks
 from tests.programs import Workplace
@@ -426,8 +433,8 @@ def test_the_old_verdict_is_shown_with_who_and_why(place: Workplace) -> None:
     assert '<property name="first verdict" value="wrong answer"/>' in junit
 
 
-def test_verdicts_by_other_references_than_the_criteria_are_told(place: Workplace) -> None:
-    """And those by the same references, read from their file anew, are not."""
+def test_criteria_follow_corrected_references(place: Workplace) -> None:
+    """And the same references, read from their file anew, are no correction."""
     metrics = {"rate": {"find": r"^rate (\S+)", "unit": "s", "better": "lower"}}
     about: dict[str, Any] = {"metrics": metrics, "parameters": {"p": [1, 2]}}
     entry = "  - {test: rates, metric: rate, unit: s, value: %s, where: {p: 1}}\n"
@@ -435,25 +442,50 @@ def test_verdicts_by_other_references_than_the_criteria_are_told(place: Workplac
     file.parent.mkdir()
     file.write_text("references:\n" + entry % 6)
     place.test("rates", "echo rate 6; echo energy 8.25", verify=WRONG, **about)
-    place.run("--name", "t")
+    component: dict[str, Any] = {"component": "t", "settings": {"p": 1}}
+    component["criteria"] = [{"criterion": "figure_of_merit", "metric": "rate"}]
+    whole = {"plan": "p", "machine": str(place.machine), "suites": [str(place.suite)]}
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump({**whole, "components": [component]}))
+    assert place.seatrial("accept", "plan.yaml", "-q").code == 1
     place.test("rates", "echo rate 6; echo energy 8.25", verify=RIGHT, **about)
-    told = "the references differ from the trial's own"
-    done = place.seatrial("judge", "t", "--again", *REASON)
-    assert "2 wrong answer -> pass" in done.out and told not in done.out
-    assert remarks(place) == []
+    told = "the references are not those of before"
+    done = place.seatrial("judge", "p-t", "--again", *REASON)
+    assert "1 wrong answer -> pass" in done.out and told not in done.out
+    assert (figure_of_merit(place), remarks(place)) == ("met", [])
+    (place.folder / "report.html").rename(place.folder / "first.html")
+    (old,) = json.loads(place.seatrial("trials", "--format", "json").out)
     file.write_text("references:\n" + entry % 3)
-    assert told in place.seatrial("judge", "t").out
-    done = place.seatrial("judge", "t", "--again", *REASON)
+    assert told in place.seatrial("judge", "p-t").out
+    assert (figure_of_merit(place), remarks(place)) == ("met", []), "nothing was recorded"
+    done = place.seatrial("judge", "p-t", "--again", *REASON)
     assert "1 pass -> performance" in done.out and told in done.out
+    (correction,) = place.events("p-t", ReferencesCorrected)
+    (judged,) = place.events("p-t", RunJudgedAgain)[1:]
+    assert correction.references == judged.references and len(correction.references) == 64
+    assert figure_of_merit(place) == "not met"
     (remark,) = remarks(place)
-    assert "judged again by other references" in remark
+    assert remark.startswith(f"{correction.by} corrected the references") and REASON[1] in remark
+    done = place.seatrial("accept", "status", "plan.yaml")
+    assert "correct the references" in done.out
+    assert "3 s" in place.seatrial("show", judged.run_id).out
+    assert json.loads(place.seatrial("trials", "--format", "json").out)[0]["last"] == old["last"]
+    verified = place.seatrial("report", "verify", "first.html")
+    assert verified.code == 3, "a correction is no forgery: " + verified.said
     file.write_text("references:\n" + entry % 6)
-    place.seatrial("judge", "t", "--again", *REASON)
-    assert remarks(place) == []
+    place.seatrial("judge", "p-t", "--again", *REASON)
+    assert (figure_of_merit(place), remarks(place)) == ("met", [])
+
+
+def figure_of_merit(place: Workplace) -> str:
+    done = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    (trial,) = json.loads(done.out)["trials"]
+    (results,) = [each for each in trial["criteria"] if each[0]["criterion"] == "figure_of_merit"]
+    return str(results[0]["state"])
 
 
 def remarks(place: Workplace) -> list[str]:
-    assert place.seatrial("report", "write", "t", "-o", "report.json").code == 0
+    assert place.seatrial("report", "write", "p-t", "-o", "report.html").code == 0
+    assert place.seatrial("report", "write", "p-t", "-o", "report.json").code == 0
     (part,) = json.loads((place.folder / "report.json").read_text())["components"]
     found: list[str] = part["remarks"]
     return found

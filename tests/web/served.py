@@ -14,9 +14,8 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
-from tests.programs import CHANGED, COMMAND, LONG_S, until
+from tests.command_server import Streams, start
+from tests.programs import LONG_S, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
@@ -51,26 +51,21 @@ class Served:
         self._store = ["--store", store] if store else []
         self._port = port
         self._level = level
-        self._command = [str(COMMAND)]
-        if constants:
-            self._command = [sys.executable, "-c", CHANGED, json.dumps(constants)]
+        self._constants = constants
         self.address = ""
 
     def __enter__(self) -> Self:
         words = ["--trials", str(self._trials), *self._store, "--log-level", self._level]
-        words += ["serve", "--port", str(self._port)]
+        words += ["serve", "--port", str(self._port), *self._options]
         self.log = self._trials.parent / f"serve-{os.getpid()}-{id(self)}.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*self._command, *words, *self._options],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        found = _ADDRESS.search(line)
-        assert found, f"it did not start: {line}{self.log.read_text()}"
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading)
+        with self.log.open("wb") as log, os.fdopen(writing, "wb") as stdout:
+            streams = Streams(stdout, log)
+            self.process = start(words, Path.cwd(), os.environ, streams, self._constants)
+        said = self.stdout.readline()
+        found = _ADDRESS.search(said)
+        assert found, f"it did not start: {said}{self.log.read_text()}"
         self.address = found[0].rstrip("/")
         return self
 
@@ -80,14 +75,13 @@ class Served:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.process.terminate()
+        self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(LONG_S)
         finally:
             self.process.kill()
             self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+            self.stdout.close()
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """The status and the text of an answer."""

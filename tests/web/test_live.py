@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import statistics
 import time
 from collections.abc import Callable
@@ -174,7 +175,7 @@ def test_a_stream_that_breaks_is_told_and_taken_up_again(
         page = context.new_page()
         page.goto("/")
         page.locator('#live[data-state="on"]').wait_for()
-        served.process.terminate()
+        served.process.send_signal(signal.SIGTERM)
         page.locator('#live[data-state="off"]').wait_for()
         served.process.wait()
         assert place.run("--name", "second").code == 0

@@ -60,3 +60,33 @@ def test_the_page_of_a_trial_shows_what_people_recorded(place: Workplace, addres
     assert read("p-runs")["status"]["reviews"][0]["cause"] == "F2"
     assert page(address, "/trials/p-records")
     assert "p-records" in page(address, "/trials")
+
+
+def test_a_document_that_changed_is_told(place: Workplace, address: str) -> None:
+    """As the report tells it: on the trial's page, on Now, and by the verdict."""
+    log = place.folder / "log.pdf"
+    log.write_text("all is well")
+    given = ("accept", "evidence", "plan.yaml", "log.pdf", str(log), "--by", "Ann")
+    assert place.seatrial(*given).code == 0
+    reading = place.folder / "cooling.txt"
+    reading.write_text("21 C")
+    assert tick(place, "cooling", "--value", "21", "--document", str(reading)).code == 0
+    assert tick(place, "ups", "--pass", "--again", "the fuse was replaced").code == 0
+
+    def verdicts() -> tuple[str, str]:
+        status = json.loads(page(address, f"/trials/{FT}.json"))["status"]
+        late = json.loads(page(address, "/now.json"))["lately"]
+        (now,) = [each for each in late if each["trial"]["tag"] == FT]
+        return status and status["verdict"], now["verdict"]
+
+    until(lambda: verdicts() == ("met", "met"), "all is there")
+    log.write_text("all is better")
+    until(lambda: verdicts() == ("undecided", "undecided"), "it is told")
+    reading.unlink()
+    changed = "log.pdf changed since it was signed for"
+    notice = f"Documents: {changed}; cooling.txt is not here."
+    until(lambda: notice in page(address, f"/trials/{FT}"), "the other one")
+    assert changed in page(address, "/now.json")
+    log.write_text("all is well")
+    reading.write_text("21 C")
+    until(lambda: verdicts() == ("met", "met"), "they are back")

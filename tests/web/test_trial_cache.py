@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,11 +15,11 @@ from seatrial.acceptance.step_functions import in_flight
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.web.state import trial_cache
 from seatrial.web.state.background import BackgroundCompute
-from seatrial.web.state.trial_cache import TailedTrial, TrialCache
+from seatrial.web.state.trial_cache import JudgedTrial, TailedTrial, TrialCache
 from seatrial.web.state.trial_fold import TrialFold
 from tests.programs import LONG_S, until
 from tests.rehearse.stage import Played
@@ -234,7 +234,7 @@ def test_few_trials_are_kept_those_looked_at_last(
 def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
     played: Played, kept: TrialCache
 ) -> None:
-    found: list[Overall | None] = []
+    found: list[JudgedTrial | None] = []
 
     def known() -> bool:
         found.append(kept.verdict(row_of(played.folder)))
@@ -244,7 +244,8 @@ def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
     folder = TrialFolder(played.folder)
     wanted = status(folder.record(), folder.cases(), read(folder.journal))
     assert found[-1] is not None
-    assert (found[-1].state, found[-1].words) == (wanted.verdict, wanted.verdict_words)
+    overall = found[-1].overall
+    assert (overall.state, overall.words) == (wanted.verdict, wanted.verdict_words)
     assert kept.verdict(row_of(played.folder / "gone")) is None
 
 
@@ -253,9 +254,11 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
 ) -> None:
     go_on, waits = threading.Event(), []
 
-    def slow(row: TrialRow) -> Overall:
+    judged = JudgedTrial(Overall("met", []), cast("Record", None), [])
+
+    def slow(row: TrialRow) -> JudgedTrial:
         assert go_on.wait(LONG_S)
-        return Overall("met", [])
+        return judged
 
     latest = BackgroundCompute.latest
 
@@ -270,4 +273,4 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
     assert kept.verdict(row_of(tmp_path / "second")) is None
     assert waits == [None, 0.0]
     go_on.set()
-    until(lambda: kept.verdict(row_of(tmp_path / "second")) == Overall("met", []), "the second")
+    until(lambda: kept.verdict(row_of(tmp_path / "second")) is judged, "the second")

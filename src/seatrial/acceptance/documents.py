@@ -1,24 +1,24 @@
 """The documents that people gave: are they still what was signed for?
 
 document = given(Path("burn-in.pdf"), plan_folder)     # its name, size and SHA-256
-state_of(plan_folder / document.name, document.sha256)  # "as it was", "changed", "not here"
+with_evidence(status, evidence).verdict                # undecided where one has changed
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import OverallState
-from seatrial.acceptance.evidence_status import EvidenceStatus, state_of
+from seatrial.acceptance.evidence_status import EvidenceStatus, items_of_now
 from seatrial.acceptance.status import Status
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.plan.checklist import ItemResult
 
 
 class GivenDocument(NamedTuple):
@@ -47,24 +47,23 @@ def given(path: Path, folder: Path) -> GivenDocument:
 def with_documents(found: Status, folder: Path) -> Status:
     """Return a status that says of each item's document whether it is as it was; ``folder`` is the
     plan's."""
-
-    def looked_at(tick: ItemResult | None) -> ItemResult | None:
-        if tick is None or not tick.sha256:
-            return tick
-        return replace(tick, now=state_of(folder / tick.document, tick.sha256))
-
-    items = [replace(item, tick=looked_at(item.tick)) for item in found.items]
-    return replace(found, items=items)
+    return replace(found, items=items_of_now(found.items, folder))
 
 
 def with_evidence(found: Status, evidence: list[EvidenceStatus]) -> Status:
-    """Return a status with the documents of its component: what is not decided by runs alone is
-    awaited, or undecided where a document is not as it was signed for."""
+    """Return a status with the documents of its component, and the verdict that follows."""
     found = replace(found, evidence=evidence)
-    if found.verdict in ("not met", "undecided"):
-        return found
-    for state, what in (("undecided", found.unsound), ("awaited", found.awaited)):
-        if what:
-            verdict: OverallState = "awaited" if state == "awaited" else "undecided"
-            return replace(found, verdict=verdict, verdict_words=f"{state}: {'; '.join(what)}")
-    return found
+    verdict, words = with_people(found.verdict, found.verdict_words, found.unsound, found.awaited)
+    return replace(found, verdict=verdict, verdict_words=words)
+
+
+def with_people(
+    verdict: OverallState, words: str, unsound: Sequence[str], awaited: Sequence[str]
+) -> tuple[OverallState, str]:
+    """Return the verdict of a component and its words: what is not decided by runs alone is
+    awaited, or undecided where a document is not as it was signed for."""
+    if verdict in ("not met", "undecided"):
+        return verdict, words
+    if unsound:
+        return "undecided", f"undecided: {'; '.join(unsound)}"
+    return ("awaited", f"awaited: {'; '.join(awaited)}") if awaited else (verdict, words)

@@ -6,7 +6,7 @@ evidence_of(component.evidence, records.given, folder)[0].state     # "awaited"
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,12 @@ from msgspec.structs import replace
 
 from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
+from seatrial.plan.checklist import ItemResult, ItemStatus
 from seatrial.plan.model import Evidence
+from seatrial.units import count, listed
+
+MAX_NAMED = 5
+_NOW = {"changed": "changed since it was signed for", "not here": "is not here"}
 
 DocumentState = Literal["as it was", "changed", "not here"]
 EvidenceState = DocumentState | Literal["awaited"]
@@ -50,15 +55,24 @@ def state_of(path: Path, sha256: str) -> DocumentState:
     return "as it was" if found == sha256.lower() else "changed"
 
 
+Look = Callable[[Path, str], DocumentState]
+"""How a document is looked at: ``state_of``, or what remembers its answers."""
+
+
 def evidence_of(
-    written: Sequence[Evidence], given: Mapping[str, list[EvidenceGiven]], folder: Path
+    written: Sequence[Evidence],
+    given: Mapping[str, list[EvidenceGiven]],
+    folder: Path,
+    look: Look = state_of,
 ) -> list[EvidenceStatus]:
     """Return the documents of a component, each looked at: as the plan has them, or as they were
     given later; ``folder`` is the plan's."""
-    return [_evidence(each, given.get(each.document, []), folder) for each in written]
+    return [_evidence(each, given.get(each.document, []), folder, look) for each in written]
 
 
-def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> EvidenceStatus:
+def _evidence(
+    written: Evidence, given: list[EvidenceGiven], folder: Path, look: Look
+) -> EvidenceStatus:
     found = EvidenceStatus(
         document=written.document,
         file=written.document,
@@ -71,7 +85,7 @@ def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> Ev
         state="awaited",
     )
     if not written.comes_later:
-        return replace(found, state=state_of(folder / written.document, written.sha256))
+        return replace(found, state=look(folder / written.document, written.sha256))
     if not given:
         return found
     last = given[-1]
@@ -81,11 +95,38 @@ def _evidence(written: Evidence, given: list[EvidenceGiven], folder: Path) -> Ev
         sha256=last.sha256,
         signed_by=", ".join(last.names),
         signed_on=last.on,
-        state=state_of(folder / last.file, last.sha256),
+        state=look(folder / last.file, last.sha256),
         user=last.by,
         given=last.time,
         earlier=len(given) - 1,
     )
+
+
+def items_of_now(
+    items: Sequence[ItemStatus], folder: Path, look: Look = state_of
+) -> list[ItemStatus]:
+    """Return items that say of each document whether it is as it was; ``folder`` is the plan's."""
+
+    def looked_at(tick: ItemResult | None) -> ItemResult | None:
+        if tick is None or not tick.sha256:
+            return tick
+        return replace(tick, now=look(folder / tick.document, tick.sha256))
+
+    return [replace(item, tick=looked_at(item.tick)) for item in items]
+
+
+def awaited_of(items: Sequence[ItemStatus], evidence: Sequence[EvidenceStatus]) -> list[str]:
+    """Return what people still have to give: items and documents."""
+    names = [item.id for item in items if item.state == "awaited"]
+    named = [f"{count(len(names), 'item')} ({listed(names, MAX_NAMED)})"] if names else []
+    return named + [each.document for each in evidence if each.state == "awaited"]
+
+
+def unsound_of(items: Sequence[ItemStatus], evidence: Sequence[EvidenceStatus]) -> list[str]:
+    """Return the documents that are not as they were signed for, with their states."""
+    found: list[tuple[str, str]] = [(each.document, each.state) for each in evidence]
+    found += [(item.tick.document, item.tick.now) for item in items if item.tick]
+    return [f"{name} {_NOW[state]}" for name, state in found if state in _NOW]
 
 
 def state_of_evidence(found: Sequence[EvidenceStatus]) -> str:

@@ -17,6 +17,7 @@ from seatrial.journal.events import (
     NodeAdmitted,
     NodeExcluded,
     PolicyChanged,
+    ReferencesCorrected,
     RequestRefused,
     RunCancelAsked,
     TestAdmitted,
@@ -29,6 +30,7 @@ from seatrial.journal.events import (
 )
 from seatrial.units import show_seconds
 
+CORRECT = "correct"  # the references
 HEAVY = "tests whose I/O is not light"
 
 
@@ -62,6 +64,7 @@ _ACTIONS: dict[type[Event], tuple[str, Callable[[Any], str]]] = {
     TrialPaused: ("pause", lambda event: ""),
     TrialExtended: ("extend", lambda event: f"by {show_seconds(event.seconds)}"),
     TrialAbandoned: ("abandon", lambda event: ""),
+    ReferencesCorrected: (CORRECT, lambda event: "the references"),
     RequestRefused: ("refused:", lambda event: event.asked),
 }
 # These are also recorded where nobody asked.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import OverallState, Result, TrialView, judged, overall
-from seatrial.acceptance.evidence_status import EvidenceStatus
+from seatrial.acceptance.evidence_status import EvidenceStatus, awaited_of, unsound_of
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.node_shares import NodeShares, sharing
 from seatrial.acceptance.operator_actions import OperatorAction
@@ -32,14 +32,12 @@ from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
-from seatrial.units import SECOND_NS, count, listed
+from seatrial.units import SECOND_NS
 from seatrial.verify.checks import unlearned_sums
 from seatrial.verify.references import References
 
 BINS = 48
 AWAITED = "awaited"  # the state of a checklist that has items without a result
-MAX_NAMED = 5
-_NOW = {"changed": "changed since it was signed for", "not here": "is not here"}
 MIN_ALERTS_S = 3600.0  # how long an alert is shown that is never raised again
 
 
@@ -117,16 +115,12 @@ class Status(Struct, frozen=True, kw_only=True):
     @property
     def awaited(self) -> list[str]:
         """What people still have to give: items and documents."""
-        items = [item.id for item in self.items if item.state == "awaited"]
-        named = [f"{count(len(items), 'item')} ({listed(items, MAX_NAMED)})"] if items else []
-        return named + [each.document for each in self.evidence if each.state == "awaited"]
+        return awaited_of(self.items, self.evidence)
 
     @property
     def unsound(self) -> list[str]:
         """The documents that are not as they were signed for, with their states."""
-        found: list[tuple[str, str]] = [(each.document, each.state) for each in self.evidence]
-        found += [(item.tick.document, item.tick.now) for item in self.items if item.tick]
-        return [f"{name} {_NOW[state]}" for name, state in found if state in _NOW]
+        return unsound_of(self.items, self.evidence)
 
     @property
     def sharing(self) -> str:
@@ -155,9 +149,15 @@ def status(
     if now is None:
         now = present(history.opened) if running and not record.rehearsed else history.last
     now = max(now, history.last)
-    found = status_of(record, history, now, references_of(record), driven)
+    found = status_of(record, history, now, references_now(record, history), driven)
     held = holds.held(now) if running and driven else []
     return replace(found, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
+
+
+def references_now(record: Record, history: TrialHistory) -> References:
+    """Return the references that the criteria of a trial use: its own, or those that a person
+    judged it again by."""
+    return history.references or references_of(record)
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
@@ -188,7 +188,7 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.component_kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
-    note = unlearned_sums(record.tests, references_of(record).entries)
+    note = unlearned_sums(record.tests, view.references.entries)
     results = [_with_note(each, note) for each in results]
     together = overall(results)
     total = view.timeline.total

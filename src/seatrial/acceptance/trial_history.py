@@ -33,6 +33,7 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     PolicyChanged,
+    ReferencesCorrected,
     RunCancelAsked,
     RunEvent,
     RunJudgedAgain,
@@ -49,10 +50,15 @@ from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import ELAPSED
+from seatrial.verify.references import References, corrected
 
 NO_ENTRY = -1
 _LATE = frozenset(
-    (RunJudgedAgain, *(kind for kind in EVENT_KINDS.values() if issubclass(kind, PERSONAL)))
+    (
+        RunJudgedAgain,
+        ReferencesCorrected,
+        *(kind for kind in EVENT_KINDS.values() if issubclass(kind, PERSONAL)),
+    )
 )  # what people record long after the trial
 RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
 
@@ -197,6 +203,7 @@ class TrialHistory(TrialLife):
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
+        self.references: References | None = None  # that people judged it again by
         self.items: Sequence[ChecklistItem] = ()  # of a checklist
         self.ticks = Ticks()
         self.held: dict[str, OperatorAction] = {}  # tests that people hold; "": all with I/O
@@ -343,6 +350,10 @@ class TrialHistory(TrialLife):
             self.policy = changed
             self.policies.append(PolicySpan(event.time, changed))
 
+    def _follow_references(self, event: ReferencesCorrected) -> None:
+        self._note_action(event)
+        self.references = corrected(event) or self.references
+
     def _note_action(self, event: Event) -> OperatorAction | None:
         action = action_of(event, self.policy)
         if action is not None:
@@ -383,4 +394,5 @@ _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
     TestHeld: TrialHistory._on_test_held,
     TestReleased: TrialHistory._on_test_released,
     PolicyChanged: TrialHistory._follow_policy,
+    ReferencesCorrected: TrialHistory._follow_references,
 }

@@ -42,6 +42,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "variability": "Show how much a trial's tests vary, and its outliers.",
         "matrix": "Show tests by toolchains: passed, failed, figures.",
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
+        "ratio": "Show how many times as long one way takes as another.",
         "best": "Rank settings: the best, and what cannot be told from it.",
         "network": "Judge an all-pairs matrix and the impact of congestion.",
         "advise": "Show the best setting that a tuning found.",

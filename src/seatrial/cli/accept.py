@@ -210,8 +210,8 @@ def check(folders: Folders, /, limit: str, **chosen: Any) -> int:
 
     This is a dead man's alarm for cron. A driver touches its trial's heartbeat every 15 s. Where
     that is older than the limit, and the trial should run (it was neither paused nor cancelled,
-    and has not ended), the command of the plan's alerts is run, once for each silence. Nothing is
-    printed where all is well.
+    and has not ended), the command of the plan's alerts is run, once for each silence. The same
+    where a component has ended and the next one never began. Nothing is printed where all is well.
 
     \b
     seatrial accept check plan.yaml

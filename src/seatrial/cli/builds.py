@@ -10,7 +10,7 @@ import click
 from seatrial.cli import Folders, as_typed
 from seatrial.cli.options import Parsed, format_option, machine_option
 from seatrial.cli.query_common import show_time
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.runs.shared_builds import FOLDER, StoredBuild, remove, stored
@@ -64,7 +64,7 @@ def command(
         click.echo(table)
     size = sum(each.record.bytes for each in found if each.record)
     where = plain_line(as_typed(folder))
-    click.echo(f"{count(len(found), 'build')} in {where}, {show_bytes(size)}")
+    click.echo(folded(f"{count(len(found), 'build')} in {where}, {show_bytes(size)}"))
     return 0
 
 
@@ -104,5 +104,6 @@ def _remove(found: list[StoredBuild], older_than: float, folder: Path) -> int:
         freed += each.record.bytes if each.record else 0
     left = len(found) - gone
     where = plain_line(as_typed(folder))
-    click.echo(f"{count(gone, 'build')} removed, {show_bytes(freed)}; {left} left in {where}")
+    removed = f"{count(gone, 'build')} removed, {show_bytes(freed)}; {left} left in {where}"
+    click.echo(folded(removed))
     return 0

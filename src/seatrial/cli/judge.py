@@ -11,7 +11,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.journal.codes import KNOWN, PASS
 from seatrial.units import count
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from seatrial.trial.second_judgement import SecondJudgement
 
 SHOWN = 50
-OTHER_REFERENCES = "the references differ from the trial's own, which its criteria still use"
 
 
 @click.command("judge")
@@ -105,7 +104,8 @@ def _judge_again(
     form: str,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
-    from seatrial.trial.folder import checksum_of, find, references_of
+    from seatrial.trial.corrected_references import references_by_now
+    from seatrial.trial.folder import checksum_of, find
     from seatrial.trial.recording import account
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
@@ -116,6 +116,7 @@ def _judge_again(
     if record.rehearsed:
         raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
     record_it = again and not dry_run
+    before = checksum_of(references_by_now(folder, record))
     if record_it and not reason.strip():
         raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
     if record_it:
@@ -131,8 +132,9 @@ def _judge_again(
         _print_json(found)
     else:
         _print_table(folders, folder.tag, found, record_it)
-        if now.references_sha256 != checksum_of(references_of(record)):
-            click.echo(OTHER_REFERENCES)
+        if now.references_sha256 != before:
+            follow = "follow them now" if record_it else "would follow them"
+            click.echo(folded(f"the references are not those of before: criteria {follow}"))
     return 0 if all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found) else 1
 
 
@@ -180,18 +182,15 @@ def _print_table(
     said += [f"{others} for another reason"] if others else []
     judged = sum(not one.cannot for one in found)
     verb = "judged again" if recorded else "would be judged again"
-    click.echo(
-        f"{count(judged, 'run')} {verb}, {len(changed)} changed: {', '.join(said)}"
-        if changed
-        else f"{count(judged, 'run')} {verb}, none changed"
-    )
+    told = f"{len(changed)} changed: {', '.join(said)}" if changed else "none changed"
+    click.echo(folded(f"{count(judged, 'run')} {verb}, {told}"))
     added = sum(len(one.figures) for one in found)
     if added:
         verb = "added" if recorded else "would be added"
-        click.echo(f"{count(added, 'figure')} that had not been found {verb}")
+        click.echo(folded(f"{count(added, 'figure')} that had not been found {verb}"))
     reasons = Counter(one.cannot for one in found if one.cannot)
     for why, number in reasons.items():
         runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
-        click.echo(f"{runs}, as it cannot be judged again: {plain_line(why)}")
+        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(why)}"))
     if (changed or added) and not recorded:
         click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

@@ -35,6 +35,7 @@ from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.next_trials import write_next
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
@@ -127,18 +128,33 @@ class Acceptance(OfPlan):
         if any(answered):  # requests that came too late for a driver
             trials = self._trials()
         self._require_unchanged(trials)
-        for group in together(trials, lambda each: place_of(each[0].component, each[0].phase)):
+        groups = list(together(trials, lambda each: place_of(each[0].component, each[0].phase)))
+        for number, group in enumerate(groups):
             folders = [
                 folder
                 for part, trial in group
                 if (folder := self._to_drive(part, trial)) is not None
             ]
+            following = self._first_to_drive(groups[number + 1 :])
+            for folder in folders:
+                write_next(folder, following)
             if folders and not self._drive(folders, quiet):
                 return False
             for part, trial in group:
                 if trial is not None and trial.state == "complete":
                     self._print_changed(part, trial)
         return True
+
+    def _first_to_drive(self, groups: Sequence[Sequence[_PartTrial]]) -> list[str]:
+        """Return the tags of the trials that are driven first of these groups."""
+        for group in groups:
+            if tags := [
+                trial.folder.tag if trial and trial.state == "open" else self._next_tag(part)
+                for part, trial in group
+                if trial is None or trial.state != "complete"
+            ]:
+                return tags
+        return []
 
     def _to_drive(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder | None:
         """Return the trial of a component, which begins if there is none; None for a complete

@@ -18,6 +18,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.answers import HEAVY
+from seatrial.trial.next_trials import to_begin, write_next
 from seatrial.trial.plan_trials import PlanTrial, made, plan_name
 from seatrial.trial.requests import Request, RequestKind
 from seatrial.units import seconds, show_seconds
@@ -92,6 +93,11 @@ class Steering(OfPlan):
 
     def pause(self) -> int:
         resume = self.command(act="resume")
+        under_way = [trial for trial in self.trials if _is_under_way(trial)]
+        if not under_way and (waiting := self._await_no_more()):
+            tags = ", ".join(waiting)
+            click.echo(f"{tags}: not begun, and not awaited any more; `{resume}` begins it.")
+            return 0
         for trial in self._open():
             answer = run_driver.ask(trial.folder, Request(request="pause"))
             tag = trial.folder.tag
@@ -210,8 +216,17 @@ class Steering(OfPlan):
             )
         return asked
 
+    def _await_no_more(self) -> list[str]:
+        """Tell the dead man's alarm that nobody begins what was to come; return these tags."""
+        found: dict[str, None] = {}
+        for trial in self.trials:
+            if trial.state == "complete" and (tags := to_begin(trial.folder)):
+                write_next(trial.folder, [])
+                found |= dict.fromkeys(tags)
+        return list(found)
+
     def _open(self) -> list[PlanTrial]:
-        found = [each for each in self.trials if each.state == "open" and not _is_checklist(each)]
+        found = [each for each in self.trials if _is_under_way(each)]
         if not found:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
@@ -250,6 +265,10 @@ def _stopped(trial: PlanTrial, test: str) -> str:
 
 def _is_checklist(trial: PlanTrial) -> bool:
     return trial.record.policy.kind == "checklist"
+
+
+def _is_under_way(trial: PlanTrial) -> bool:
+    return trial.state == "open" and not _is_checklist(trial)
 
 
 def _component(trial: PlanTrial) -> str:

@@ -41,6 +41,7 @@ from seatrial.units import (
     show_seconds,
 )
 from seatrial.verify.reading import head, plain, plain_line, tail
+from seatrial.verify.references import References
 
 MAX_TAIL_BYTES = 1 << 16
 MAX_SCRIPT_BYTES = 1 << 18
@@ -69,6 +70,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
         tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+        references = references_for(store, trial)
     former = former_verdict(events)
     if form == "json":
         record = {
@@ -86,7 +88,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     parts = [
         _head(trial, found, case, former),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _figures(metrics, trial, case, found),
+        _figures(metrics, references, case, found),
     ]
     if lines:
         parts += [_tail(found, name, lines) for name in OUTPUTS]
@@ -197,8 +199,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     return str(rows) or "No events."
 
 
-def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow, run: RunRow) -> str:
-    references = references_for(trial)
+def _figures(metrics: list[MetricRow], references: References, case: CaseRow, run: RunRow) -> str:
     rows = TextTable("figure~ | value> | better | reference> | better by>")
     for m in with_elapsed(metrics, run, references):
         wanted = expected(m, case, references, run.stage)

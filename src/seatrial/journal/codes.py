@@ -27,7 +27,7 @@ TIMEOUT = Code(23, "timeout", "it reached its walltime")
 BUILD_FAILED = Code(31, "build failed", "its build failed, so it could not run")
 OUT_OF_MEMORY = Code(32, "out of memory", "it was ended for using more memory than it had")
 PREEMPTED = Code(33, "preempted", "the scheduler took its nodes for another job")
-BOOT_FAILURE = Code(34, "boot failure", "its nodes did not boot")
+BOOT_FAILURE = Code(34, "boot failure", "its nodes did not boot, or did not answer")
 REQUEUED = Code(35, "requeued", "the scheduler ended this attempt and queued the job again")
 DEADLINE = Code(36, "deadline", "the scheduler ended it at its deadline")
 REVOKED = Code(37, "revoked", "a sibling job started on another cluster")
@@ -44,6 +44,9 @@ MISPLACED = Code(
     49, "misplaced", "it ran, and did not get the cores, pages or stripes it asked for"
 )
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
+NO_VERDICT = Code(
+    -2, "no verdict", "its trial ended and its journal has none: `seatrial resume` judges the run"
+)
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""
@@ -87,6 +90,7 @@ CODES: dict[int, Code] = {
         KNOWN,
         GIVEN,
         MISPLACED,
+        NO_VERDICT,
     )
 }
 """The codes above by their numbers."""

@@ -122,8 +122,25 @@ class OutputQuiet(RunEvent, frozen=True, kw_only=True, tag="output_quiet"):
     seconds: Number = field(name="value")
 
 
-class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
-    """The run's script started; written by the job, with the node's time. ``modules`` were loaded,
+class JobsOwnEvent(RunEvent, frozen=True, kw_only=True, tag="job"):
+    """Something that the job of a run wrote itself, with the time of its node."""
+
+
+class CompatStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="compat_start"):
+    """The nodes of a compat job were to become a cluster: so many ``answered`` of those ``asked``,
+    in so many seconds; ``missing`` are the others. ``mode`` is ``shim`` or ``sshd``."""
+
+    number: ClassVar[int] = 169
+    answered: Whole = field(name="value")
+    asked: Whole = 0
+    seconds: Number = 0
+    missing: str = field(default="", name="nodes")
+    mode: str = field(default="", name="alias")
+    text: str = ""
+
+
+class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
+    """The run's script started. ``modules`` were loaded,
     ``environment`` is the hash of its environment. ``facts``: what the first job of a toolchain
     found on its node, such as kernel, CPU and compilers. ``gpus``: the unique ids of the GPUs that
     it was given on its first node."""
@@ -137,8 +154,8 @@ class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_sta
     gpus: str = ""
 
 
-class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
-    """The run's script ended with an exit code; written by the job, with the node's time.
+class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
+    """The run's script ended with an exit code.
     ``sizes``: bytes of stdout and of the files that are judged, as they were on that node."""
 
     number: ClassVar[int] = 180
@@ -240,6 +257,18 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
     def by_and_why(self) -> str:
         """Who judged it again, and why."""
         return ": ".join(filter(None, (self.by, self.why)))
+
+
+class ReferencesCorrected(Event, frozen=True, kw_only=True, tag="references_change"):
+    """A person judged the trial again by other references, ``by`` whom and why: from now on its
+    criteria use these. ``entries`` are the references as their file has them, ``references`` is
+    their SHA-256."""
+
+    number: ClassVar[int] = 212
+    references: str = ""
+    entries: list[dict[str, Any]] = []
+    by: str = ""
+    reason: str = field(default="", name="text")
 
 
 class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):

@@ -27,7 +27,7 @@ from seatrial.files import open_descriptor, open_regular, sync_files
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
-from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
+from seatrial.journal.events import Event, JobsOwnEvent
 from seatrial.journal.mark import is_kept, read_mark, write_mark
 
 READ_AT_ONCE = 8 << 20
@@ -263,12 +263,14 @@ def _whole_lines(descriptor: int) -> int:
 
 def _last_time(descriptor: int, end: int) -> int:
     """The latest time near the end of the journal, but for times by the clocks of compute nodes."""
+    if not end:
+        return 0
     size = 65536
     while True:
         start = max(0, end - size)
         lines = os.pread(descriptor, end - start, start).split(b"\n")
         events, _ = decode_lines(lines)
-        times = [each.time for each in events if not isinstance(each, ScriptStarted | ScriptEnded)]
+        times = [each.time for each in events if not isinstance(each, JobsOwnEvent)]
         if times or start == 0:
             return max(times, default=0)
         size *= 4

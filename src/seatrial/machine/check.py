@@ -19,6 +19,7 @@ from seatrial.units import bytes_of, seconds, share_of, span_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -37,6 +38,13 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     spot.parsed(seconds, machine.slurm.visible_after, "slurm", "visible_after")
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
+    spot.parsed(seconds, machine.compat.wait, "compat", "wait")
+    for i, name in enumerate(machine.compat.environment):
+        if not _VARIABLES.fullmatch(name):
+            spot.fault(
+                f"{name!r} is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*",
+                *("compat", "environment", i),
+            )
     for name, chain in machine.toolchains.items():
         at = spot.inside("toolchains", name)
         if not _NAME.fullmatch(name):

@@ -10,7 +10,7 @@ from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
 
-LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "none"]
+LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
 
 
 class WrittenLayout(FileModel, frozen=True):
@@ -70,6 +70,20 @@ class Toolchain(FileModel, frozen=True):
     modules: list[str] = []
     environment: dict[str, Scalar] = {}
     version: Annotated[str, doc("version that the compiler prints")] = ""
+
+
+class Compat(FileModel, frozen=True):
+    """How the nodes of a compat job become a cluster of hosts with ssh."""
+
+    mode: Annotated[
+        Literal["shim", "sshd"],
+        doc("shim: ssh is a step of the job; sshd: an sshd on each node, for this job alone"),
+    ] = "shim"
+    port: Annotated[int, doc("first port that sshd tries", ge=1024, le=65_000)] = 22422
+    wait: Annotated[Duration, doc("time within which all nodes of a job must answer")] = "30s"
+    environment: Annotated[
+        list[str], doc("further variables that programs get on the nodes: names, and OMP_*")
+    ] = []
 
 
 class BuildSettings(FileModel, frozen=True):
@@ -201,6 +215,7 @@ class Machine(FileModel, frozen=True):
     builds: BuildSettings = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
+    compat: Compat = Compat()
     toolchains: Annotated[dict[str, Toolchain], doc("by name; the first is the default")] = {}
     modules: Annotated[list[str], doc("modules loaded for everything")] = []
     environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}

@@ -20,7 +20,7 @@ from seatrial.acceptance.documents import with_documents, with_evidence
 from seatrial.acceptance.evidence_status import evidence_of
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.plan_records import PlanRecords
-from seatrial.acceptance.status import Status, accounts_of, status
+from seatrial.acceptance.status import Status, accounts_of, references_now, status
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
@@ -46,7 +46,7 @@ from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.given import beside_given, given_side
-from seatrial.report.judged_again import judged_again, other_references
+from seatrial.report.judged_again import corrected_references, judged_again
 from seatrial.report.operator_actions import operator_actions
 from seatrial.report.planned import Planned
 from seatrial.report.ran import plan_texts, ran, scripts, tests
@@ -65,7 +65,7 @@ from seatrial.studies.selection import Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
+from seatrial.trial.folder import Record, TrialFolder, user_name
 from seatrial.units import SECOND_NS, count, listed
 from seatrial.verify.checks import unlearned_sums
 
@@ -310,7 +310,7 @@ def _trial(
     found = with_evidence(with_documents(found, home), evidence)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
-    view = TrialView(history, found.now, references_of(record))
+    view = TrialView(history, found.now, references_now(record, history))
     notes = _notes(folder, record, history, found.now)
     made = [
         people.items(found.items),
@@ -337,7 +337,7 @@ def _trial(
         created=record.created,
         begun=min(ticked) if ticked else history.start,
         ended=_end(history, found, ticked),
-        remarks=list(_remarks(record, found, reading.damaged, other_references(history, record))),
+        remarks=list(_remarks(record, found, reading.damaged, view)),
         status=found,
         waivers=component.waivers,
         evidence=evidence,
@@ -381,7 +381,7 @@ def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | N
     return history.spans[-1].end if history.over and history.spans else None
 
 
-def _remarks(record: Record, found: Status, damaged: int, others: int) -> Iterator[str]:
+def _remarks(record: Record, found: Status, damaged: int, view: TrialView) -> Iterator[str]:
     if found.state in ("abandoned", "cancelled"):
         yield f"This trial was {found.state}: it did not come to its end."
     elif found.state != "ended":
@@ -394,13 +394,8 @@ def _remarks(record: Record, found: Status, damaged: int, others: int) -> Iterat
             f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
             "of tests it is divided among the runs, by their cores."
         )
-    if others:
-        yield (
-            f"{count(others, 'run')} {'was' if others == 1 else 'were'} judged again by other "
-            "references than those that this trial was made with; its criteria, and the table of "
-            "figures against their references, use the latter."
-        )
-    if note := unlearned_sums(record.tests, references_of(record).entries):
+    yield from corrected_references(view.history, record)
+    if note := unlearned_sums(record.tests, view.references.entries):
         yield f"{note[0].upper()}{note[1:]}."
     if damaged:
         yield _unread(damaged)

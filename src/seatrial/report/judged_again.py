@@ -6,10 +6,14 @@ table.rows[0]    # ["cm4", "wrong answer", "pass", 38, 1795293735585925870, "lea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from seatrial.acceptance.operator_actions import CORRECT
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import code_of
-from seatrial.report.content import Cell, Table, bounded
+from seatrial.report.content import Cell, Table, bounded, moment
 from seatrial.trial.folder import Record, checksum_of, references_of
+from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 
@@ -28,10 +32,28 @@ def judged_again(history: TrialHistory) -> Table:
     return bounded("Runs that were judged again", columns, rows, about)
 
 
-def other_references(history: TrialHistory, record: Record) -> int:
-    """Return how many runs have their verdicts by other references than those of the record."""
+def corrected_references(history: TrialHistory, record: Record) -> Iterator[str]:
+    """Yield a sentence where people judged a trial again by other references than its own. Version
+    0.1 recorded their checksums alone, so criteria did not follow."""
+    own = checksum_of(references_of(record))
+    if history.references is not None:
+        if checksum_of(history.references) != own:
+            told = next(each for each in reversed(history.actions) if each.action == CORRECT)
+            yield (
+                f"{plain_line(told.by)} corrected the references of this trial on "
+                f"{moment(told.time)} UTC ({plain_line(told.reason)}): its criteria, and the table "
+                "of figures against their references, use the corrected ones."
+            )
+    elif others := _by_other_references(history, own):
+        yield (
+            f"{count(others, 'run')} {'was' if others == 1 else 'were'} judged again by other "
+            "references than those that this trial was made with; its criteria, and the table of "
+            "figures against their references, use the latter."
+        )
+
+
+def _by_other_references(history: TrialHistory, own: str) -> int:
     events = [run.judged_again for run in history.runs if run.judged_again is not None]
-    own = checksum_of(references_of(record)) if events else ""
     return sum(event.references not in ("", own) for event in events)
 
 

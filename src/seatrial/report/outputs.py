@@ -23,6 +23,7 @@ from seatrial.journal.events import (
     Event,
     MetricRecorded,
     OutputRemoved,
+    ReferencesCorrected,
     RequestedEvent,
     RunCreated,
     RunJudged,
@@ -37,7 +38,13 @@ from seatrial.runs.keep import removal_rule, removes
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
 
-_AFTER_END: Final = (OutputRemoved, MetricRecorded, RunJudgedAgain, *PERSONAL)  # may follow its end
+_AFTER_END: Final = (  # may follow its end
+    OutputRemoved,
+    MetricRecorded,
+    RunJudgedAgain,
+    ReferencesCorrected,
+    *PERSONAL,
+)
 OutputState = Literal["as it was", "changed", "not here", "cannot be read", "too large"]
 
 

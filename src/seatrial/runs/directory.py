@@ -10,9 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.decoding import DAMAGED
 from seatrial.journal.encoding import decode
-from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.journal.events import CompatStarted, ScriptEnded, ScriptStarted
 from seatrial.runs.environment import write_script
 from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.suite.inputs import name_of
@@ -102,11 +104,12 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
 class JobEvents(NamedTuple):
     """The events that a job wrote: the first start and the last end of its script, None where there
     is none: its own script writes first and last. ``claimed``: the job has claimed its
-    directory."""
+    directory. ``compat``: how its nodes answered, of a compat job."""
 
     claimed: bool
     start: ScriptStarted | None
     end: ScriptEnded | None
+    compat: CompatStarted | None = None
 
     @property
     def exit_code(self) -> int | None:
@@ -138,6 +141,7 @@ def job_events(path: Path) -> JobEvents:
         os.close(descriptor)
     start: ScriptStarted | None = None
     end: ScriptEnded | None = None
+    compat: CompatStarted | None = None
     begun = False
     now = time.time_ns()
     for line in filter(None, data.split(b"\n")):
@@ -149,13 +153,16 @@ def job_events(path: Path) -> JobEvents:
         if isinstance(event, ScriptStarted):
             start = _bounded(event) if likely and not begun else start
             begun = True
+        elif isinstance(event, CompatStarted) and compat is None and likely:
+            missing, text = event.missing[:TEXT_LIMIT], event.text[:TEXT_LIMIT]
+            compat = replace(event, mode=event.mode[:64], missing=missing, text=text)
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
             at = event.time if likely else now
             job_id = event.job_id[:64]
             told = islice((event.sizes or {}).items(), MAX_SIZES)
             sizes = {name[:255]: size for name, size in told} or None
             end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
-    return JobEvents(True, start, end)
+    return JobEvents(True, start, end, compat)
 
 
 def _bounded(event: ScriptStarted) -> ScriptStarted:

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
+from seatrial.runs.compat.run import script_parts
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
+from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.suite.model import Case, Metric, Test
@@ -181,6 +183,7 @@ class ScriptWriter:
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
         launch = launch_of(self.machine, test, case)
+        compat = script_parts(self.machine, test, case)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -188,20 +191,25 @@ class ScriptWriter:
                 f"_run={quote(run.path)}\n",
                 f"_told={quote(run.facts)}\n",
                 'cd "$_run" || exit 91\n',
+                compat.mark,
                 _WHOLE if self._elsewhere else "",
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
+                host_files(self.machine, case),
                 self._shared(test, case.toolchain),
                 launch.rankfile,
                 exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case),
                 _GIVEN if tells_placement(test) else "",
                 _PROVE % HELLO if test.run.prove else "",
+                compat.start,
                 _GPUS if case.gpus else "",
                 _START,
+                compat.path,
                 before_script(case),
                 f"(\n. {quote(run.script)}\n)",
                 _SCRIPT_END,
+                compat.stop,
                 after_script(case),
                 self._end(test),
                 f"{LAST_LINE}\n",

@@ -18,7 +18,7 @@ differ. The same journal must always give the same times, so that sending twice 
 
 from __future__ import annotations
 
-from seatrial.journal.events import Event, MetricRecorded, ScriptEnded, ScriptStarted
+from seatrial.journal.events import Event, JobsOwnEvent, MetricRecorded
 from seatrial.units import SECOND_NS
 
 _MILLISECOND = 1_000_000
@@ -35,7 +35,7 @@ class Moments:
     def of(self, event: Event) -> int:
         """Return the time of an event's point in ns since the epoch."""
         late = isinstance(event, MetricRecorded) and event.time <= self._last - _FAR
-        if late or isinstance(event, ScriptStarted | ScriptEnded):
+        if late or isinstance(event, JobsOwnEvent):
             place = 2 * self._of_jobs % _MILLISECOND + 1
             self._of_jobs += 1
             return event.time // _MILLISECOND * _MILLISECOND + place

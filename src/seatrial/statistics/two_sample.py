@@ -166,6 +166,14 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
     return float(ratios[low]), float(ratios[high])
 
 
+def resampled_medians(values: Sequence[float], side: int) -> Floats:
+    """Return the medians of RESAMPLES bootstrap resamples, shape (RESAMPLES,).
+
+    ``side``: the number of the sample among those of one ratio, which are drawn independently.
+    """
+    return _middles(values, _side(len(values), side))
+
+
 def _middles(values: Sequence[float], places: Ints) -> Floats:
     """Return the medians of resamples, shape (n,).
 

@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
-from seatrial.store.queries import MEASURED, UNFINISHED
+from seatrial.store.queries import MEASURED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
+from seatrial.store.tables import UNFINISHED
 from seatrial.suite.model import show
 
 ELAPSED = ("elapsed", "s", "lower")

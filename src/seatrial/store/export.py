@@ -140,6 +140,7 @@ _ERRORS = frozenset(
         codes.BOOT_FAILURE,
         codes.LAUNCH_FAILED,
         codes.LOST,
+        codes.NO_VERDICT,
         codes.CANCELLED,
         codes.PREEMPTED,
         codes.REQUEUED,

@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     NodeDown,
     NodeExcluded,
     NodeUp,
+    ReferencesCorrected,
     RunEvent,
     RunJudgedAgain,
     RunReviewed,
@@ -64,6 +65,7 @@ _DETAILS: dict[type[Event], str] = {
 }
 
 _OF_PEOPLE = (RunJudgedAgain, RunReviewed)  # long after the trial, as a rule
+_BESIDE = (ReferencesCorrected, *PERSONAL)  # so are these, of no run
 _APPENDED = -1  # the place of who judged a run, and why, which are several members
 
 
@@ -172,7 +174,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
         rows.append(_row(trial.id, seq, astuple(event), _PLACES[type(event)]))
-        if not isinstance(event, PERSONAL):
+        if not isinstance(event, _BESIDE):
             trial.last = max(trial.last or 0, event.time)
         if isinstance(event, BuildStarted | BuildEnded):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)

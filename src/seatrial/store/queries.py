@@ -22,7 +22,7 @@ import msgspec
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.events import EVENT_KINDS
+from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
@@ -36,12 +36,11 @@ from seatrial.store.rows import (
 )
 from seatrial.store.schema import Store, chunks, marks
 from seatrial.store.sql_filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
-from seatrial.store.tables import STATES
+from seatrial.store.tables import ENDED, STATES, UNFINISHED
 from seatrial.trial.folder import run_directory
 from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
-UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 NO_OUTCOME = (
     *UNFINISHED,
     codes.RECALLED.number,
@@ -59,7 +58,7 @@ _RUN_COLUMNS = (
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
     " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
-    " runs.first_code, trials.path"
+    " runs.first_code, trials.path, trials.state"
 )
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
@@ -81,17 +80,23 @@ def run_rows(
 ) -> list[RunRow]:
     """Return the rows of the runs that a condition and an order choose. An index chooses them
     first, as it holds all that is asked for; then they are looked up. The path of a run is where it
-    is now, though its trial was moved or copied."""
+    is now, though its trial was moved or copied. A run that is not over, of a trial that has ended,
+    has lost its verdict."""
     sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
     if limit:
         chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)}"
         looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
     found = []
-    for *row, trial in store.rows(sql, values):
+    for *row, trial, state in store.rows(sql, values):
         run = RunRow(*row)
         path = run_directory(trial, run.test, run.run_id, run.path)
-        found.append(run if path == run.path else msgspec.structs.replace(run, path=path))
+        if path != run.path:
+            run = msgspec.structs.replace(run, path=path)
+        if state == ENDED and run.code in UNFINISHED:
+            why = run.why or codes.NO_VERDICT.meaning
+            run = msgspec.structs.replace(run, code=codes.NO_VERDICT.number, why=why)
+        found.append(run)
     return found
 
 
@@ -281,6 +286,12 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
     return TrialRow(
         *(*row[:7], state, elapsed, cases, runs, passed, failed, running, waiting, *row[14:])
     )
+
+
+def has_other_references(store: Store, trial: TrialRow) -> bool:
+    """Return whether a person judged a trial again by other references than its own."""
+    sql = "SELECT 1 FROM trial_events WHERE trial = ? AND number = ? LIMIT 1"
+    return bool(store.rows(sql, (trial.row, ReferencesCorrected.number)))
 
 
 def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:

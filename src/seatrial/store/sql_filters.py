@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import UsageError
-from seatrial.journal.codes import CODES
+from seatrial.journal.codes import CODES, NO_VERDICT
 from seatrial.store.rows import GIVEN, Filters
 from seatrial.store.schema import Store, marks
-from seatrial.store.tables import FAILED, STATES
+from seatrial.store.tables import ENDED, FAILED, STATES, UNFINISHED
 from seatrial.suite.select import is_like
 
 NOTHING = "1 = 0"
@@ -53,7 +53,7 @@ def conditions(
     elif states:
         found.append(f"+runs.state IN ({listed(sorted(states))})")
     if filters.verdicts:
-        found.append(f"+runs.code IN ({listed(map(verdict_number, filters.verdicts))})")
+        found.append(_of_verdicts(set(map(verdict_number, filters.verdicts))))
     if filters.toolchain:
         names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
         matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
@@ -142,6 +142,17 @@ def state_number(name: str) -> int:
     if name not in STATES:
         raise UsageError(f"{name!r} is no state of runs; one of: {', '.join(STATES)}")
     return STATES[name]
+
+
+def _of_verdicts(wanted: set[int]) -> str:
+    """Return the condition of runs with these codes. A run that is not over, of a trial that has
+    ended, has no verdict."""
+    ended = f"runs.trial IN (SELECT id FROM trials WHERE state = '{ENDED}')"
+    lost = f"(+runs.code IN ({listed(UNFINISHED)}) AND {ended})"
+    found = f"+runs.code IN ({listed(wanted)})"
+    if wanted & set(UNFINISHED):
+        found = f"({found} AND NOT {lost})"
+    return f"({found} OR {lost})" if NO_VERDICT.number in wanted else found
 
 
 def verdict_number(name: str) -> int:

@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.journal import codes
+from seatrial.journal.lifecycle import TrialState
 
 VERSION = 13
+
+UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
+ENDED = TrialState.ENDED.value
 
 # The states in which people count runs. A run whose case runs again has neither passed nor failed.
 STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}

@@ -22,6 +22,7 @@ from seatrial.journal.codes import code_of
 from seatrial.journal.events import (
     EVENT_NAMES,
     CheckStarted,
+    CompatStarted,
     JobEnded,
     JobQueued,
     JobStarted,
@@ -33,8 +34,11 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.runs.launchers import launch_line, launcher_of
+from seatrial.store import queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.store.schema import Store
 from seatrial.suite.model import Case
+from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
@@ -53,6 +57,8 @@ def told(event: EventRow) -> str:
     if event.event == EVENT_NAMES[RunJudgedAgain] and isinstance(value, int):
         verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
         return f"{verdict}; by {event.detail}"
+    if event.event == EVENT_NAMES[CompatStarted]:
+        return f"{event.detail}: {event.text}"
     words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
     if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
@@ -166,7 +172,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     if record is None or test is None or known is None or known.only_builds:
         kind, line = "", ""
     else:
-        kind = launcher_of(record.machine, test, known.toolchain).kind
+        kind = launcher_of(record.machine, test, known.toolchain, known.parameters).kind
         line = launch_line(record.machine, test, known)
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end
@@ -206,10 +212,13 @@ class Expected(Struct, frozen=True):
     meets: bool | None = None
 
 
-def references_for(trial: TrialRow) -> References:
-    """The references that the trial judges by; none where its folder cannot be read any more."""
+def references_for(store: Store, trial: TrialRow) -> References:
+    """The references that the trial is judged by; none where its folder cannot be read any more."""
+    folder = TrialFolder(Path(trial.path))
     try:
-        return references_of(TrialFolder(Path(trial.path)).record())
+        if queries.has_other_references(store, trial):
+            return references_by_now(folder, folder.record())
+        return references_of(folder.record())
     except SeatrialError:
         return References()
 

@@ -282,11 +282,13 @@ def _launchers(sides: Pair) -> Iterator[Difference]:
 
 def _launched(side: _Origin, test: str) -> set[tuple[str, str]]:
     """Return the launchers of a test's cases, as words, each with its options."""
-    chains = {(one.trial, one.toolchain) for one in side.side.cases if one.test == test}
+    cases = [one for one in side.side.cases if one.test == test]
     found = set()
     for trial, record in side.records:
-        for chain in (chain for tag, chain in chains if tag == trial.tag and test in record.tests):
-            launcher = launcher_of(record.machine, record.tests[test], chain)
+        for case in (case for case in cases if case.trial == trial.tag and test in record.tests):
+            launcher = launcher_of(
+                record.machine, record.tests[test], case.toolchain, case.parameters
+            )
             flavour = "" if launcher.flavour == "other" else f" ({launcher.flavour})"
             said = f"{launcher.kind}{flavour}{launcher.command and ': '}{launcher.command}"
             found.add((said, " ".join(launcher.options)))

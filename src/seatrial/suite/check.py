@@ -11,6 +11,7 @@ from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
+from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.job_options import (
@@ -39,6 +40,7 @@ from seatrial.units import bytes_of, seconds, span_of
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
+        *("compat", "job.hostfile", "job.machinefile", "job.nodefile"),
         *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
@@ -278,6 +280,9 @@ class _Checker:
     def _placement(self, known: set[str]) -> None:
         """Check what the run says of cores and memory of its tasks."""
         run = self.test.run
+        named = run.launcher in self.test.parameters or not self.names_known
+        if run.launcher and not named and (fault := fault_of_launcher(run.launcher)):
+            self.fault(fault, "run", "launcher")
         for key in CHOICES:
             text = getattr(run, key)
             if text is None or text in known:

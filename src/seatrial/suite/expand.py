@@ -22,6 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
+from seatrial.suite.asked_launcher import asked_launcher
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
@@ -247,6 +248,7 @@ class _Binder:
             tasks = self._tasks_of(names, nodes, placement)
             walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
+        asked_launcher(self.test.run, binding)  # the word is one that there is
         job = self.asked.of(names)
         settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)

@@ -16,7 +16,7 @@ from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "none"]
+Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
 Spread = Literal["numa", "socket", "pack"]
 Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]
@@ -79,7 +79,10 @@ class RunSpec(FileModel, frozen=True):
     tasks_per_node: Annotated[Expression | None, doc("tasks on each node")] = None
     threads_per_task: Annotated[Expression, doc("threads of each task")] = 1
     walltime: Annotated[Expression | float, doc("maximum time, e.g. 5m")] = "10m"
-    launcher: Annotated[Launcher | None, doc("starter of the tasks; default: the machine's")] = None
+    launcher: Annotated[
+        str | None,
+        doc("starter of the tasks, or a parameter that has it; default: the machine's"),
+    ] = None
     scope: Annotated[
         Literal["machine", "each_node"],
         doc("each_node: one run for every node, pinned to it"),

@@ -3,7 +3,9 @@
     for told in alarms([folder], limit=600): print(told.text)
 
 The alarm of a trial is raised once for each silence of its driver, whichever process looks: the
-file ``alarm`` in the folder has the time of the heartbeat of which people were told.
+file ``alarm`` in the folder has the time of the heartbeat of which people were told. Between two
+components of a plan nobody drives a trial: the alarm of the first is raised if the next never
+begins.
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ from seatrial.trial.alert_command import variables
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.heartbeat import last_beat, silence
-from seatrial.units import seconds, show_seconds
+from seatrial.trial.next_trials import next_of, not_begun
+from seatrial.units import listed, seconds, show_seconds
 
 SILENT = "silent driver"  # kind of the dead man's alarm
 RESTART = "restart"  # kind of the alerts of a supervisor
 LEAST_LIMIT_SECONDS = 60.0  # several heartbeats
 MAX_MARK_BYTES = 100
+MAX_NAMED = 4
+BETWEEN = " next"  # behind the time of the heartbeat, where nobody began what was to come
 
 
 class Alarm(NamedTuple):
@@ -56,8 +61,9 @@ def alarm_limit(text: str) -> float:
 
 
 def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
-    """Yield the trials whose drivers have been silent for more than ``limit`` seconds, and those
-    whose drivers are alive again after an alarm; run the command of their plan's alerts."""
+    """Yield the trials whose drivers have been silent for more than ``limit`` seconds, those after
+    which nobody began the next, and those that go on after an alarm; run the command of their
+    plan's alerts."""
     for folder in folders:
         try:
             if found := _look(folder, folder.record(), limit):
@@ -69,25 +75,53 @@ def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
 
 def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
     with _alone(folder):
-        silent, at = silence(folder, record, limit), str(last_beat(folder) or "")
-        told = told_of(folder)
-        if silent is None:
-            if told in ("", at):  # it was never told, or people have ended the trial since
-                return None
-            text = f"{folder.tag}: its driver is alive again"
-            failure = run_command(record, AlertRaised(kind=SILENT, text=text, active=0))
-            _forget_told(folder)
-            return Alarm(text, False, True, failure)
-        text = (
-            f"{folder.tag}: its driver has been silent for {show_seconds(silent)}, and the trial "
-            "should run"
-        )
-        if told == at:
+        at, told = str(last_beat(folder) or ""), told_of(folder)
+        text, mark = _silence(folder, record, limit), at
+        if not text:
+            text, mark = _gap(folder, record, limit), at + BETWEEN
+        if not text:
+            return _look_again(folder, record, told, at)
+        if told == mark:
             return Alarm(text, True, False)
         failure = run_command(record, AlertRaised(kind=SILENT, text=text))
         if not failure:
-            _write_told(folder, at)
+            _write_told(folder, mark)
         return Alarm(text, True, True, failure)
+
+
+def _silence(folder: TrialFolder, record: Record, limit: float) -> str:
+    """Return that the driver of a trial is silent which should run, in words, or ""."""
+    if (silent := silence(folder, record, limit)) is None:
+        return ""
+    return (
+        f"{folder.tag}: its driver has been silent for {show_seconds(silent)}, and the trial "
+        "should run"
+    )
+
+
+def _gap(folder: TrialFolder, record: Record, limit: float) -> str:
+    """Return that nobody began what was to come after a trial, in words, or ""."""
+    if (found := not_begun(folder, record, limit)) is None:
+        return ""
+    return (
+        f"{folder.tag}: it ended, its driver has been silent for {show_seconds(found.seconds)}, "
+        f"and what was to come next has not begun: {listed(found.tags, MAX_NAMED)}"
+    )
+
+
+def _look_again(folder: TrialFolder, record: Record, told: str, at: str) -> Alarm | None:
+    """Tell that a silence is over, if people were told of it."""
+    if told in ("", at):  # it was never told, or people have ended the trial since
+        return None
+    text = f"{folder.tag}: its driver is alive again"
+    if told == at + BETWEEN:
+        if not (begun := next_of(folder)):  # people have paused the plan since
+            _forget_told(folder)
+            return None
+        text = f"{folder.tag}: what was to come next has begun: {listed(begun, MAX_NAMED)}"
+    failure = run_command(record, AlertRaised(kind=SILENT, text=text, active=0))
+    _forget_told(folder)
+    return Alarm(text, False, True, failure)
 
 
 def note(folder: TrialFolder, record: Record, alert: AlertRaised) -> None:

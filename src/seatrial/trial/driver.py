@@ -148,6 +148,7 @@ class Driver:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
+            self._collector.references = self.ledger.references or self._collector.references
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts

@@ -163,7 +163,7 @@ class TrialFolder:
     """The paths in the folder of one trial, and its files that are written once. ``environments``:
     the distinct environments of runs, by their hashes. ``cancel_request``: the file that asks the
     driver of the trial, on any host, to cancel. ``heartbeat``: its driver touches it; ``alarm``: of
-    which silence of the driver people were told."""
+    which silence of the driver people were told; ``next``: which trials begin after it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -178,6 +178,7 @@ class TrialFolder:
         self.cancel_request = self.path / "cancel"
         self.heartbeat = self.path / "heartbeat"
         self.alarm = self.path / "alarm"
+        self.next = self.path / "next"
 
     def log(self, of: str) -> Path:
         """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""

@@ -25,6 +25,7 @@ from seatrial.journal.events import (
     IssueRecorded,
     JobEnded,
     OutputRemoved,
+    ReferencesCorrected,
     RunCreated,
     RunEvent,
     RunJudged,
@@ -43,6 +44,7 @@ from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.units import SECOND_NS, listed, show_seconds
+from seatrial.verify.references import References, corrected
 
 _AFTER_THE_END = (OutputRemoved, RunJudgedAgain, RunReviewed)
 
@@ -86,6 +88,7 @@ class Ledger:
         self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self._corrected: dict[str, RunJudgedAgain] = {}  # of runs whose verdict was lost
+        self.references: References | None = None  # that people corrected
         self.answered: set[str] = set()  # files of requests
         self.issues = 0  # the number of the latest
         self.journal: Journal
@@ -139,6 +142,8 @@ class Ledger:
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
                 self.journal.clock.told(round(event.seconds * SECOND_NS))
+            elif isinstance(event, ReferencesCorrected):
+                self.references = corrected(event) or self.references
             elif isinstance(event, AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged

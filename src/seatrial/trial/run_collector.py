@@ -15,14 +15,25 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import FAILED, HUNG, LOST, PASS, PERFORMANCE, TIMEOUT, Code, code_of
-from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.journal.codes import (
+    BOOT_FAILURE,
+    FAILED,
+    HUNG,
+    LOST,
+    PASS,
+    PERFORMANCE,
+    TIMEOUT,
+    Code,
+    code_of,
+)
+from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import groups_of
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
+from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
-from seatrial.runs.environment import NO_MODULE, OWN_WORDS
+from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.script import (
     CLAIMED,
@@ -38,7 +49,8 @@ from seatrial.units import seconds
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
-from seatrial.verify.reading import HostFailed, plain
+from seatrial.verify.own_words import own_words
+from seatrial.verify.reading import HostFailed
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
 
@@ -58,7 +70,7 @@ class CollectedRun(NamedTuple):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
     the checksums of what the run wrote, by name."""
 
-    job_events: Sequence[ScriptStarted | ScriptEnded]
+    job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
     code: Code
     reason: str
@@ -154,6 +166,8 @@ class RunCollector:
         code = run.explain(left.own).code
         if code is not None:
             return code == TIMEOUT.number and not left.own.claimed
+        if run.explain(left.own).exit_code == NOT_BOOTED and left.own.compat is not None:
+            return False  # its script never began
         return left.own.end is None or bool(left.cut)
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
@@ -198,7 +212,7 @@ class RunCollector:
         start = own.start and replace(own.start, environment=environment)
         if start is not None and self._host:
             start = replace(start, nodes=self._host)
-        events = [event for event in (start, own.end) if event is not None]
+        events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         return CollectedRun(events, figures, code, reason, stop, sums)
 
@@ -247,8 +261,10 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
         return LOST, "it was started twice, and the first left no end"
     if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
         return LOST, "its directory could not be written: see its space, quota, permissions"
-    if exit_code == NO_MODULE and (said := _own_words(path)):
+    if exit_code in (NO_MODULE, BROKEN) and (said := own_words(path)):
         return FAILED, said
+    if exit_code == NOT_BOOTED and own.compat is not None:
+        return BOOT_FAILURE, own_words(path) or own.compat.text
     if not own.claimed and path.is_dir():
         return LOST, "its job ended, and nothing that its job script wrote is there"
     if own.start is not None and exit_code == 0:
@@ -262,13 +278,6 @@ def _write_error(path: Path) -> str:
     says nothing. Errors of the test's own programs are the test's affair."""
     found = _WRITE_ERROR.search(_stderr_tail(path))
     return found[0] if found else ""
-
-
-def _own_words(path: Path) -> str:
-    """Return why a job script ended, in its own words; "" where it left none."""
-    lines = _stderr_tail(path).splitlines()
-    said = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
-    return plain(said[-1]) if said else ""
 
 
 def _stderr_tail(path: Path) -> str:

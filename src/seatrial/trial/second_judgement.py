@@ -32,6 +32,7 @@ from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
     OutputRemoved,
+    ReferencesCorrected,
     RunEvent,
     RunJudged,
     RunJudgedAgain,
@@ -47,7 +48,8 @@ from seatrial.suite.known_failures import KnownFailures, known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
-from seatrial.trial.event_headers import run_header
+from seatrial.trial.corrected_references import references_by_now
+from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record, TrialFolder, checksum_of, run_directory
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -312,17 +314,21 @@ def record_judgements(
     by: str,
     why: str,
 ) -> tuple[Definitions, list[SecondJudgement]]:
-    """Judge the runs of a trial again, and append to its journal the verdicts that differ and the
-    figures that had not been found; return what was judged by, and all judgements. Raises Owned
-    where the trial is being run."""
+    """Judge the runs of a trial again, and append to its journal the references if they differ, the
+    verdicts that differ and the figures that had not been found; return what was judged by, and all
+    judgements. Raises Owned where the trial is being run."""
     with Journal.own(folder.journal) as journal:
         now = definitions_now(record, folder.cases(), suites, references)
         judgements = list(judge_again(folder, record, now))
+        before = checksum_of(references_by_now(folder, record))
         for event in read(folder.journal):
             if isinstance(event, TrialOpened):
                 journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, ClockStepped):
                 journal.clock.told(round(event.seconds * SECOND_NS))
+        if now.references_sha256 != before:
+            correction = _correction(now, journal.now(), by, why)
+            journal.append(msgspec.structs.replace(correction, **header_of(record, correction)))
         for judgement in judgements:
             for figure in _added(judgement, record):
                 journal.append(figure)
@@ -345,6 +351,13 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorde
             unit=figure.unit,
             better=figure.better,
         )
+
+
+def _correction(now: Definitions, time: int, by: str, why: str) -> ReferencesCorrected:
+    """Return the event by which criteria, too, use other references from now on."""
+    entries: list[dict[str, Any]] = msgspec.to_builtins(now.references.entries)
+    sha256 = now.references_sha256
+    return ReferencesCorrected(time=time, references=sha256, entries=entries, by=by, reason=why)
 
 
 def _change(

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from seatrial.plan.component_tests import part_of
 from seatrial.plan.model import Deck
+from seatrial.runs.compat.run import prepare as prepare_compat
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
@@ -91,6 +92,7 @@ class Staging:
         test = self._record.tests[room.case.test]
         aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
+        prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 
     def _alert_set_aside(self, aside: Path | None) -> None:

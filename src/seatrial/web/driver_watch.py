@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
+from seatrial.errors import SeatrialError
 from seatrial.log import logger
 from seatrial.trial.alarm import alarms, told_of
 from seatrial.trial.folder import TrialFolder, tags
+from seatrial.trial.next_trials import to_begin
 
 _log = logger(__name__)
 
 LOOK_SECONDS = 30.0
-_State = tuple[float, float]  # times of the heartbeat and of the journal
+_State = tuple[float, float, bool]  # times of heartbeat and journal; whether the next has begun
 
 
 def watch_drivers(trials: Path, limit: float) -> None:
@@ -51,8 +53,9 @@ def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _St
         folder = TrialFolder(trials / tag)
         try:
             beat = folder.heartbeat.stat()
-            state = (beat.st_mtime, folder.journal.stat().st_mtime)
-        except OSError:
+            begun = not to_begin(folder)
+            state = (beat.st_mtime, folder.journal.stat().st_mtime, begun)
+        except (OSError, SeatrialError):
             continue
         silent = time.time() - beat.st_mtime > limit
         if beat.st_uid == os.getuid() and (silent or told_of(folder)):

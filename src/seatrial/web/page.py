@@ -29,6 +29,7 @@ AREAS = (
     ("history", "History", "/history"),
     ("matrix", "Matrix", "/matrix"),
     ("scaling", "Scaling", "/scaling"),
+    ("ratio", "Ratio", "/ratio"),
     ("best", "Best", "/best"),
 )
 

@@ -26,5 +26,6 @@ PAGES = (
     Page("/history", "history", "history", "history.html", form=True),
     Page("/matrix", "matrix", "matrix", "matrix.html", form=True),
     Page("/best", "best", "best", "best.html", form=True),
+    Page("/ratio", "ratio", "ratio", "ratio.html", form=True),
     Page("/scaling", "scaling", "scaling", "scaling.html", form=True),
 )

@@ -326,7 +326,7 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
     if case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
-    return expected(figure, case, state.records.references(trial), series.stage)
+    return expected(figure, case, state.records.references(state.store(), trial), series.stage)
 
 
 def _ink(change: ChangeMark) -> str:

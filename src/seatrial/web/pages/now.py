@@ -13,6 +13,7 @@ from seatrial.store.schema import Store, marks
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
+from seatrial.web.trials.trial_documents import verdict_now
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 
 LATELY = 12
@@ -70,12 +71,13 @@ def _late(state: ServerState, row: TrialRow) -> Late:
     found = state.trials.verdict(row)
     if found is None:
         return Late(trial=row, verdict=None, verdict_words="")
-    return Late(trial=row, verdict=found.state, verdict_words=found.words)
+    verdict, words = verdict_now(state, row, found)
+    return Late(trial=row, verdict=verdict, verdict_words=words)
 
 
 def _running(state: ServerState, row: TrialRow) -> Running:
     tailed = state.trials.of(row)
-    facts = facts_of(state.store(), row, tailed)
+    facts = facts_of(state, row, tailed)
     judged = facts.standing.judged if facts.standing else []
     return copied(Running, facts, latest=_latest(state.store(), row, judged))
 

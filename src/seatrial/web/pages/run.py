@@ -144,6 +144,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
     same, known = _environments(run, beside.runs)
     code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
+    references = state.records.references(store, trial)
     return RunPage(
         run=run,
         verdict=code.name,
@@ -173,7 +174,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
             for event in events[:MAX_EVENTS]
         ],
         events_left_out=max(0, len(events) - MAX_EVENTS),
-        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
+        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),

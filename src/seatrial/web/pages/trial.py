@@ -86,7 +86,7 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     for name in ("from", "to"):
         query.real(name)  # the scripts of the page read these
     tailed = state.trials.of(row)
-    facts = facts_of(store, row, tailed)
+    facts = facts_of(state, row, tailed)
     tests, uses, loads = facts.tests, tailed.uses(), tailed.loads()
     alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}

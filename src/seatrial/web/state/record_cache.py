@@ -1,7 +1,7 @@
 """The records of trials and their references, read once and kept while the files are the same.
 
 state.records.record(trial)               # trial.json, None if it is gone or damaged
-state.records.references(trial)
+state.records.references(store, trial)
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
+from seatrial.store import queries
 from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.verify.references import References
 from seatrial.web.state.background import in_time
@@ -24,15 +27,25 @@ class RecordCache:
 
     def __init__(self) -> None:
         self._known: LruCache[tuple[object, ...], Record] = LruCache(MAX_RECORDS)
+        self._references: LruCache[tuple[object, ...], References] = LruCache(MAX_RECORDS)
 
     def record(self, trial: TrialRow) -> Record | None:
         """Return the record of a trial; None if it cannot be read."""
         return in_time(lambda: self._read(Path(trial.path)), None)
 
-    def references(self, trial: TrialRow) -> References:
+    def references(self, store: Store, trial: TrialRow) -> References:
         """Return the references by which a trial is judged; none if they cannot be read."""
         record = self.record(trial)
-        return References() if record is None else references_of(record)
+        if record is None or not queries.has_other_references(store, trial):
+            return References() if record is None else references_of(record)
+        return in_time(lambda: self._by_now(TrialFolder(Path(trial.path)), record), References())
+
+    def _by_now(self, folder: TrialFolder, record: Record) -> References:
+        try:
+            key = (folder.path, folder.journal.stat().st_size)
+            return self._references.get_or_make(key, lambda: references_by_now(folder, record))
+        except (SeatrialError, OSError):
+            return references_of(record)
 
     def _read(self, path: Path) -> Record | None:
         try:

@@ -28,6 +28,7 @@ from seatrial.web.state.record_cache import RecordCache
 from seatrial.web.state.study_cache import StudyCache
 
 if TYPE_CHECKING:
+    from seatrial.web.state.document_cache import DocumentCache
     from seatrial.web.state.trial_cache import TrialCache
 
 _log = logger(__name__)
@@ -57,6 +58,7 @@ class ServerState:
         self.reading: RefreshProgress | None = None
         self.studies = StudyCache(self.announce)
         self.records = RecordCache()
+        self._documents: DocumentCache | None = None
         self.node_runs: LruCache[Hashable, Any] = LruCache(
             max_size=MAX_NODE_BYTES, size_of=array_bytes
         )
@@ -77,6 +79,17 @@ class ServerState:
             if self._trials is None:
                 self._trials = TrialCache(self.announce)
             return self._trials
+
+    @property
+    def documents(self) -> DocumentCache:
+        """The documents that people signed for. What looks at them is imported when it is first
+        needed."""
+        from seatrial.web.state.document_cache import DocumentCache
+
+        with self._lock:
+            if self._documents is None:
+                self._documents = DocumentCache(self.announce)
+            return self._documents
 
     def store(self) -> Store:
         """Return this thread's store, which is open until the thread ends. Raises StoreError."""

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -21,8 +21,9 @@ from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
 from seatrial.acceptance.status import OpenAlert, Status, TestStatus, alerts_of
 from seatrial.errors import SeatrialError
+from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.web.state.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots
 from seatrial.web.state.cache import LruCache
@@ -206,6 +207,15 @@ class TailedTrial:
         return self._background.latest(slots, name, version, make, wait_s, idle_factor)
 
 
+class JudgedTrial(NamedTuple):
+    """What the criteria say of a trial, and the items of its checklist; documents were not looked
+    at."""
+
+    overall: Overall
+    record: Record
+    items: list[ItemStatus]
+
+
 class TrialCache:
     """The trials that were looked at last. ``announce`` is called when there is something new to
     show."""
@@ -229,7 +239,7 @@ class TrialCache:
             self._trials.measure()
         return tailed
 
-    def verdict(self, row: TrialRow) -> Overall | None:
+    def verdict(self, row: TrialRow) -> JudgedTrial | None:
         """Return what the criteria say of a trial that does not run; None while that is unknown,
         or if its folder is gone. The trial is not kept."""
         version = (row.last, row.state)
@@ -246,11 +256,12 @@ class TrialCache:
         self._background.close()
 
 
-def _verdict_of(row: TrialRow) -> Overall:
+def _verdict_of(row: TrialRow) -> JudgedTrial:
     fold = TrialFold(TrialFolder(Path(row.path)))
     if fold.record.component is None:
-        return Overall("undecided", [])
+        return JudgedTrial(Overall("undecided", []), fold.record, [])
     while fold.go_on():
         pass
     component, history = fold.record.component, fold.history
-    return overall(judged(component, TrialView(history, fold.present(), fold.references)))
+    found = overall(judged(component, TrialView(history, fold.present(), fold.references)))
+    return JudgedTrial(found, fold.record, items_of(history.items, history.ticks))

@@ -16,7 +16,13 @@ from typing import BinaryIO
 
 from seatrial.acceptance.counts import verdict_of
 from seatrial.acceptance.holds import Hold, Holds
-from seatrial.acceptance.status import TestStatus, accounts_of, expected_of, tests_of
+from seatrial.acceptance.status import (
+    TestStatus,
+    accounts_of,
+    expected_of,
+    references_now,
+    tests_of,
+)
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.conduct.policy import Policy
 from seatrial.errors import JournalError, TrialError
@@ -24,7 +30,8 @@ from seatrial.files import open_regular
 from seatrial.journal.clock import present
 from seatrial.journal.events import GaugeRead, finite
 from seatrial.journal.journal import fingerprint, read_blocks
-from seatrial.trial.folder import TrialFolder, references_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.verify.references import References
 
 AT_ONCE = 2 << 20  # bytes of a journal that are folded in one go
 LATEST = 8
@@ -41,7 +48,6 @@ class TrialFold:
     def _begin(self) -> None:
         self.record = self.folder.record()
         self.cases = self.folder.cases()
-        self.references = references_of(self.record)
         self.history = accounts_of(self.record, self.cases)
         self.verdicts: dict[str, Counter[str]] = {case.test: Counter() for case in self.cases}
         self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
@@ -101,6 +107,11 @@ class TrialFold:
         self.damaged += block.damaged
         self._mark = _mark_of(file, self.end)
         return file.tell() < self.size
+
+    @property
+    def references(self) -> References:
+        """The references that criteria use by now."""
+        return references_now(self.record, self.history)
 
     def _count_verdicts(self) -> None:
         """Count the runs that are over since the last time."""

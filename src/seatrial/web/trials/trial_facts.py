@@ -1,6 +1,6 @@
 """Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 
-facts = facts_of(store, row, tailed)
+facts = facts_of(state, row, tailed)
 copied(TrialPage, facts, ...)
 """
 
@@ -25,7 +25,9 @@ from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
+from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import Standing, TailedTrial
+from seatrial.web.trials.trial_documents import with_documents_now
 
 MAX_BUILDS = 40
 MAX_NAMED = 6
@@ -46,16 +48,17 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
     trouble: str
 
 
-def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> TrialFacts:
+def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> TrialFacts:
     """Return what is known of a trial."""
-    standing = tailed.standing()
+    store, standing = state.store(), tailed.standing()
+    record = tailed.fold.record if tailed.fold is not None else None
     sinks: list[SinkLag] = []
     with contextlib.suppress(SeatrialError, OSError):
         sinks = sink_lags(TrialFolder(Path(row.path)))
     return TrialFacts(
         trial=row,
         standing=standing,
-        status=tailed.status(),
+        status=with_documents_now(state, row, record, tailed.status()),
         tests=standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
         builds=builds_of(store, row),
         sinks=sinks,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from msgspec import Struct
 
-from seatrial.acceptance.plan_records import Issue, PlanRecords, RecordedEntry
+from seatrial.acceptance.plan_records import Issue, RecordedEntry
 from seatrial.acceptance.status import Status
 from seatrial.errors import JournalError, TrialError
-from seatrial.journal.journal import read
-from seatrial.plan.model import Component
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import Record
-from seatrial.trial.plan_trials import records
 from seatrial.units import count, listed
+from seatrial.web.trials.trial_documents import records_of_plan
 
 MAX_NAMED = 8
 MAX_SHOWN = 200
@@ -31,29 +28,27 @@ class TrialPeople(Struct, frozen=True, kw_only=True):
 
 
 def people_of(row: TrialRow, record: Record | None, status: Status | None) -> TrialPeople:
-    """Return what people recorded about a trial's plan. Documents are not looked at."""
+    """Return what people recorded about a trial's plan. ``status`` has its documents."""
     if record is None or not record.plan or record.rehearsed:
         return TrialPeople()
-    found = PlanRecords()
     try:
-        folder = records(Path(row.path).parent, record.plan)
-        found.fold(read(folder.journal) if folder else ())
+        found = records_of_plan(row, record)
     except (TrialError, JournalError):
         return TrialPeople(notices=["The records of its plan cannot be read."])
     return TrialPeople(
-        notices=list(_notices(record.component, status, found)),
+        notices=list(_notices(status)),
         issues=found.open_issues[:MAX_SHOWN],
         entries=found.entries[::-1][:MAX_SHOWN],
     )
 
 
-def _notices(
-    component: Component | None, status: Status | None, found: PlanRecords
-) -> Iterator[str]:
-    evidence = component.evidence if component else []
-    later = [e.document for e in evidence if e.comes_later and e.document not in found.given]
-    if status is not None and (awaited := [*status.awaited, *later]):
-        yield f"Awaited: {', '.join(awaited)}."
-    bad = [item.id for item in status.items if item.state == "fail"] if status else []
+def _notices(status: Status | None) -> Iterator[str]:
+    if status is None:
+        return
+    if status.awaited:
+        yield f"Awaited: {', '.join(status.awaited)}."
+    bad = [item.id for item in status.items if item.state == "fail"]
     if bad:
         yield f"{count(len(bad), 'item')} failed: {listed(bad, MAX_NAMED)}."
+    if status.unsound:
+        yield f"Documents: {'; '.join(status.unsound)}."

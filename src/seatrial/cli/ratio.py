@@ -1,0 +1,191 @@
+"""``seatrial ratio``: what one way of running costs against another, over sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from seatrial.cli import Folders, complete
+from seatrial.cli.options import format_option, tests_filter
+from seatrial.cli.query_common import opened, print_csv, tell_damage
+from seatrial.cli.tables import TextTable, folded
+from seatrial.store.export import to_json
+from seatrial.studies.compare import causes
+from seatrial.studies.ratios import (
+    RatioCell,
+    RatioQuery,
+    RatioTable,
+    extremes,
+    ratios,
+    two_values,
+    without_both,
+)
+from seatrial.studies.selection import gather, parse_side, trials_of
+from seatrial.units import show_number, show_unit
+from seatrial.verify.reading import plain_line
+
+_VERDICTS = {"better": "faster", "worse": "slower"}
+_COLUMNS = (
+    *("case", "x", "first_median", "first_runs", "second_median", "second_runs"),
+    *("ratio", "low", "high", "verdict", "first_speedup", "second_speedup", "ideal"),
+    *("first_why", "second_why"),
+)
+
+
+@click.command("ratio")
+@click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
+@click.option(
+    "--of",
+    required=True,
+    metavar="NAME=FIRST,SECOND",
+    help="The two ways: toolchain=native,compat, or values of a parameter.",
+)
+@click.option("--x", "x", required=True, metavar="NAME", help="The size: tasks, nodes, or other.")
+@click.option("--metric", default="elapsed", show_default=True, help="The figure.")
+@tests_filter
+@click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
+@format_option("table", "json", "csv")
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    of: str,
+    x: str,
+    metric: str,
+    tests: tuple[str, ...],
+    weak: bool,
+    form: str,
+) -> int:
+    """Show how many times as long the second way takes as the first, at each size.
+
+    With 95 % intervals, the speed-up of both, sizes that failed with their cause, the range over
+    all tests, and how the ratio changes from the least size to the largest. TRIAL may have
+    conditions, as for `seatrial compare`.
+
+    \b
+    seatrial ratio both --of toolchain=native,compat --x tasks
+    seatrial ratio sweep --of order=smp,grid --x nodes --metric rate
+    """
+    name, first, second = two_values(of)
+    query = RatioQuery(of=name, values=(first, second), x=x, metric=metric, weak=weak)
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(trial), tests) for trial in trials]
+        tell_damage(store, trials_of(sides))
+    found = ratios(sides, query)
+    if form == "json":
+        click.echo(to_json([_record(each) for each in found]), nl=False)
+    elif form == "csv":
+        print_csv([_COLUMNS, *(row for each in found for row in _rows(each))])
+    else:
+        parts = [_page(each) for each in found]
+        if told := [*_range(found), *_left_out(without_both(sides, found), query)]:
+            parts.append("\n".join(folded(plain_line(line)) for line in told))
+        click.echo("\n\n".join(parts))
+    return 0
+
+
+def _record(table: RatioTable) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(table)
+    for cell in record["cells"]:
+        del cell["first"]["values"], cell["second"]["values"]
+    return record
+
+
+def _rows(one: RatioTable) -> Iterator[list[object]]:
+    for cell in one.cells:
+        a, b = cell.first, cell.second
+        yield [
+            *(one.case, one.named(cell.x), a.median, a.n, b.median, b.n),
+            *(cell.ratio, cell.low, cell.high, verdict(cell), a.speedup, b.speedup),
+            *(a.ideal or b.ideal, a.why, b.why),
+        ]
+
+
+def verdict(cell: RatioCell) -> str:
+    """Return how the second way is: faster, slower, same, unclear; "" without a ratio."""
+    return "" if cell.ratio is None else _VERDICTS.get(cell.verdict, cell.verdict)
+
+
+def _page(one: RatioTable) -> str:
+    first, second = one.values
+    unit = show_unit(one.unit, " in {}")
+    title = f"{one.case}: {one.metric}{unit} ({one.better} is better), {second} over {first}"
+    lines = [click.style(folded(plain_line(f"{title}, by {one.x}")), bold=True)]
+    if one.along:
+        lines.append(folded(plain_line(f"along with them: {', '.join(one.along)}")))
+    if one.why:
+        return "\n".join([*lines, plain_line(one.why)])
+    lines += ["", _table(one), ""]
+    return "\n".join([*lines, *(folded(plain_line(line)) for line in told_of(one))]).rstrip()
+
+
+def _table(one: RatioTable) -> str:
+    first, second = one.values
+    found = TextTable(
+        f"{one.x}> | {first}> | {second}> | runs>?2 | ratio> | 95 %> | {second} is"
+        " | speed-ups> | ideal>?3 | excluded~"
+    )
+    for cell in one.cells:
+        a, b = cell.first, cell.second
+        low, high = show_number(cell.low), show_number(cell.high)
+        ends = f"{low}..{high}" if low else ""
+        runs = f"{a.n}" if a.n == b.n else f"{a.n}, {b.n}"
+        speedups = ", ".join(show_number(each.speedup) or "-" for each in (a, b))
+        numbers = (a.median, b.median, runs, cell.ratio, ends, verdict(cell))
+        ideal = a.ideal or b.ideal
+        found.add(
+            *(one.named(cell.x), *numbers, speedups if ideal else "", ideal),
+            _excluded(cell, one),
+        )
+    return str(found)
+
+
+def _excluded(cell: RatioCell, table: RatioTable) -> str:
+    """Return why a way has no figure, or which of its runs do not count: ``compat: 2 timeout``."""
+    sides = zip(table.values, (cell.first, cell.second), strict=True)
+    said = [(name, side.why or causes(side.excluded)) for name, side in sides]
+    return "; ".join(f"{name}: {why}" for name, why in said if why)
+
+
+def told_of(one: RatioTable) -> Iterator[str]:
+    """Yield what is told below a table: range, speed-ups, how the ratio changes, what failed."""
+    first, second = one.values
+    known = one.known
+    if not known:
+        yield "no size has a figure of both: nothing to compare"
+        return
+    assert one.lowest is not None and one.highest is not None
+    ends = [
+        f"{show_number(c.ratio)} at {one.x} {one.named(c.x)}" for c in (one.lowest, one.highest)
+    ]
+    if one.lowest is not one.highest:
+        yield f"range: {ends[0]} .. {ends[1]}"
+    base, last = known[0], known[-1]
+    if one.change is not None:
+        a, b = (show_number(cell.speedup) for cell in (last.first, last.second))
+        span = f"from {one.x} {base.x:g} to {last.x:g}"
+        yield (f"speed-up {span}: {first} {a}, {second} {b}, of {show_number(last.first.ideal)}")
+        low, high = show_number(one.change.low), show_number(one.change.high)
+        interval = f" (95 %: {low}..{high})" if low else " (of single runs: repeat)"
+        yield f"ratio of ratios {span}: {show_number(one.change.ratio)}{interval}"
+    elif min(base.first.n, base.second.n) < 2:
+        yield "single runs tell no difference: repeat"
+
+
+def _range(tables: list[RatioTable]) -> Iterator[str]:
+    """Yield the least and the greatest ratio over all tables: 1.11 GTC 64 .. 1.93 MILC 256."""
+    found = extremes(tables)
+    if found and len(tables) > 1:
+        ends = (f"{show_number(one.ratio)} {one.test} {one.x}" for one in found)
+        yield f"over all: {' .. '.join(ends)}"
+
+
+def _left_out(tests: list[str], query: RatioQuery) -> Iterator[str]:
+    if tests:
+        yield f"not with both {' and '.join(query.values)}: {', '.join(tests)}"

@@ -1,0 +1,284 @@
+# A compat job: a job whose nodes look like a cluster of hosts with ssh. This file lies in the
+# directory of the job with `enter`, `rsh`, `ssh` and what a start writes there:
+#
+#   settings     mode (shim or sshd), port, wait (seconds), nodes (slurm, or here: this host alone)
+#   variables    names of variables that programs get, one a line; * stands for any letters
+#   hosts        the nodes, one a line
+#   environment  the variables of the job, read by `enter` before each program
+#   answered     how many nodes answered, of how many, in which time (s), which did not; in words
+#   log          what the nodes said
+#
+#   bash compat.sh run COMMAND ...   starts, runs the command, stops; ends with its exit code
+#   bash compat.sh start PROCESS     starts; the job is over when that process is
+#   bash compat.sh stop              ends what the job left on its nodes
+#
+# On each node runs `compat.sh node`, in a step of the job. Beside it waits `compat.sh reap`, in a
+# session of its own, for the end of `node`: then it ends every process that has the mark of the job
+# (SEATRIAL_COMPAT_JOB) in its environment. So nothing is left when Slurm kills the steps of the
+# job, also where it does not track processes that left their group (proctrack/pgid).
+set -u
+umask 077
+shopt -s extglob
+J=${BASH_SOURCE[0]%/*}
+[ -d "$J" ] && J=$(cd -- "$J" && pwd) || exit 91
+readonly J BROKEN=95 NOT_BOOTED=96 GRACE=3 LOOK=2
+readonly ALWAYS='PATH LD_LIBRARY_PATH MODULE* LOADEDMODULES _LMFILES_ OMP_* LANG LC_* TZ HOME USER
+LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_CONF
+SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
+SLURM_CPUS_ON_NODE SEATRIAL_*'
+readonly SECRET='*@(TOKEN|KEY|SECRET|PASSWORD)*'
+
+fail() {  # exit code, why
+  local code=$1
+  shift
+  echo "seatrial: compat: $*" >&2
+  exit "$code"
+}
+
+here() {  # _here = the name of this node
+  _here=${SLURMD_NODENAME-}
+  [ -n "$_here" ] || read -r _here < /proc/sys/kernel/hostname
+}
+
+pause() {  # seconds; without a process
+  [ -n "${_never-}" ] || exec {_never}<> <(:)
+  read -r -t "$1" -u "$_never" _
+}
+
+# ---- the start, on the first node ---------------------------------------------------------------
+
+find_hosts() {
+  if [ "$nodes" = slurm ]; then
+    scontrol show hostnames "${SLURM_JOB_NODELIST-}" > "$J/hosts" 2>> "$J/log" ||
+      fail $BROKEN "the nodes of job ${SLURM_JOB_ID-} are not known: $(tail -n 1 "$J/log")"
+  else
+    here
+    echo "$_here" > "$J/hosts"
+  fi
+  mapfile -t hosts < "$J/hosts"
+  local host
+  for host in "${hosts[@]}"; do
+    case $host in
+      [A-Za-z0-9]*([A-Za-z0-9._-])) ;;
+      *) fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit" ;;
+    esac
+  done
+}
+
+passes() {  # a name; whether programs get the variable: _named and _patterns are of `variables`
+  [ -z "${_named[$1]-}" ] || return 0
+  case ${1^^} in $SECRET) return 1 ;; esac
+  local pattern
+  for pattern in "${_patterns[@]}"; do
+    # shellcheck disable=SC2053 # a pattern
+    [[ $1 == $pattern ]] && return 0
+  done
+  return 1
+}
+
+keep_environment() {
+  local name
+  local -A _named=()
+  local _patterns=()
+  set -f
+  _patterns+=($ALWAYS)
+  set +f
+  while read -r name; do
+    case $name in *'*'*) _patterns+=("$name") ;; ?*) _named[$name]=1 ;; esac
+  done < "$J/variables"
+  {
+    for name in $(compgen -e); do
+      if passes "$name"; then printf 'export %s=%q\n' "$name" "${!name}"; fi
+    done
+    printf '_directory=%q\n' "$PWD"
+    case $PATH: in "$J":*) ;; *) printf 'PATH=%q:$PATH\n' "$J" ;; esac
+  } > "$J/environment"
+}
+
+watch() {  # until the process of the job has ended
+  trap 'exit 0' TERM
+  echo "$BASHPID" > "$J/watcher"
+  while kill -0 "$leader" 2> /dev/null; do pause 0.5; done
+}
+
+step() {  # becomes a process that runs `compat.sh node` on each node, and prints what they say
+  echo "$BASHPID" > "$J/step"
+  local mark=$SEATRIAL_COMPAT_JOB
+  unset SEATRIAL_COMPAT_JOB SEATRIAL_RUN
+  export SEATRIAL_COMPAT_KEEPER=$mark
+  if [ "$nodes" = here ]; then exec bash "$J/compat.sh" node; fi
+  local job=$SLURM_JOB_ID conf=${SLURM_CONF-} name
+  for name in "${!SLURM_@}"; do unset "$name"; done
+  [ -z "$conf" ] || export SLURM_CONF=$conf
+  exec srun --quiet --quiet --jobid="$job" --overlap --nodes="${#hosts[@]}" --ntasks="${#hosts[@]}" \
+    --ntasks-per-node=1 --cpu-bind=none --mem=0 --mpi=none --chdir=/ --kill-on-bad-exit=0 \
+    bash "$J/compat.sh" node
+}
+
+await_nodes() {  # _missing = the nodes that did not answer within the time
+  local -A silent=() port_of=()
+  local host word line end heard=0
+  for host in "${hosts[@]}"; do silent[$host]=1; done
+  end=$((SECONDS + wait))
+  while [ "$heard" -lt "${#hosts[@]}" ] && [ "$SECONDS" -lt "$end" ]; do
+    read -r -t $((end - SECONDS)) -u "$_said" word host line || break
+    heard=$((heard + 1))
+    if [ "$word" = up ]; then
+      unset "silent[$host]"
+      port_of[$host]=$line
+    else
+      echo "$host: $line" >> "$J/log"
+    fi
+  done
+  _missing=
+  for host in "${hosts[@]}"; do
+    [ -z "${silent[$host]-}" ] || _missing+="${_missing:+,}$host"
+    [ -z "${port_of[$host]-}" ] || echo "$host ${port_of[$host]}" >> "$J/ports"
+  done
+  _answered=$((${#hosts[@]} - ${#silent[@]}))
+}
+
+start() {
+  leader=$1
+  local up before seconds what
+  IFS=' ' read -r up _ < /proc/uptime
+  before=${up/./}
+  : > "$J/log" || fail $BROKEN "cannot write in $J; see its space, quota and permissions"
+  find_hosts
+  [ "$mode" = shim ] || prepare_keys
+  keep_environment
+  local size
+  size=$(stat -c %s "$J/environment") && [ "$size" -gt 0 ] ||
+    fail $BROKEN "cannot write in $J; see its space, quota and permissions"
+  exec {_said}< <(exec 2>> "$J/log" < /dev/null; watch | step)
+  await_nodes
+  exec {_said}<&-
+  # Where Slurm binds nothing, srun complains about the option in each step.
+  if grep -q 'lacks support for cpu binding' "$J/log"; then
+    : > "$J/step_options"
+  else
+    echo --cpu-bind=none > "$J/step_options"
+  fi
+  IFS=' ' read -r up _ < /proc/uptime
+  printf -v seconds %02d $(((10#${up/./} - 10#$before + 5) / 10))  # in tenths
+  seconds=${seconds%?}.${seconds: -1}
+  what="$_answered of ${#hosts[@]} node$([ ${#hosts[@]} -eq 1 ] || echo s) answered in $seconds s"
+  if [ -n "$_missing" ]; then
+    local said
+    said=$(grep -ve '^$' -e 'lacks support for cpu binding' "$J/log" | tail -n 1)
+    what+="; no answer from $_missing${said:+ ($said)}"
+  fi
+  printf '%s\n' "$_answered ${#hosts[@]} $seconds ${_missing:--}" "$what" > "$J/answered"
+  if [ -n "$_missing" ]; then
+    stop
+    fail $NOT_BOOTED "$what; see $J/log"
+  fi
+  [ "$mode" = shim ] || write_client
+  echo "In compat job ${SLURM_JOB_ID-$leader}: $what" >&2
+}
+
+stop() {
+  local pid i
+  echo "${leader:-$PPID} $$" > "$J/spared"
+  if read -r pid < "$J/watcher" && kill "$pid"; then
+    if read -r pid < "$J/step"; then
+      for ((i = 0; i < (GRACE + 3) * 50; i++)); do
+        kill -0 "$pid" || break
+        pause 0.02
+      done
+    fi
+  fi 2> /dev/null
+  rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
+}
+
+run() {
+  local code=0
+  if [ "${SEATRIAL_COMPAT-}" != "$J" ]; then  # once more, so that the mark is in the environment
+    export SEATRIAL_COMPAT=$J PATH=$J:$PATH
+    export SEATRIAL_COMPAT_JOB=${SLURM_JOB_ID-$$}.$$.$RANDOM
+    exec bash "$J/compat.sh" run "$@"
+  fi
+  trap 'stop; exit 143' TERM
+  trap 'stop; exit 129' HUP
+  trap : INT
+  start $$
+  "$@"
+  code=$?
+  stop
+  exit "$code"
+}
+
+# ---- on each node -------------------------------------------------------------------------------
+
+node() {
+  trap '' TERM INT HUP
+  here
+  exec {_pipe}> >(exec setsid bash "$J/compat.sh" reap > /dev/null 2>&1)
+  local reaper=$! code
+  if [ "$mode" = shim ]; then echo "up $_here 0"; else serve; fi
+  while :; do  # the input ends with the job; also where a dead slurmd lets this step go on
+    read -r -t $LOOK _
+    code=$?
+    if [ "$code" -eq 1 ] || [ -e "$J/over" ]; then break; fi
+  done
+  echo stopped >&"$_pipe"
+  exec {_pipe}>&-
+  while kill -0 "$reaper" 2> /dev/null; do pause 0.01; done
+  exit 0
+}
+
+marked() {  # _pids = the processes of the job on this node, but for those that stop it
+  local file pid
+  _pids=()
+  for file in $(grep -lzsx "SEATRIAL_COMPAT_JOB=$SEATRIAL_COMPAT_KEEPER" /proc/[0-9]*/environ); do
+    pid=${file#/proc/}
+    pid=${pid%/environ}
+    case " $_spared " in *" $pid "*) ;; *) _pids+=("$pid") ;; esac
+  done
+  if [ -n "$_listener" ]; then  # a session of sshd has no readable environment, but its parent
+    _pids+=("$_listener")
+    for file in $(grep -lsx "PPid:[[:space:]]*$_listener" /proc/[0-9]*/status); do
+      file=${file#/proc/}
+      _pids+=("${file%/status}")
+    done
+  fi
+}
+
+reap() {
+  trap '' TERM INT HUP
+  local word rest i stopped= _listener= _spared= _pids=()
+  while read -r word rest; do
+    case $word in
+      listener) _listener=$rest ;;
+      stopped) stopped=1 ;;
+    esac
+  done
+  if [ -n "$stopped" ]; then
+    read -r _spared < "$J/spared"
+  else
+    : > "$J/over"
+  fi 2> /dev/null
+  rm -f "$J/key" "$J/host_key"
+  marked
+  kill -TERM "${_pids[@]}" 2> /dev/null
+  for ((i = 0; i < GRACE * 20 && ${#_pids[@]} > 0; i++)); do
+    pause 0.05
+    marked
+  done
+  for ((i = 0; i < 40 && ${#_pids[@]} > 0; i++)); do
+    kill -KILL "${_pids[@]}" 2> /dev/null
+    pause 0.05
+    marked
+  done
+}
+
+# shellcheck source=/dev/null
+. "$J/settings"
+# shellcheck source=/dev/null
+[ "$mode" = shim ] || . "$J/sshd.sh"
+what=${1:?run, start, stop, node or reap}
+shift
+case $what in
+  run | start | stop | node | reap) "$what" "$@" ;;
+  *) fail 2 "$what is none of run, start, stop" ;;
+esac

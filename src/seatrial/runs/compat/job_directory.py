@@ -1,0 +1,68 @@
+"""The directory of a compat job: a job whose nodes look like a cluster of hosts with ssh.
+
+    write(run / "compat", CompatSettings(mode="shim", nodes="slurm"), ["TASKS", "MY_*"])
+
+Everything in it is bash, which does the work on the nodes; ``compat.sh`` says how.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from seatrial.runs.environment import write_script
+
+DIRECTORY = "compat"  # in the directory of a run
+
+BROKEN, NOT_BOOTED = 95, 96
+"""The exit codes of a job whose nodes did not become a cluster: for a fault of the set-up, which
+its stderr says; as not all nodes answered in time."""
+
+_FILES = ("compat.sh", "sshd.sh", "client.sh")
+_PROGRAMS = {"enter": "enter", "rsh": "shim", "ssh": "shim"}
+_PATTERN = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+
+
+CompatNodes = Literal["slurm", "here"]
+
+
+class CompatSettings(NamedTuple):
+    """How the nodes of a compat job are reached: by steps of Slurm (``shim``) or by an sshd on each
+    (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all must
+    answer. ``nodes``: those of the Slurm job, or this host alone."""
+
+    mode: Literal["shim", "sshd"] = "shim"
+    port: int = 22422
+    wait: int = 30
+    nodes: CompatNodes = "slurm"
+
+
+def is_pattern_of_variables(text: str) -> bool:
+    """Return whether a text is a name of a variable, or a pattern of names: ``OMP_*``."""
+    return _PATTERN.fullmatch(text) is not None
+
+
+def write(folder: Path, settings: CompatSettings, variables: Iterable[str]) -> None:
+    """Write the files of a compat job into a directory, which is made for its owner alone.
+    Programs on the nodes get the ``variables``: names, and patterns of names with ``*``; what looks
+    like a secret only by its whole name. Raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in texts(settings, variables).items():
+        write_script(folder / name, text)
+        os.chmod(folder / name, 0o700 if name in _PROGRAMS else 0o600)  # noqa: PTH101
+
+
+def texts(settings: CompatSettings, variables: Iterable[str]) -> dict[str, str]:
+    """Return the files of a compat job, by name."""
+    sources = {**dict.fromkeys(_FILES), **_PROGRAMS}
+    found = {name: _source(source or name) for name, source in sources.items()}
+    lines = "".join(f"{name}={value}\n" for name, value in settings._asdict().items())
+    names = "".join(f"{name}\n" for name in dict.fromkeys(variables))
+    return {**found, "settings": lines, "variables": names}
+
+
+def _source(name: str) -> str:
+    return Path(__file__).with_name(name).read_text()

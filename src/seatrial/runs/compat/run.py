@@ -1,0 +1,101 @@
+"""A run that is a compat job: what its directory needs, and what its job script does for it.
+
+prepare(machine, test, case, run)       # writes the directory of the compat job into the run's
+parts = script_parts(machine, test, case)
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.machine.model import Machine
+from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, CompatSettings, write
+from seatrial.runs.environment import toolchain_variables
+from seatrial.runs.launchers import launcher_of
+from seatrial.suite.model import Case, Test
+from seatrial.suite.toolchain_flags import toolchain_of
+from seatrial.suite.variables import RUN_ONLY
+from seatrial.units import seconds
+
+
+class CompatParts(NamedTuple):
+    """Bash for the job script of a compat job: at its very beginning, before the script of the
+    test, in the environment of that script alone, and after it. Empty for other jobs."""
+
+    mark: str = ""
+    start: str = ""
+    path: str = ""
+    stop: str = ""
+
+
+# Children are found by what was in their environment when they began, so the script begins anew.
+_MARK = f"""\
+if [ "${{SEATRIAL_COMPAT-}}" != "$_run/{DIRECTORY}" ]; then
+  export SEATRIAL_COMPAT=$_run/{DIRECTORY} SEATRIAL_COMPAT_JOB=${{SLURM_JOB_ID-$$}}.$$.$RANDOM
+  exec bash "$_run/job.sh"
+fi
+"""
+
+_START = """
+_code=0 _figures=
+bash "$SEATRIAL_COMPAT/compat.sh" start $$ || _code=$?
+{ read -r _answered _of _seconds _missing && read -r _figures; } \\
+  < "$SEATRIAL_COMPAT/answered" 2> /dev/null || true
+if [ -n "$_figures" ]; then
+  seatrial_clock
+  seatrial_json "${_missing#-}"
+  _missing=$_text
+  seatrial_json "$_figures"
+  _figures=",\\"value\\":$_answered,\\"asked\\":$_of,\\"seconds\\":$_seconds"
+  _figures+=",\\"nodes\\":\\"$_missing\\",\\"text\\":\\"$_text\\""
+  seatrial_event compat_start "$_figures,\\"alias\\":\\"%s\\""
+fi
+[ "$_code" -eq 0 ] || exit "$_code"
+"""
+
+_PATH = "export PATH=$SEATRIAL_COMPAT:$PATH\n"
+_STOP = 'bash "$SEATRIAL_COMPAT/compat.sh" stop\n'
+
+
+def is_compat(machine: Machine, test: Test, case: Case) -> bool:
+    """Return whether the job of a case is a compat job."""
+    return launcher_of(machine, test, case.toolchain, case.parameters).kind == "compat"
+
+
+def script_parts(machine: Machine, test: Test, case: Case) -> CompatParts:
+    """Return what a compat job adds to the job script of a case."""
+    if not is_compat(machine, test, case):
+        return CompatParts()
+    return CompatParts(_MARK, _START % machine.compat.mode, _PATH, _STOP)
+
+
+def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
+    """Write the directory of a compat job into that of its run; nothing for other jobs. Raises
+    OSError."""
+    if is_compat(machine, test, case):
+        write(run / DIRECTORY, settings_of(machine), _variables(machine, test, case))
+
+
+def settings_of(machine: Machine) -> CompatSettings:
+    """Return how the nodes of a machine's compat jobs are reached."""
+    compat = machine.compat
+    wait = math.ceil(seconds(compat.wait))
+    nodes: CompatNodes = "slurm" if machine.scheduler == "slurm" else "here"
+    return CompatSettings(compat.mode, compat.port, wait, nodes)
+
+
+def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
+    """Return the names of the variables that machine, toolchain, test and case give to a run."""
+    chain = toolchain_of(machine, test, case.toolchain)
+    return [
+        *machine.compat.environment,
+        *machine.environment,
+        *chain.environment,
+        *toolchain_variables(machine, test, case.toolchain),
+        *test.environment,
+        *case.parameters,
+        *RUN_ONLY,
+        "BUILD",
+    ]

@@ -1,0 +1,131 @@
+# The mode sshd of a compat job, read by compat.sh: on each node an sshd of the job's owner, with
+# keys of this job alone. Nothing of it is outside the directory of the job.
+
+find_program() {  # _found = the first of these files that is there
+  for _found; do [ ! -x "$_found" ] || return 0; done
+  return 1
+}
+
+# sshd's own StrictModes refuses a directory that is writable for others, also a sticky one (/tmp).
+require_safe_path() {
+  local folder=$J mode_of owner
+  while [ -n "$folder" ]; do
+    read -r mode_of owner < <(stat -c '%a %u' -- "$folder")
+    if [ "$owner" -ne 0 ] && [ "$owner" -ne "$UID" ]; then
+      fail $BROKEN "$folder is not yours, so its owner could replace the keys of sshd below it; $OTHER"
+    fi
+    if (((8#$mode_of & 8#22) && !(8#$mode_of & 8#1000))); then
+      fail $BROKEN "$folder can be written by its group or by all, who could replace the keys of sshd below it; chmod go-w it, or $OTHER"
+    fi
+    folder=${folder%/*}
+  done
+}
+readonly OTHER='let SEATRIAL_COMPAT_DIR name another folder, or use `mode: shim`'
+
+prepare_keys() {
+  local program addresses me
+  case $J in
+    *[!A-Za-z0-9/._+:,=@-]*) fail $BROKEN "$J: files of ssh take no path with other characters than letters, digits and /._+:,=@-; $OTHER" ;;
+  esac
+  for program in ssh ssh-keygen getent; do
+    command -v "$program" > /dev/null || fail $BROKEN "mode sshd needs the program $program; use \`mode: shim\`"
+  done
+  require_safe_path
+  rm -f "$J/key" "$J/key.pub" "$J/host_key" "$J/host_key.pub" "$J/ports"
+  ssh-keygen -q -t ed25519 -N '' -C compat -f "$J/key" 2>> "$J/log" &&
+    ssh-keygen -q -t ed25519 -N '' -C compat -f "$J/host_key" 2>> "$J/log" ||
+    fail $BROKEN "ssh-keygen cannot write in $J: $(tail -n 1 "$J/log")"
+  here
+  addresses=$(getent ahosts "${hosts[@]}" "$_here" | while read -r one _; do echo "$one"; done | sort -u)
+  [ -n "$addresses" ] || fail $BROKEN "no address of ${hosts[0]} is known (getent ahosts); use \`mode: shim\`"
+  me=$(id -un)
+  echo "compat $(< "$J/host_key.pub")" > "$J/known_hosts"
+  echo "restrict,pty,X11-forwarding,from=\"${addresses//$'\n'/,}\" $(< "$J/key.pub")" \
+    > "$J/authorized_keys"
+  cat > "$J/sshd.conf" << END
+HostKey $J/host_key
+PidFile none
+AuthorizedKeysFile $J/authorized_keys
+AllowUsers $me
+PermitRootLogin prohibit-password
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UseDNS no
+PermitUserEnvironment no
+AllowTcpForwarding no
+AllowAgentForwarding no
+X11Forwarding yes
+PrintMotd no
+PrintLastLog no
+SetEnv XAUTHORITY=$J/Xauthority
+ForceCommand $J/enter
+MaxStartups 200:30:400
+MaxSessions 200
+LogLevel INFO
+END
+  if find_program /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server \
+    /usr/lib/ssh/sftp-server /usr/libexec/sftp-server; then
+    echo "Subsystem sftp $_found" >> "$J/sshd.conf"
+  fi
+}
+
+serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or `no NODE WHY`
+  local log=$J/sshd.$_here.log try at=$_here now listener i why
+  getent ahosts "$at" > /dev/null || at=0.0.0.0
+  if ! find_program "$(command -v sshd)" /usr/sbin/sshd /usr/local/sbin/sshd; then
+    echo "no $_here sshd is not installed"
+    return
+  fi
+  for ((try = 0; try < 16; try++)); do
+    now=$((port + try))
+    "$_found" -D -f "$J/sshd.conf" -o "ListenAddress=$at:$now" -E "$log" \
+      < /dev/null > /dev/null 2>> "$log" {_pipe}>&- &
+    listener=$!
+    echo "listener $listener" >&"$_pipe"
+    for ((i = 0; i < 250; i++)); do
+      why=$(tail -n 1 "$log" 2> /dev/null)
+      case $why in *"Server listening on"*)
+        echo "up $_here $now"
+        return
+        ;;
+      esac
+      kill -0 "$listener" 2> /dev/null || break
+      pause 0.02
+    done
+    kill "$listener" 2> /dev/null
+    case $(< "$log") in *"Address already in use"* | *"Cannot bind"*) ;; *) break ;; esac
+    rm -f "$log"
+  done
+  echo "no $_here sshd does not listen to port $now: ${why:-it says nothing}"
+}
+
+write_client() {  # ssh_config, and ssh, scp and sftp that use it
+  local host at name
+  {
+    while read -r host at; do printf 'Host %s\n  Port %s\n' "$host" "$at"; done < "$J/ports"
+    cat << END
+Host ${hosts[*]}
+  User $(id -un)
+  HostKeyAlias compat
+  IdentityFile $J/key
+  IdentitiesOnly yes
+  IdentityAgent none
+  UserKnownHostsFile $J/known_hosts
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+  UpdateHostKeys no
+  BatchMode yes
+  ProxyCommand none
+  LogLevel ERROR
+Host *
+  ProxyCommand echo 'ssh: this host is no node of the compat job' >&2; exit 1
+END
+  } > "$J/ssh_config"
+  for name in ssh scp sftp; do
+    printf '#!/bin/bash -p\n. %q/client.sh %s "$@"\n' "$J" "$name" > "$J/$name.new"
+    chmod 700 "$J/$name.new"
+    mv "$J/$name.new" "$J/$name"
+  done
+  cp "$J/ssh" "$J/rsh"
+}

@@ -1,0 +1,31 @@
+"""The hosts of a run, in the forms in which MPI launchers and other programs want them.
+
+``$HOSTFILE`` has a line ``host slots=n`` for each host, ``$MACHINEFILE`` a line ``host:n``,
+``$NODEFILE`` a line for each task, as ``$PBS_NODEFILE``; ``$NODELIST`` is the folded list itself.
+The job script writes the files into the run's directory (``hosts.sh``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from seatrial.machine.model import Machine
+from seatrial.suite.model import Case
+
+HOSTFILE, MACHINEFILE, NODEFILE = "job.hostfile", "job.machinefile", "job.nodefile"
+"""The names of the files, in the run's directory."""
+
+
+def host_files(machine: Machine, case: Case) -> str:
+    """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
+    the run's directory. A host without a scheduler is ``localhost``."""
+    found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
+    size = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}"
+    return f"_list={found} {size}\n{_text()}"
+
+
+@lru_cache(maxsize=1)
+def _text() -> str:
+    """Return ``hosts.sh`` without the comment at its beginning, which is for its readers here."""
+    return Path(__file__).with_name("hosts.sh").read_text().partition("\n\n")[2]

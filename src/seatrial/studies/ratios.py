@@ -1,0 +1,276 @@
+"""What one way of running costs against another, over sizes: native against compat, say.
+
+    asked = RatioQuery(of="toolchain", values=("native", "compat"), x="tasks")
+    for table in ratios(sides, asked):
+        table.cells[0].ratio, table.lowest, table.highest, table.change
+
+The ratio of a size is how many times as long the second way takes: the second median over the
+first one, and of a metric where higher is better the first over the second. The speed-up of each
+way is its speed over its own at the least size at which both were measured. The *ratio of ratios*,
+from that size to the largest one, tells how the cost grows with the size; it is the speed-up of the
+first way over that of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.statistics import two_sample
+from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
+from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
+from seatrial.studies.panels import APART, along, panels
+from seatrial.studies.scaling_cells import Cell, cells_of, figures_in, names_of, speeds, usable
+from seatrial.studies.selection import Side
+from seatrial.suite.model import case_name
+from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+
+AXES = (*NUMBERS, CORES)
+NOT_MEASURED = "no such case"
+
+
+class RatioQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: the two ``values`` of a parameter or attribute ``of``, such as toolchain, at
+    each value of ``x``. ``weak``: the work grows with x."""
+
+    of: str
+    values: tuple[str, str]
+    x: str
+    metric: str = "elapsed"
+    weak: bool = False
+
+
+class RatioCell(Struct, frozen=True, kw_only=True):
+    """One size: what both ways measured, and how many times as long the second one takes, with the
+    95 % interval; None where one of them has no figure. ``verdict`` is of the second way."""
+
+    x: float
+    first: Cell
+    second: Cell
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: two_sample.Verdict = "unclear"
+
+    @property
+    def causes(self) -> list[tuple[int, str]]:
+        """Why there is no ratio: which way (0 or 1), and its cause."""
+        return [(i, cell.why) for i, cell in enumerate((self.first, self.second)) if cell.why]
+
+
+class RatioTable(Struct, frozen=True, kw_only=True):
+    """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.
+    Where x are words, or hold 0, they have ``names``, and an x is the place of its name.
+    ``change`` is the ratio of ratios from the least to the largest size with a ratio."""
+
+    case: str
+    test: str
+    metric: str
+    unit: str
+    better: Better
+    of: str
+    values: tuple[str, str]
+    x: str
+    weak: bool
+    cells: list[RatioCell]
+    along: list[str] = []
+    names: list[str] = []
+    change: RatioChange | None = None
+    why: str = ""
+
+    def named(self, x: float) -> str:
+        """Return an x as people write it."""
+        return self.names[int(x)] if self.names else f"{x:g}"
+
+    @property
+    def known(self) -> list[RatioCell]:
+        """The sizes that have a ratio."""
+        return [cell for cell in self.cells if cell.ratio is not None]
+
+    @property
+    def lowest(self) -> RatioCell | None:
+        return min(self.known, key=lambda cell: cell.ratio or 0.0, default=None)
+
+    @property
+    def highest(self) -> RatioCell | None:
+        return max(self.known, key=lambda cell: cell.ratio or 0.0, default=None)
+
+
+class RatioExtreme(Struct, frozen=True):
+    """The least or greatest ratio of all tables: where it is."""
+
+    ratio: float
+    test: str
+    x: str
+
+
+def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
+    """Return a table for each case that both values have. Raises UsageError where there is none, or
+    a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    _require_names(members, asked)
+    members = [one for one in members if one.attribute(asked.x)]
+    chosen = [one for one in members if one.attribute(asked.of) in asked.values]
+    tables = []
+    for test in dict.fromkeys(one.test for one in chosen):
+        cases = [one for one in chosen if one.test == test]
+        follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
+        for panel in panels(cases, {asked.x, asked.of, *follow}):
+            if {one.attribute(asked.of) for one in panel} == set(asked.values):
+                tables.append(_table(panel, asked, follow))
+    if not tables:
+        both = " and ".join(asked.values)
+        raise UsageError(
+            f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone; choose "
+            "cases with TRIAL:NAME=VALUE"
+        )
+    told = any(table.why for table in tables)
+    if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
+        raise UsageError(_nothing_measured(chosen, asked))
+    return tables
+
+
+def two_values(text: str) -> tuple[str, str, str]:
+    """Return the name and the two values of ``toolchain=native,compat``. Raises UsageError."""
+    name, equals, values = text.partition("=")
+    each = [value.strip() for value in values.split(",")]
+    if not equals or not name.strip() or len(each) != 2 or not all(each) or each[0] == each[1]:
+        raise UsageError(
+            f"--of {text}: is not a name with two values; write e.g. toolchain=native,compat"
+        )
+    return name.strip(), each[0], each[1]
+
+
+def extremes(tables: Sequence[RatioTable]) -> tuple[RatioExtreme, RatioExtreme] | None:
+    """Return the least and the greatest ratio of tables, and where they are; None without one."""
+    found = [
+        RatioExtreme(cell.ratio, table.test, table.named(cell.x))
+        for table in tables
+        for cell in table.cells
+        if cell.ratio is not None
+    ]
+    if not found:
+        return None
+    return min(found, key=lambda one: one.ratio), max(found, key=lambda one: one.ratio)
+
+
+def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[str]:
+    """Return the tests that have no table, as they lack one of the two values."""
+    shown = {table.test for table in tables}
+    tests = dict.fromkeys(one.test for side in sides for one in side.cases)
+    return [test for test in tests if test not in shown]
+
+
+def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
+    parameters = sorted({name for one in members for name in one.parameters})
+    known = [*AXES, *APART, "trial", "node"]
+    for option, name in (("--x", asked.x), ("--of", asked.of)):
+        if name not in (*parameters, *known):
+            listed = ", ".join([*known, *(n for n in parameters if n not in known)])
+            raise UsageError(f"{option} {name}: is none of {listed}")
+    if asked.x == asked.of:
+        raise UsageError(f"--of {asked.of}: that is --x already")
+    there = list(dict.fromkeys(one.attribute(asked.of) for one in members))
+    for value in asked.values:
+        if value not in there:
+            listed = ", ".join(each or "none" for each in there)
+            raise UsageError(f"--of {asked.of}: no case has {value}; there are {listed}")
+
+
+def _nothing_measured(members: Sequence[CaseRuns], asked: RatioQuery) -> str:
+    known = sorted({kind[0] for one in members for kind in one.values})
+    if odd := unfit_of(figures_in(members, asked.metric)):
+        return f"no figure of {asked.metric} can be judged; {odd}"
+    if asked.metric in known or not known:
+        return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
+    return f"--metric {asked.metric}: no run has it; there are {', '.join(known)}"
+
+
+def _table(panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str]) -> RatioTable:
+    one = panel[0]
+    left_out = {asked.x, asked.of, *follow}
+    bound = {n: v for n, v in one.parameters.items() if n not in left_out}
+    chain, stage = ("" if n == asked.of else one.attribute(n) for n in ("toolchain", "stage"))
+    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    table = RatioTable(
+        case=case_name(one.test, bound, chain, "", stage),
+        test=one.test,
+        metric=asked.metric,
+        unit=unit,
+        better=better_of(direction),
+        of=asked.of,
+        values=asked.values,
+        x=asked.x,
+        weak=asked.weak,
+        cells=[],
+        along=follow,
+        names=names_of(panel, asked.x),
+    )
+    if len(kinds) > 1:
+        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
+        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if direction == NO_DIRECTION:
+        return replace(table, why="it has no direction (better: none), so no way is slower")
+    ways = [
+        {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, table.names)}
+        for cases in ([m for m in panel if m.attribute(asked.of) == v] for v in asked.values)
+    ]
+    cells = [_cell(x, ways, table.better) for x in sorted({*ways[0], *ways[1]})]
+    return _with_speedups(replace(table, cells=cells))
+
+
+def _cell(x: float, ways: Sequence[dict[float, Cell]], better: Better) -> RatioCell:
+    first, second = (way.get(x) or Cell(x=x, n=0, why=NOT_MEASURED) for way in ways)
+    cell = RatioCell(x=x, first=first, second=second)
+    if len(usable([first, second])) < 2:
+        return cell
+    found = two_sample.compare(first.values, second.values, better)
+    ends = (found.ratio, found.low, found.high)
+    if better == "higher":
+        ends = (_inverse(found.ratio), _inverse(found.high), _inverse(found.low))
+    return replace(cell, ratio=ends[0], low=ends[1], high=ends[2], verdict=found.verdict)
+
+
+def _inverse(ratio: float | None) -> float | None:
+    return 1 / ratio if ratio else None
+
+
+def _with_speedups(table: RatioTable) -> RatioTable:
+    """Return a table with the speed-up of both ways, and the ratio of ratios. Named sizes have no
+    order, and so neither."""
+    known = table.known
+    if not known or table.names:
+        return table
+    base, last = known[0], known[-1]
+    cells = [
+        replace(
+            cell,
+            first=_related(cell.first, base.first, table),
+            second=_related(cell.second, base.second, table),
+        )
+        for cell in table.cells
+    ]
+    if base is last:
+        return replace(table, cells=cells)
+    earlier, later = (base.first, base.second), (last.first, last.second)
+    if table.better == "higher":
+        earlier, later = earlier[::-1], later[::-1]
+    change = ratio_of_ratios(*(cell.values for cell in (*earlier, *later)))
+    return replace(table, cells=cells, change=change)
+
+
+def _related(cell: Cell, base: Cell, table: RatioTable) -> Cell:
+    """Return a cell with its speed-up over another one of the same way."""
+    ideal = cell.x / base.x
+    if not usable([cell]):
+        return cell
+    speedup, low, high = speeds(base, cell, table.better, table.weak)
+    if cell.x == base.x:
+        low = high = None
+    return replace(
+        cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
+    )

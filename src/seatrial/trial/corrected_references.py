@@ -1,0 +1,23 @@
+"""The references that a trial is judged by, by its journal.
+
+    references_by_now(folder, record)     # those of its record, or those that a person corrected
+
+A trial keeps the references that it was made with, until a person judges it again by others.
+"""
+
+from __future__ import annotations
+
+from seatrial.journal.events import ReferencesCorrected
+from seatrial.journal.journal import read
+from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.verify.references import References, corrected
+
+
+def references_by_now(folder: TrialFolder, record: Record) -> References:
+    """Return the references of a trial, after reading its whole journal. Raises InvalidFiles and
+    JournalError."""
+    found = None
+    for event in read(folder.journal):
+        if isinstance(event, ReferencesCorrected):
+            found = corrected(event) or found
+    return found or references_of(record)

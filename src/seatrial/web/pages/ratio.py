@@ -1,0 +1,235 @@
+"""Ratio: what one way of running costs against another, as ``seatrial ratio`` tells it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial import draw
+from seatrial.errors import UsageError
+from seatrial.store import queries
+from seatrial.store.series import metric_names
+from seatrial.studies.panels import varying
+from seatrial.studies.ratios import (
+    AXES,
+    RatioExtreme,
+    RatioQuery,
+    RatioTable,
+    extremes,
+    ratios,
+    two_values,
+    without_both,
+)
+from seatrial.studies.scaling_cells import are_numbers
+from seatrial.studies.selection import Side, gather
+from seatrial.verify.figures import ELAPSED
+from seatrial.web.formatting import NARROW
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
+from seatrial.web.state.server_state import ServerState
+
+TABLES = 8  # on a page
+MAX_NAMED = 300
+MAX_TICKS = 10  # sizes that are labelled on an axis
+LABELS = {"of": "Ways", "x": "Over", "metric": "Metric"}  # of the form
+
+
+class RatioPanel(Struct, frozen=True, kw_only=True):
+    """The sizes of a case."""
+
+    table: RatioTable
+
+    def plots(self) -> list[tuple[str, Any]]:
+        """Return the ratio over the sizes, and the speed-up of both ways, as SVG, each with its
+        caption; of named sizes the ratio alone."""
+        table = self.table
+        if not table.known:
+            return []
+        first, second = table.values
+        caption = f"{second} over {first}: times as long, with 95 % intervals"
+        if table.names:
+            return [(caption, _rows(table))]
+        found = [(caption, _ratios(table))]
+        if table.change is not None:
+            found.append(("Speed-up of both, with 95 % intervals", _speedups(table)))
+        return found
+
+
+def _rows(table: RatioTable) -> Any:
+    rows = [
+        draw.Interval(
+            table.named(c.x), c.ratio or 0.0, c.low, c.high, f"{c.ratio:.4g}", *_look(c.verdict)
+        )
+        for c in table.known
+    ]
+    return draw.forest(
+        rows,
+        title=f"{table.case}: {table.values[1]} over {table.values[0]}",
+        axis=draw.Axis("ratio of times"),
+        centre=1,
+        width=NARROW,
+        stacked=True,
+    )
+
+
+def _look(verdict: str) -> tuple[str, int]:
+    return {"better": ("good", 1), "worse": ("bad", 2)}.get(verdict, ("muted", 3))
+
+
+def _ratios(table: RatioTable) -> Any:
+    known = table.known
+    sizes = [cell.x for cell in known]
+    ends = [
+        (cell.x, cell.low, cell.high)
+        for cell in known
+        if cell.low is not None and cell.high is not None
+    ]
+    points = [(cell.x, cell.ratio) for cell in known]
+    return draw.chart(
+        [draw.ChartSeries("ratio", points, "both", intervals=ends)],
+        title=f"{table.case}: {table.values[1]} over {table.values[0]}",
+        x=draw.Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+        y=draw.Axis("ratio of times"),
+        levels=[draw.ReferenceLine(1, "the same")],
+        width=NARROW,
+        height=270,
+        margin=8,
+    )
+
+
+def _speedups(table: RatioTable) -> Any:
+    curves = []
+    for i, name in enumerate(table.values):
+        cells = [(c.first, c.second)[i] for c in table.cells]
+        points = [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
+        curves.append(draw.Curve(name, points))
+    return draw.scaling(
+        curves,
+        title=f"{table.case}: speed-up over {table.x}",
+        x=draw.Axis(table.x),
+        y=draw.Axis("speed-up"),
+        width=NARROW,
+    )
+
+
+class RatioPage(Struct, frozen=True, kw_only=True):
+    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
+    ``ofs`` are texts for ``of``, ``xs`` what can be the size. ``without`` are tests that one way
+    lacks; ``range`` the least and the greatest ratio of all tables."""
+
+    state: str
+    of: str
+    x: str
+    tags: list[str]
+    metrics: list[str]
+    ofs: list[str] = []
+    xs: list[str] = []
+    reason: str = ""
+    panels: list[RatioPanel] = []
+    range: list[RatioExtreme] = []
+    found: int = 0
+    without: list[str] = []
+    first: int = 0
+    rehearsed: bool = False
+
+
+class _Answer(NamedTuple):
+    of: str
+    x: str
+    ofs: list[str]
+    xs: list[str]
+    tables: list[RatioTable]
+    without: list[str]
+    rehearsed: bool
+
+
+class _Asked(NamedTuple):
+    of: str
+    x: str
+    metric: str
+    weak: bool
+
+
+def data(state: ServerState, query: PageQuery) -> RatioPage:
+    trials = queries.trials(state.store())
+    asked = _Asked(
+        query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
+    )
+    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
+    first = query.number("first", 0)
+    page = RatioPage(
+        state="asked",
+        of=asked.of,
+        x=asked.x,
+        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
+    )
+    if not written:
+        return page
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    study = state.studies.answer(
+        ("ratio", written, test, rehearsed, asked),
+        version,
+        lambda: _judged(state, asked, written.split(), test, rehearsed),
+    )
+    answer = study.value
+    if answer is None:
+        made_up = names_rehearsal(state.store(), written.split(), rehearsed)
+        reason = re.sub(r"--(of|x|metric)\b", lambda o: f"“{LABELS[o[1]]}”", study.reason)
+        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+    return replace(
+        page,
+        state="judged",
+        of=answer.of,
+        x=answer.x,
+        ofs=answer.ofs,
+        xs=answer.xs,
+        panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
+        range=list(extremes(answer.tables) or ()),
+        found=len(answer.tables),
+        without=answer.without,
+        first=first,
+        rehearsed=answer.rehearsed,
+    )
+
+
+def _judged(
+    state: ServerState, asked: _Asked, texts: list[str], test: str, rehearsed: bool
+) -> _Answer:
+    tests = [test] if test else []
+    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
+    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+    varies = varying([one for side in sides for one in side.cases])
+    ofs = [
+        f"{name}={','.join(values)}"
+        for name in sorted(varies, key=lambda name: name != "toolchain")
+        if len(values := _values(sides, name)) == 2
+    ]
+    xs = [name for name in dict.fromkeys([*AXES, *varies]) if len(_values(sides, name)) > 1]
+    of = asked.of or next(iter(ofs), "")
+    if not of:
+        raise UsageError("no parameter of these cases has two values; name two of a larger number")
+    name, first, second = two_values(of)
+    sizes = [each for each in xs if each != name]
+    x = asked.x or next((n for n in sizes if are_numbers(_values(sides, n))), "")
+    x = x or next(iter(sizes), AXES[0])
+    query = RatioQuery(of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak)
+    found = ratios(sides, query)
+    return _Answer(of, x, ofs, sizes, found, without_both(sides, found), made_up)
+
+
+def _values(sides: list[Side], name: str) -> list[str]:
+    """Return the values of a parameter, in the order of the cases."""
+    found = dict.fromkeys(one.attribute(name) for side in sides for one in side.cases)
+    return [value for value in found if value]
+
+
+def _panel(table: RatioTable) -> RatioPanel:
+    cells = [
+        replace(cell, first=replace(cell.first, values=[]), second=replace(cell.second, values=[]))
+        for cell in table.cells
+    ]
+    return RatioPanel(table=replace(table, cells=cells))

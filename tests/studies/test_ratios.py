@@ -1,0 +1,263 @@
+"""Ratios of two ways of running: the figures of the paper on compatibility mode, planted truths."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.journal import codes
+from seatrial.statistics.ratio_of_ratios import ratio_of_ratios
+from seatrial.statistics.two_sample import interval
+from seatrial.store.ingest import synced
+from seatrial.studies.ratios import RatioQuery, RatioTable, extremes, ratios
+from seatrial.studies.selection import gather, parse_side
+from seatrial.suite.model import Case
+
+from ..cli.test_query_common import ask
+from ..store.trials import a_case
+from .figures import Kind, Measuring, bound, steady
+
+WALL: Kind = ("wall", "s", "lower")
+RATE: Kind = ("rate", "steps/s", "higher")
+BOTH = ("native", "compat")
+
+# Figures 8 to 13 of the paper on Cluster Compatibility Mode, as far as its text names them: ratios
+# of 1.11 (GTC, 64 tasks) and 1.93 (MILC, 256), of 1.02 and 2.32 at the ends, and speed-ups of 8.2
+# against 11.6 of 16. All other figures, and the tests that have the ends, are made up.
+PAPER: Mapping[str, Mapping[int, tuple[float, float]]] = {
+    "GTC": {64: (1000.0, 1.11), 256: (260.0, 1.21), 1024: (1000 / 11.6, 1.11 * 11.6 / 8.2)},
+    "MILC": {64: (800.0, 1.25), 256: (220.0, 1.93)},
+    "Paratec": {64: (600.0, 1.18), 256: (190.0, 1.74)},
+    "ImpactT": {64: (400.0, 1.14), 256: (120.0, 1.33)},
+    "slowest": {16: (1.5, 2.32)},
+    "fastest": {16: (50.0, 1.02)},
+}
+
+
+def ways(test: str, *xs: int) -> list[Case]:
+    return [
+        replace(
+            bound(100 * i + x, test), toolchain=way, tasks=x, id=f"{test}-{way}-{x}", parameters={}
+        )
+        for i, way in enumerate(BOTH)
+        for x in xs
+    ]
+
+
+def paper(folder: Path) -> None:
+    cases = {test: ways(test, *sizes) for test, sizes in PAPER.items()}
+    trial = Measuring(folder, "ccm", [case for each in cases.values() for case in each])
+    for test, sizes in PAPER.items():
+        for case in cases[test]:
+            native, ratio = sizes[case.tasks]
+            level = native * (ratio if case.toolchain == "compat" else 1.0)
+            trial.series(case, WALL, [level * factor for factor in (0.995, 0.999, 1, 1.001, 1.005)])
+    trial.done()
+
+
+def tables(folder: Path, *texts: str, **asked: Any) -> list[RatioTable]:
+    with synced(folder / "store.sqlite", folder) as store:
+        sides = [gather(store, parse_side(text)) for text in texts]
+    usual = {"of": "toolchain", "values": BOTH, "x": "tasks", "metric": "wall"}
+    return ratios(sides, RatioQuery(**{**usual, **asked}))
+
+
+ASKED = ("ratio", "ccm", "--of", "toolchain=native,compat", "--x", "tasks", "--metric", "wall")
+
+
+def test_the_papers_figures(tmp_path: Path) -> None:
+    paper(tmp_path)
+    found = {table.test: table for table in tables(tmp_path, "ccm")}
+    for test, sizes in PAPER.items():
+        measured = {int(cell.x): cell for cell in found[test].cells}
+        assert measured.keys() == sizes.keys()
+        for x, (_, ratio) in sizes.items():
+            cell = measured[x]
+            assert cell.ratio == pytest.approx(ratio, rel=1e-9)
+            assert cell.low is not None and cell.high is not None and cell.low < ratio < cell.high
+            assert cell.verdict == "worse"
+    ends = extremes(list(found.values()))
+    assert ends is not None
+    assert [(round(one.ratio, 9), one.test, one.x) for one in ends] == [
+        (1.02, "fastest", "16"),
+        (2.32, "slowest", "16"),
+    ]
+    gtc = found["GTC"]
+    last = gtc.cells[-1]
+    assert last.first.speedup == pytest.approx(11.6) and last.first.ideal == 16
+    assert last.second.speedup == pytest.approx(8.2)
+    assert gtc.change is not None and gtc.change.ratio == pytest.approx(11.6 / 8.2)
+    assert gtc.change.low is not None and gtc.change.low > 1.4
+    assert gtc.change.high is not None and gtc.change.high < 1.43
+    answer = ask(tmp_path, *ASKED, "--test", "GTC", "--test", "MILC")
+    assert answer.code == 0
+    assert "speed-up from tasks 64 to 1024: native 11.6, compat 8.2, of 16" in answer.out
+    assert "range: 1.25 at tasks 64 .. 1.93 at tasks 256" in answer.out
+    assert answer.out.splitlines()[-1] == "over all: 1.11 GTC 64 .. 1.93 MILC 256"
+    assert "ratio of ratios from tasks 64 to 1024: 1.415 (95 %: " in answer.out
+
+
+def test_programs_get_json_and_csv(tmp_path: Path) -> None:
+    paper(tmp_path)
+    (gtc,) = json.loads(ask(tmp_path, *ASKED, "-k", "GTC", "--format", "json").out)
+    assert [cell["x"] for cell in gtc["cells"]] == [64, 256, 1024]
+    assert gtc["cells"][0]["ratio"] == pytest.approx(1.11)
+    assert "values" not in gtc["cells"][0]["first"] and gtc["change"]["ratio"] == pytest.approx(
+        11.6 / 8.2
+    )
+    rows = list(csv.DictReader(io.StringIO(ask(tmp_path, *ASKED, "--format", "csv").out)))
+    assert len(rows) == sum(map(len, PAPER.values()))
+    milc = next(row for row in rows if row["case"] == "MILC" and row["x"] == "256")
+    assert float(milc["ratio"]) == pytest.approx(1.93) and milc["verdict"] == "slower"
+    assert float(milc["second_median"]) == pytest.approx(220 * 1.93)
+
+
+def test_of_a_rate_the_ratio_is_of_times_too(tmp_path: Path) -> None:
+    """Half the rate is twice the time; the interval turns with it."""
+    cases = ways("lammps", 2, 4)
+    trial = Measuring(tmp_path, "t", cases)
+    for case, level in zip(cases, (100.0, 190.0, 50.0, 60.0), strict=True):
+        trial.series(case, RATE, steady(level, 8, 0.02))
+    trial.done()
+    (table,) = tables(tmp_path, "t", metric="rate")
+    first, last = table.cells
+    assert first.ratio == pytest.approx(2.0, rel=0.03)
+    assert first.low is not None and first.high is not None
+    assert first.low < first.ratio < first.high and first.verdict == "worse"  # type: ignore[operator]
+    assert last.first.speedup == pytest.approx(1.9, rel=0.03)
+    assert last.second.speedup == pytest.approx(1.2, rel=0.03)
+    assert table.change is not None and last.ratio is not None and first.ratio is not None
+    assert table.change.ratio == pytest.approx(last.ratio / first.ratio)
+    assert table.change.low is not None and table.change.low > 1.4
+
+
+def test_what_failed_stays_with_its_cause(tmp_path: Path) -> None:
+    cases = ways("milc", 64, 256, 512)
+    trial = Measuring(tmp_path, "t", cases[:-1])
+    for case in cases[:3]:
+        trial.series(case, WALL, steady(1000 / case.tasks, 4))
+    trial.series(cases[3], WALL, steady(20.0, 4))
+    for _ in range(2):
+        trial.measure(cases[4], verdict=codes.TIMEOUT)
+    trial.done()
+    (table,) = tables(tmp_path, "t")
+    assert [cell.ratio is not None for cell in table.cells] == [True, False, False]
+    assert table.cells[1].causes == [(1, "2 timeout")]
+    assert table.cells[2].causes == [(1, "no such case")]
+    assert table.change is None
+    out = ask(tmp_path, *ASKED[:1], "t", *ASKED[2:]).out
+    assert "compat: 2 timeout" in out and "compat: no such case" in out and "range" not in out
+
+
+def test_any_parameter_may_be_the_way(tmp_path: Path) -> None:
+    """Two orders over a size that is a word; another parameter follows the order one to one."""
+    shapes = [(o, deck) for o in ("smp", "grid") for deck in ("small", "big")]
+    cases = [
+        bound(i, order=order, deck=deck, file=f"order.{order}")
+        for i, (order, deck) in enumerate(shapes)
+    ]
+    trial = Measuring(tmp_path, "t", [*cases, a_case(9, "other")])
+    for case, level in zip(cases, (1.0, 2.0, 0.5, 2.0), strict=True):
+        trial.series(case, WALL, steady(level, 5))
+    trial.done()
+    (table,) = tables(tmp_path, "t", of="order", values=("smp", "grid"), x="deck")
+    assert table.along == ["file"] and table.names == ["small", "big"] and table.change is None
+    assert [cell.ratio for cell in table.cells] == pytest.approx([0.5, 1.0], rel=0.02)
+    assert table.cells[0].verdict == "better"
+    out = ask(tmp_path, "ratio", "t", "--of", "order=smp,grid", "--x", "deck", "--metric", "wall")
+    assert "range: 0.4982 at deck small .. 1 at deck big" in out.out
+    assert out.out.splitlines()[-1] == "not with both smp and grid: other"
+
+
+def test_single_runs_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
+    cases = ways("milc", 64, 128)
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case, {WALL: float(case.tasks)})
+    trial.done()
+    (table,) = tables(tmp_path, "t")
+    assert [(cell.ratio, cell.low, cell.verdict) for cell in table.cells] == [
+        (1.0, None, "unclear")
+    ] * 2
+    assert table.change is not None and table.change.low is None
+    assert "single runs" in ask(tmp_path, *ASKED[:1], "t", *ASKED[2:]).out
+
+
+def test_units_and_directions_are_not_mixed(tmp_path: Path) -> None:
+    cases = ways("milc", 64)
+    trial = Measuring(tmp_path, "t", cases)
+    trial.measure(cases[0], {WALL: 1.0, ("plain", "", "none"): 1.0})
+    trial.measure(cases[1], {("wall", "ms", "lower"): 1.0, ("plain", "", "none"): 1.0})
+    trial.done()
+    (table,) = tables(tmp_path, "t")
+    assert not table.cells and "unit or direction differ" in table.why
+    (table,) = tables(tmp_path, "t", metric="plain")
+    assert not table.cells and "no direction" in table.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"of": "chain"}, r"--of chain: is none of nodes, tasks, threads, cores, toolchain"),
+        ({"x": "taks"}, "--x taks: is none of"),
+        ({"of": "tasks"}, "--of tasks: that is --x already"),
+        ({"values": ("native", "ccm")}, "no case has ccm; there are native, compat"),
+        ({"metric": "wal"}, "--metric wal: no run has it; there are elapsed, wall"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+    cases = ways("milc", 64, 128)
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case, {WALL: 5.0})
+    trial.done()
+    with pytest.raises(UsageError, match=said):
+        tables(tmp_path, "t", **asked)
+
+
+@pytest.mark.parametrize("text", ["toolchain", "toolchain=a", "t=a,b,c", "t=a,a", "=a,b", "t=a,"])
+def test_two_values_are_wanted(tmp_path: Path, text: str) -> None:
+    paper(tmp_path)
+    answer = ask(tmp_path, "ratio", "ccm", "--of", text, "--x", "tasks")
+    assert answer.code == 2 and "write e.g. toolchain=native,compat" in answer.err
+
+
+# ---- how often the intervals hold the truth -----------------------------------------------
+
+
+def drawn(rng: random.Random, level: float, count: int, spread: float) -> list[float]:
+    return [level * math.exp(rng.gauss(0, spread)) for _ in range(count)]
+
+
+def share_of_truths(count: int, ends: Sequence[tuple[float, float]], truth: float) -> float:
+    return sum(low <= truth <= high for low, high in ends) / count
+
+
+@pytest.mark.parametrize("runs", [5, 8, 15])
+def test_the_interval_holds_the_truth_in_19_of_20(runs: int) -> None:
+    """1,000 simulations of two log-normal samples whose spreads differ."""
+    rng = random.Random(runs)
+    ends = [interval(drawn(rng, 10, runs, 0.03), drawn(rng, 14, runs, 0.05)) for _ in range(1000)]
+    assert 0.93 <= share_of_truths(1000, ends, 1.4) <= 0.97
+
+
+@pytest.mark.parametrize("runs", [5, 10])
+def test_that_of_the_ratio_of_ratios_is_a_little_wide(runs: int) -> None:
+    rng = random.Random(runs)
+    levels = ((10, 0.03), (11, 0.05), (3, 0.02), (4.5, 0.04))  # 1.1, then 1.5
+    found = [
+        ratio_of_ratios(*(drawn(rng, level, runs, spread) for level, spread in levels))
+        for _ in range(1000)
+    ]
+    ends = [(one.low or 0.0, one.high or 0.0) for one in found]
+    assert 0.95 <= share_of_truths(1000, ends, 1.5 / 1.1) <= 0.985
