@@ -87,6 +87,7 @@ ACROSS_MODULES = {
     },
     "suites": {
         "c5_surrogates": "C5's plan with surrogates",
+        "compat": "the recipes for compatibility mode",
         "probes": "the shipped probes",
         "recipes": "the shipped recipes",
         "tuning": "the applications that ship to be tuned",

@@ -14,7 +14,16 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-__all__ = ["LazyModule", "futures", "jinja2", "multiprocessing", "nodeset", "np", "yaml"]
+__all__ = [
+    "ElementTree",
+    "LazyModule",
+    "futures",
+    "jinja2",
+    "multiprocessing",
+    "nodeset",
+    "np",
+    "yaml",
+]
 
 
 class LazyModule(ModuleType):
@@ -29,12 +38,14 @@ class LazyModule(ModuleType):
 if TYPE_CHECKING:
     import multiprocessing
     from concurrent import futures
+    from xml.etree import ElementTree
 
     import jinja2
     import numpy as np
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
+    ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     jinja2 = LazyModule("jinja2")
     multiprocessing = LazyModule("multiprocessing")

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.decoding import DAMAGED
+from seatrial.decoding import DAMAGED, decoder
 from seatrial.journal.checksum import ENDING, all_hold, holds, seed_of, unsealed
 from seatrial.journal.codes import CHECK_ERROR, FAILED
 from seatrial.journal.events import (
@@ -42,9 +42,13 @@ _SUBSTITUTES: dict[tuple[type[Event], str], Any] = {
 }
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(
-    functools.reduce(or_, EVENT_KINDS.values())
-)
+
+
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[Event]:
+    """Return the decoder of all kinds, made at the first use: to make it takes 15 ms,
+    which a command that reads no journal does not pay."""
+    return decoder(functools.reduce(or_, EVENT_KINDS.values()))
 
 
 def encode(event: Event) -> bytes:
@@ -61,7 +65,7 @@ def decode(line: bytes) -> Event:
     """Decode one line. A member of a wrong type takes its default. Raises one of ``DAMAGED`` where
     the line is no JSON object with a ``time`` and an ``event``."""
     try:
-        event = _decoder.decode(line)
+        event = _decoder().decode(line)
     except msgspec.ValidationError:
         return _decode_leniently(line)
     if not event.time:
@@ -131,7 +135,7 @@ def decode_block(data: bytes, seed: int = 0) -> tuple[list[Event], int]:
     # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
     if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
         try:
-            events = _decoder.decode_lines(data)
+            events = _decoder().decode_lines(data)
         except DAMAGED:
             return decode_lines(data.split(b"\n"), seed)
         times = [event.time for event in events]

@@ -263,6 +263,8 @@ def _whole_lines(descriptor: int) -> int:
 
 def _last_time(descriptor: int, end: int) -> int:
     """The latest time near the end of the journal, but for times by the clocks of compute nodes."""
+    if not end:
+        return 0
     size = 65536
     while True:
         start = max(0, end - size)

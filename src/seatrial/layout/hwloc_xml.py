@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from xml.etree import ElementTree
 
 from seatrial.layout.node import Core, NodeLayout, checked
+from seatrial.lazy import ElementTree
 
 _WRITE_AGAIN = "write it again: lstopo --of xml > node.xml"
 

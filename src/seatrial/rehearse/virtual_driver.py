@@ -43,7 +43,7 @@ from seatrial.rehearse.simulated_bundles import SimulatedBundles
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.fitting_nodes import lacking
-from seatrial.suite.model import Case, JobOptions
+from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
 from seatrial.units import ns, seconds, show_seconds
 
@@ -93,7 +93,7 @@ class VirtualDriver:
         self.cluster = SimulatedCluster(
             machine, names, self._luck, self.now, policy.outages, cores=room, on_start=on_start
         )
-        self._lacking: dict[tuple[str, int, JobOptions], str] = {}
+        self._places: dict[int, tuple[str, str]] = {}  # by the position of a case
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self._luck, self.conductor, self._writer, self._at)
         self._bundles = SimulatedBundles(self._runs, self._at, self._bundle_again)
@@ -207,8 +207,9 @@ class VirtualDriver:
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self._luck, test, run.attempt, run.run_model)
             shape = self.conductor.state.shapes[launch.case]
-            partition, lacks = self._partition(run.case), self._lacking_of(run.case)
-            job = job_of(run, launch, partition, lacks, shape.size)
+            if (place := self._places.get(launch.case)) is None:  # asked once, not for each run
+                place = self._places[launch.case] = self._place(run.case)
+            job = job_of(run, launch, *place, shape.size)
             if self._disturbances:
                 refused = self._disturbances.why_refused(self.now, run)
                 held_until = self._disturbances.held_until(self.now, run)
@@ -243,19 +244,14 @@ class VirtualDriver:
             return None
         return with_course(record.job, run)
 
-    def _partition(self, case: Case) -> str:
-        """The simulated partition of a case, "" where that is not simulated."""
+    def _place(self, case: Case) -> tuple[str, str]:
+        """Return the simulated partition of a case, "" where that is not simulated, and the nodes
+        that the case cannot run on, folded."""
         machine, asked = self.record.machine, case.job.partition
         name = machine.slurm.partition if asked is None else asked
-        return name if name in machine.rehearsal.partitions else ""
-
-    def _lacking_of(self, case: Case) -> str:
-        """The nodes that a case cannot run on, folded."""
-        key = (case.test, case.gpus, case.job)
-        if key not in self._lacking:
-            features = self.record.tests[case.test].requires.features
-            self._lacking[key] = lacking(self.record.machine, features, case)
-        return self._lacking[key]
+        features = self.record.tests[case.test].requires.features
+        partition = name if name in machine.rehearsal.partitions else ""
+        return partition, lacking(machine, features, case)
 
     def cancel(self, run_ids: Sequence[str]) -> None:
         """End runs, unless that was asked before."""

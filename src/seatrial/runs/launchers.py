@@ -6,10 +6,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs.binding import RANKFILE, aprun, mpi, numa_policy, rankfile, srun
 from seatrial.runs.geometry import TaskGeometry, geometry_of
+from seatrial.runs.rsh_launch import rsh_options
 from seatrial.suite.asked_launcher import asked_launcher
 from seatrial.suite.model import Case, Test
 
@@ -18,7 +21,25 @@ def launcher_of(
     machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
 ) -> Launcher:
     """Return the launcher of a case: of the kind that its test asks for; else the machine's; else,
-    where the machine names none, the toolchain's own."""
+    where the machine names none, the toolchain's own. That of a compat job has the MPI of the
+    toolchain or the machine, if it names none itself."""
+    found = _of_kind(machine, test, toolchain, parameters)
+    if found.kind != "compat" or _has_mpi(found):
+        return found
+    chain = machine.toolchains.get(toolchain)
+    for one in (chain.launcher if chain else None, machine.launcher):
+        if one is not None and one.kind in ("mpirun", "mpiexec"):
+            return replace(one, kind="compat", command=one.command or one.kind)
+    return found
+
+
+def _has_mpi(launcher: Launcher) -> bool:
+    return bool(launcher.command) or launcher.flavour != "other"
+
+
+def _of_kind(
+    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
+) -> Launcher:
     chain = machine.toolchains.get(toolchain)
     own = chain.launcher if chain else None
     wanted = asked_launcher(test.run, parameters)
@@ -55,7 +76,8 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     """Return how the tasks of a case are started."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
-    if launcher.kind in ("none", "compat"):
+    over_rsh = launcher.kind == "compat"
+    if launcher.kind == "none" or (over_rsh and not _has_mpi(launcher)):
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
@@ -64,8 +86,9 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     elif launcher.kind == "aprun":
         arguments = aprun(case, geometry)
     else:
-        arguments = ["-n", str(case.tasks), *mpi(launcher, machine, case, geometry)]
-    program = shlex.quote(launcher.command or launcher.kind)
+        arguments = ["-n", str(case.tasks), *(rsh_options(launcher.flavour) if over_rsh else [])]
+        arguments += mpi(launcher, machine, case, geometry)
+    program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *policy]
     if geometry is None or RANKFILE not in arguments:
         return LaunchLine(" ".join(words))

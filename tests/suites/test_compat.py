@@ -1,0 +1,75 @@
+"""The recipes for compatibility mode that ship: real workers over rsh, on nodes that are hosts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seatrial.journal.events import RunJudged
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.suites.test_recipes import debian
+
+SUITE = Path(__file__).parents[2] / "suites" / "compat"
+PASSED = {"espresso": 2, "farm": 1, "kpoints": 1, "linda": 1, "namd": 1, "replica": 1, "serial": 2}
+
+
+def told(place: Workplace, tag: str) -> dict[str, list[tuple[str, str]]]:
+    """The verdicts of a trial with their reasons, by test."""
+    export = json.loads(place.seatrial("export", tag, "--format", "json").out)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for run in export["runs"]:
+        found.setdefault(run["test"], []).append((run["verdict"], run["why"]))
+    return found
+
+
+@pytest.mark.needs("pw.x", "mpirun.openmpi")
+@pytest.mark.slurm(hosts=True)
+def test_every_recipe_is_right_on_two_nodes(place: Workplace, cluster: SlurmCluster) -> None:
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    place.slurm(cluster, toolchains=debian())
+    small = ("--set", "number=2", "--set", "exchanges=60", "--name", "t")
+    done = place.seatrial("run", str(SUITE), "-m", str(place.machine), *small, timeout=300)
+    assert done.code == 0, done.said
+    assert {test: len(runs) for test, runs in told(place, "t").items()} == PASSED
+    metrics = json.loads(place.seatrial("export", "t", "--format", "json").out)["metrics"]
+    energies = [each["value"] for each in metrics if each["name"] == "energy"]
+    assert len(energies) == 2 and energies[0] == energies[1], "natively and in compat"
+    folders = {
+        judged.test: place.trial("t").run(judged.test, judged.run_id)
+        for judged in place.events("t", RunJudged)
+    }
+    said = (folders["linda"] / "stdout").read_text()
+    assert "worker 0 on n00" in said and "linda: 2 workers, started by rsh" in said
+    machines = (folders["kpoints"] / ".machines").read_text().splitlines()
+    assert len({line.split(":")[1] for line in machines if line[0] == "1"}) == 2
+
+
+@pytest.mark.slurm(hosts=True)
+def test_what_does_not_come_or_dies_is_named(slurm_place: Workplace) -> None:
+    """A worker on a node that is not of the job, a replica that is killed, a command that fails."""
+    place = slurm_place
+    broken = ("--set", "further=n099", "--set", "killed=1", "--set", "broken=5", "--name", "t")
+    names = ("-k", "linda or replica or farm")
+    done = place.seatrial("run", str(SUITE), "-m", str(place.machine), *names, *broken)
+    assert done.code == 1, done.said
+    reasons = told(place, "t")
+    ((linda, why_linda),), ((replica, why_replica),) = reasons["linda"], reasons["replica"]
+    assert (linda, replica) == ("failed", "failed")
+    assert "worker on n099 never came: rsh ended with exit code 255" in why_linda
+    assert "replica 1 on n00" in why_replica and "went away after 100 of 200" in why_replica
+    ((farm, why_farm),) = reasons["farm"]
+    assert farm == "failed" and "command 5 on n00" in why_farm and "exit code 7" in why_farm
+
+
+def test_recipes_are_listed_for_a_large_machine(place: Workplace) -> None:
+    nodes = [{"names": "n[0001-4096]", "cores": 96}]
+    machine = {"machine": "large", "scheduler": "slurm", "nodes": nodes, "toolchains": {"gcc": {}}}
+    place.machine.write_text(yaml.safe_dump(machine))
+    words = ("--set", "hosts=1,4096", "--set", "workers=96", "--format", "json", "-k", "linda")
+    done = place.seatrial("list", str(SUITE), "-m", str(place.machine), *words)
+    assert done.code == 0, done.said
+    assert {case["tasks"] for case in json.loads(done.out)} == {96, 96 * 4096}
