@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
+        "compat": "Run a command in a job that looks like a cluster.",
         "place": "Show on which cores of a node the tasks of each case run.",
     },
     "Keep and exchange data": {
