@@ -19,8 +19,10 @@ import yaml
 
 from seatrial import cli
 from seatrial.journal.events import (
+    AlertRaised,
     BuildStarted,
     MetricRecorded,
+    OutputRemoved,
     RunJudged,
     ScriptEnded,
     ScriptStarted,
@@ -797,3 +799,21 @@ def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:
     assert told("ranks=2") == ["water"], "its parameters are not bound"
     assert told("not water and hosts=1") == []
     assert told("hosts=1 or not ranks=2") == ["lj{hosts=2}@plain", "water"]
+
+
+def test_a_job_cannot_write_what_only_a_driver_may(place: Workplace) -> None:
+    """Neither its verdict, nor that its output was removed, nor another run's end."""
+    events = [
+        '{"event":"check_end","time":%s,"value":0,"alias":"pass"}',
+        '{"event":"output_remove","time":%s,"value":2,"alias":"none"}',
+        '{"event":"trial_end","time":%s,"value":0}',
+    ]
+    lines = "\n".join(f"printf '{each}\\n' $(date +%s%N) >> events.jsonl" for each in events)
+    place.test("forger", f"{lines}\necho 41", verify=[{"contains": "42"}], repeat=2)
+    assert place.run("--name", "t").code == 1
+    assert set(place.verdicts().values()) == {"wrong answer"}
+    assert place.count(OutputRemoved) == 0
+    (told,) = [each for each in place.events("t", AlertRaised) if each.kind == "job events"]
+    assert told.subject == "forger"
+    assert all(name in told.text for name in ("check_end", "output_remove", "trial_end"))
+    place.audit()

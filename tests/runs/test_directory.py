@@ -72,7 +72,6 @@ def test_garbage_around_the_events_hides_them_not(
         b'{"time":000,"event":"binary_execute_start"}',
         b'{"time":-5,"event":"binary_execute_start"}',
         b'{"time":99999999999999999999999,"event":"binary_execute_start"}',
-        b'{"time":100,"event":"check_end","value":0}',
         b'{"time":100,"event":"binary_execute_end","value":0.0}',
         b'{"time":100,"event":"binary_execute_end","value":"0"}',
         b'{"time":100,"event":"binary_execute_end","value":-1}',
@@ -85,6 +84,18 @@ def test_garbage_around_the_events_hides_them_not(
 )
 def test_what_is_no_event_of_a_job_is_none(tmp_path: Path, line: bytes) -> None:
     assert write(tmp_path, line + b"\n") == UNKNOWN
+
+
+def test_events_that_only_a_driver_may_write_are_named_and_nothing_else(tmp_path: Path) -> None:
+    forged = b"".join(
+        b'{"time":%d,"event":"%s","value":0}\n' % (NOW + 150, name)
+        for name in (b"check_end", b"output_remove", b"check_end", b"no_such_event")
+    )
+    found = write(tmp_path, START + forged + END)
+    assert found.refused == ("check_end", "output_remove", "no_such_event")
+    assert (times(found), found.exit_code) == ((100, 200), 3)
+    many = b"".join(b'{"time":1,"event":"e%d"}\n' % n + b"x" for n in range(1000))
+    assert len(write(tmp_path, many).refused) <= 8
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, accept_records, accept_steering
+from seatrial.cli.accept_options import plan_options, quiet_option, status_format_option
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import (
-    MOMENT,
-    FiniteRange,
-    components_option,
-    format_option,
-    name_option,
-    phases_option,
     together,
 )
 from seatrial.errors import InvalidFiles
@@ -24,20 +18,13 @@ from seatrial.lazy import LazyModule
 if TYPE_CHECKING:
     from seatrial.cli import (
         plan_acceptance,
-        plan_change,
         plan_control,
-        plan_records,
         supervise,
-        ticking,
     )
-    from seatrial.plan.checklist import ItemState
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
-    plan_change = LazyModule("seatrial.cli.plan_change")
     plan_control = LazyModule("seatrial.cli.plan_control")
-    plan_records = LazyModule("seatrial.cli.plan_records")
     supervise = LazyModule("seatrial.cli.supervise")
-    ticking = LazyModule("seatrial.cli.ticking")
 
 
 @click.group(
@@ -62,32 +49,6 @@ def command() -> None:
     """
 
 
-# PLAN and the options that choose among its trials
-_plan_options = together(
-    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
-    components_option,
-    phases_option,
-    name_option,
-    click.pass_obj,
-)
-# PLAN, for what is about the whole plan
-_plan_argument = together(
-    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
-    name_option,
-    click.pass_obj,
-)
-_by_option = click.option(
-    "--by", multiple=True, metavar="NAME", required=True, help="Who; may be repeated."
-)
-_comment_option = click.option("--comment", default="", metavar="TEXT", help="A remark.")
-_again_option = click.option(
-    "--again", default="", metavar="TEXT", help="Why it replaces an earlier one."
-)
-_format_option = format_option("table", "json", help="How the status is shown.")
-_reason_option = click.option("--reason", required=True, help="Why; recorded with your name.")
-_quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
-
-
 # The flags of version 0.1 that became commands, with the argument that replaced their value.
 _FORMER = {"status": "", "pause": "", "extend": "time", "abandon": "reason", "admit": "names"}
 
@@ -101,10 +62,10 @@ _former_flags = together(
 
 
 @command.command("run")
-@_plan_options
+@plan_options
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
-@_format_option
-@_quiet_option
+@status_format_option
+@quiet_option
 @click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")
 @click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
@@ -158,9 +119,9 @@ def run(
 
 
 @command.command("resume")
-@_plan_options
-@_format_option
-@_quiet_option
+@plan_options
+@status_format_option
+@quiet_option
 def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
     """Continue a plan that was paused or interrupted.
 
@@ -177,8 +138,8 @@ def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
 
 
 @command.command("status")
-@_plan_options
-@_format_option
+@plan_options
+@status_format_option
 def status(folders: Folders, /, form: str, **chosen: Any) -> int:
     """Show the progress of a plan and its criteria.
 
@@ -201,7 +162,7 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
 
 
 @command.command("check")
-@_plan_options
+@plan_options
 @click.option(
     "--limit", default="10m", show_default=True, metavar="TIME", help="Longest silence of a driver."
 )
@@ -225,318 +186,5 @@ def check(folders: Folders, /, limit: str, **chosen: Any) -> int:
     return plan_control.Steering(folders, **chosen).check(limit)
 
 
-@command.command("pause")
-@_plan_options
-def pause(folders: Folders, /, **chosen: Any) -> int:
-    """Start nothing more, and stop the clock.
-
-    Running jobs are waited for and judged. `resume` continues the plan.
-
-    \b
-    seatrial accept pause plan.yaml
-
-    \b
-    Exit codes:  0  the trials are paused, or their drivers were asked to
-                 2  no trial of the plan is running, or usage
-    """
-    return plan_control.Steering(folders, **chosen).pause()
-
-
-@command.command("extend")
-@_plan_options
-@click.argument("time")
-def extend(folders: Folders, /, time: str, **chosen: Any) -> int:
-    """Give a sustained component more time.
-
-    A trial that has ended continues with the next `seatrial accept PLAN`.
-
-    \b
-    seatrial accept extend plan.yaml 12h
-    seatrial accept extend plan.yaml 1d --component stability
-
-    \b
-    Exit codes:  0  the trial is extended, or its driver was asked to
-                 2  no trial can be extended, several can, or usage
-    """
-    return plan_control.Steering(folders, **chosen).extend(time)
-
-
-@command.command("abandon")
-@_plan_options
-@click.argument("reason")
-def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
-    """Abandon a trial for ever, with a reason.
-
-    Its jobs are cancelled. The next `seatrial accept PLAN` begins a new trial: TAG-2.
-
-    \b
-    seatrial accept abandon plan.yaml "the fabric was reset" --component stability
-
-    \b
-    Exit codes:  0  the trial is abandoned, or its driver was asked to
-                 2  no trial can be abandoned, several can, or usage
-    """
-    if not reason.strip():
-        raise click.BadParameter("say why the trial is abandoned", param_hint="REASON")
-    return plan_control.Steering(folders, **chosen).abandon(reason)
-
-
-@command.command("admit")
-@_plan_options
-@click.argument("names", metavar="NODES|TEST")
-@click.option("--reason", default="", help="Why.")
-def admit(folders: Folders, /, names: str, reason: str, **chosen: Any) -> int:
-    """Let excluded nodes or a stopped test run again.
-
-    A test whose build failed cannot be admitted.
-
-    \b
-    seatrial accept admit plan.yaml n017
-    seatrial accept admit plan.yaml "n[003-004]" --component stability
-    seatrial accept admit plan.yaml lammps
-
-    \b
-    Exit codes:  0  admitted, or none was shut out
-                 2  no trial is running, several are, a name is unknown, or usage
-                 3  the driver has not answered yet
-    """
-    return plan_control.Steering(folders, **chosen).admit(names, reason)
-
-
-@command.command("change")
-@_plan_options
-@_reason_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def change(folders: Folders, /, reason: str, yes: bool, **chosen: Any) -> int:
-    """Have trials under way follow the plan as it is now.
-
-    Edit the plan first. Copies, weights, shares, caps, stagger, throttles, blackouts, retry,
-    exclude, watch, coming outages and the duration take effect from now on. The difference is
-    shown, and asked about. Criteria are judged over the spans: by each plan for as long as it held.
-
-    What contradicts what ran is refused, with its place in the plan: other tests, a duration that
-    has passed, a change of the machine or of what is built.
-
-    
-    seatrial accept change plan.yaml --reason "CM4 opens too much"
-
-    
-    Exit codes:  0  changed, or nothing to change
-                 1  not changed, as you said no
-                 2  the change is refused, nothing is under way, or usage
-                 3  a driver has not answered yet
-    """
-    return plan_change.Changing(folders, **chosen).change(reason, yes)
-
-
-@command.command("hold")
-@_plan_options
-@click.argument("test", metavar="TEST")
-@_reason_option
-def hold(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
-    """Start no run of a test until it is released.
-
-    `heavy` holds all tests whose I/O is not light, as a closed gauge does. Running jobs go on,
-    runs that wait at the scheduler are recalled. The clock runs on, and criteria count the time.
-
-    
-    seatrial accept hold plan.yaml lammps --reason "its input is wrong"
-    seatrial accept hold plan.yaml heavy --reason "the forecast is late"
-
-    
-    Exit codes:  0  held
-                 2  no trial is under way, several are, an unknown name, or usage
-                 3  the driver has not answered yet
-    """
-    return plan_control.Steering(folders, **chosen).hold(test, reason)
-
-
-@command.command("release")
-@_plan_options
-@click.argument("test", metavar="TEST")
-@click.option("--reason", default="", help="Why.")
-def release(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
-    """Let a held test start again.
-
-    
-    seatrial accept release plan.yaml heavy
-
-    
-    Exit codes:  0  released, or it was not held
-                 2  no trial is under way, several are, an unknown name, or usage
-                 3  the driver has not answered yet
-    """
-    return plan_control.Steering(folders, **chosen).release(test, reason)
-
-
-@command.command("stop")
-@_plan_options
-@click.argument("test")
-@_reason_option
-def stop(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
-    """Start no run of a test any more.
-
-    As if it had failed too often: its component goes on without it, and `admit` takes it in again.
-
-    
-    seatrial accept stop plan.yaml lammps --reason "its fault, ticket 812"
-
-    
-    Exit codes:  0  stopped
-                 2  no trial is under way, several are, an unknown name, or usage
-                 3  the driver has not answered yet
-    """
-    return plan_control.Steering(folders, **chosen).stop(test, reason)
-
-
-@command.command("exclude")
-@_plan_options
-@click.argument("nodes")
-@_reason_option
-def exclude(folders: Folders, /, nodes: str, reason: str, **chosen: Any) -> int:
-    """Start no more runs on nodes.
-
-    Runs there go on; those that wait at the scheduler are recalled. `admit` lets them back in.
-
-    
-    seatrial accept exclude plan.yaml "n[017-018]" --reason "the fan is loud"
-
-    
-    Exit codes:  0  excluded
-                 2  no trial is under way, several are, an unknown node, or usage
-                 3  the driver has not answered yet
-    """
-    return plan_control.Steering(folders, **chosen).exclude(nodes, reason)
-
-
-@command.command("tick")
-@_plan_options
-@click.argument("item")
-@click.option("--pass", "passed", is_flag=True, help="It passed.")
-@click.option("--fail", "failed", is_flag=True, help="It failed.")
-@click.option("--value", type=FiniteRange(), help="The number that was read; its bounds decide.")
-@click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
-@_by_option
-@click.option(
-    "--document", metavar="FILE", type=click.Path(path_type=Path), help="Document that shows it."
-)
-@_comment_option
-@_again_option
-def tick(
-    folders: Folders,
-    /,
-    item: str,
-    passed: bool,
-    failed: bool,
-    value: float | None,
-    waive: bool,
-    by: tuple[str, ...],
-    document: Path | None,
-    comment: str,
-    again: str,
-    **chosen: Any,
-) -> int:
-    """Give an item of a checklist its result, with who and when.
-
-    An item has one result; another one replaces it only with --again, and the first is kept.
-
-    \b
-    seatrial accept tick plan.yaml 3 --pass --by "A. Smith"
-    seatrial accept tick plan.yaml cooling --value 21.5 --by A --document log.pdf
-    seatrial accept tick plan.yaml ups --waive --comment "in July" --by A --by B
-
-    \b
-    Exit codes:  0  recorded
-                 1  another person was faster; your result does not count
-                 2  it has a result, is unknown, or usage; nothing was recorded
-                 3  it is left for the owner of the trial to record
-    """
-    if passed + failed + waive + (value is not None) != 1:
-        raise click.UsageError("give one of --pass, --fail, --value and --waive")
-    names = _names(by)
-    result: ItemState = "waived" if waive else "pass" if passed else "fail"
-    answer = ticking.GivenResult(result, value, names, comment, document, again)
-    return ticking.Ticking(folders, **chosen).tick(item, answer)
-
-
-@command.command("evidence")
-@_plan_argument
-@click.argument("document", metavar="DOCUMENT")
-@click.argument("file", type=click.Path(path_type=Path))
-@_by_option
-@click.option("--on", default="", metavar="DATE", help="When it was signed; default: today.")
-@_comment_option
-@_again_option
-def evidence(
-    folders: Folders,
-    /,
-    path: Path,
-    name: str,
-    document: str,
-    file: Path,
-    by: tuple[str, ...],
-    on: str,
-    comment: str,
-    again: str,
-) -> int:
-    """Give a document that the plan awaits, with who signed it.
-
-    DOCUMENT is its name in the plan (`pending: true`, or without `sha256`), FILE is the file that
-    is there now. Its checksum is recorded.
-
-    \b
-    seatrial accept evidence plan.yaml burn-in.pdf reports/b.pdf --by A
-
-    \b
-    Exit codes:  0  recorded
-                 1  another person was faster; your document does not count
-                 2  it was given, is not awaited, cannot be read, or usage
-                 3  it is left for the owner of the trial to record
-    """
-    given = plan_records.GivenFile(file, _names(by), on, comment, again)
-    return plan_records.Recording(folders, path, name).evidence(document, given)
-
-
-@command.command("record")
-@_plan_argument
-@click.argument("kind", type=click.Choice(["milestone", "part", "incident"]))
-@click.argument("text")
-@_by_option
-@click.option("--at", type=MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
-@click.option("--nodes", default="", metavar="NODES", help="Nodes that it is about.")
-def record(
-    folders: Folders,
-    /,
-    path: Path,
-    name: str,
-    kind: str,
-    text: str,
-    by: tuple[str, ...],
-    at: int | None,
-    nodes: str,
-) -> int:
-    """Record a milestone, a replaced part or an incident.
-
-    The report and the status list them with who and when.
-
-    \b
-    seatrial accept record plan.yaml milestone "phase 1 was handed over" --by A
-    seatrial accept record plan.yaml part "DIMM 7" --nodes n017 --at 2h --by A
-    seatrial accept record plan.yaml incident "F2 was down" --at 3h --by A
-
-    \b
-    Exit codes:  0  recorded
-                 2  a fault in the plan, or usage
-                 3  it is left for the owner of the trial to record
-    """
-    from seatrial.journal.events import PlanEntry
-
-    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, names=_names(by))
-    return plan_records.Recording(folders, path, name).entry(entry)
-
-
-def _names(by: tuple[str, ...]) -> list[str]:
-    names = [name.strip() for name in by if name.strip()]
-    if not names:
-        raise click.UsageError("--by: give a name")
-    return names
+for each in (*accept_steering.COMMANDS, *accept_records.COMMANDS):
+    command.add_command(each)

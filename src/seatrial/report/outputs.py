@@ -137,16 +137,20 @@ def _note(event: RunCreated | ScriptEnded | RunJudged | OutputRemoved, run: _Jud
 
 
 def _removed(run: _JudgedRun, since: bool, record: Record) -> frozenset[str]:
-    """Return which files of a run may be gone. Those that the beginning of the journal tells. It
-    was signed, and anybody may have appended the events ``since`` then: these count only for files
-    that `keep` removes, by what was signed."""
-    names = {name for name in run.sha256 or {} if any(_tells(event, name) for event in run.removed)}
-    if since and run.test in record.tests:
-        rule = removal_rule(record.keep_of(run.test), code_of(run.code or 0))
-        if rule is not None:
-            sizes = run.sizes
-            names |= {one for one in run.sha256 or {} if removes(rule, one, sizes.get(one))}
-    return frozenset(names)
+    """Return which files of a run may be gone: those that an event tells, and that `keep` removes
+    by the record. An event alone excuses no file: a job could have written it. Of events ``since``
+    the journal was signed it counts only that there are some."""
+    if run.test not in record.tests:
+        return frozenset()
+    rule = removal_rule(record.keep_of(run.test), code_of(run.code or 0))
+    if rule is None:
+        return frozenset()
+    return frozenset(
+        name
+        for name in run.sha256 or {}
+        if removes(rule, name, run.sizes.get(name))
+        and (since or any(_tells(event, name) for event in run.removed))
+    )
 
 
 def _tells(event: OutputRemoved, name: str) -> bool:

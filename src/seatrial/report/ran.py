@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.acceptance.node_shares import NodeShares, TestShare
 from seatrial.machine.model import Toolchain
 from seatrial.report.content import Cell, Listing, Table, bounded
-from seatrial.report.tables import digest_of_struct
+from seatrial.report.versions import digest_of_struct
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.inputs import name_of, path_of
 from seatrial.suite.model import (

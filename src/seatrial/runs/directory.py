@@ -24,6 +24,8 @@ from seatrial.units import SECOND_NS
 EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
 MAX_SIZES = 64
+MAX_REFUSED = 8
+_OF_JOBS = (ScriptStarted, ScriptEnded, CompatStarted)
 MAX_FACTS, LONGEST_FACT = 40, 250
 # Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
@@ -104,12 +106,14 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
 class JobEvents(NamedTuple):
     """The events that a job wrote: the first start and the last end of its script, None where there
     is none: its own script writes first and last. ``claimed``: the job has claimed its
-    directory. ``compat``: how its nodes answered, of a compat job."""
+    directory. ``compat``: how its nodes answered, of a compat job. ``refused``: the names of other
+    events in its file, which a driver alone may write."""
 
     claimed: bool
     start: ScriptStarted | None
     end: ScriptEnded | None
     compat: CompatStarted | None = None
+    refused: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int | None:
@@ -125,7 +129,8 @@ class JobEvents(NamedTuple):
 
 def job_events(path: Path) -> JobEvents:
     """Read the events of a job; skip lines that are torn or no events of a job. A start with an
-    impossible time is skipped, an end with one gets the present time."""
+    impossible time is skipped, an end with one gets the present time. Of events that only a driver
+    may write the names are told."""
     try:
         descriptor = os.open(f"{path}/events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -143,6 +148,7 @@ def job_events(path: Path) -> JobEvents:
     end: ScriptEnded | None = None
     compat: CompatStarted | None = None
     begun = False
+    refused: dict[str, None] = {}
     now = time.time_ns()
     for line in filter(None, data.split(b"\n")):
         try:
@@ -162,7 +168,9 @@ def job_events(path: Path) -> JobEvents:
             told = islice((event.sizes or {}).items(), MAX_SIZES)
             sizes = {name[:255]: size for name, size in told} or None
             end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
-    return JobEvents(True, start, end, compat)
+        elif not isinstance(event, _OF_JOBS) and event.name and len(refused) < MAX_REFUSED:
+            refused[event.name[:64]] = None
+    return JobEvents(True, start, end, compat, tuple(refused))
 
 
 def _bounded(event: ScriptStarted) -> ScriptStarted:

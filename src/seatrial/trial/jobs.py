@@ -55,6 +55,7 @@ from seatrial.trial.remedies import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
+from seatrial.verify.reading import plain_line
 
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
@@ -93,6 +94,7 @@ class Jobs:
         self._attempts: dict[str, Attempt] = {}
         self._builds: dict[str, str] = {}  # directories by key
         self._cancelled: set[str] = set()
+        self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
 
@@ -393,9 +395,22 @@ class Jobs:
                 better=figure.better,
             )
             self._ledger.note(recorded)
+        if collected.refused:
+            self._tell_refused(run_id, collected.refused)
         self._verdict(run_id, collected.code, collected.reason, collected.sums)
         if collected.stop:
             self._tasks.fail(TrialError(collected.stop))
+
+    def _tell_refused(self, run_id: str, names: Sequence[str]) -> None:
+        """Tell people, once for each test, that a job wrote events that are not its own."""
+        test = self._ledger.case(run_id).test
+        if test not in self._forgers:
+            self._forgers.add(test)
+            text = (
+                f"{test}: the job of {run_id} wrote events that only a driver may write, and they "
+                f"are ignored: {plain_line(', '.join(names))}; see its events.jsonl"
+            )
+            self._tasks.alert("job events", test, text)
 
     def _verdict(
         self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None

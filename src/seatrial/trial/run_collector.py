@@ -68,7 +68,8 @@ T = TypeVar("T")
 
 class CollectedRun(NamedTuple):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
-    the checksums of what the run wrote, by name."""
+    the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
+    that a job may not write."""
 
     job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
@@ -76,6 +77,7 @@ class CollectedRun(NamedTuple):
     reason: str
     stop: str = ""
     sums: dict[str, str] | None = None
+    refused: Sequence[str] = ()
 
 
 class EndedRun(NamedTuple):
@@ -214,7 +216,7 @@ class RunCollector:
             start = replace(start, nodes=self._host)
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
-        return CollectedRun(events, figures, code, reason, stop, sums)
+        return CollectedRun(events, figures, code, reason, stop, sums, own.refused)
 
     def _outputs(self, test: Test) -> tuple[str, ...]:
         """Return the names of the files that a run leaves and that its verdict may rest on."""

@@ -1,0 +1,81 @@
+"""List what is in no figure, or was taken out of a trial, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.status import Status
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.machine.facts import fold
+from seatrial.report.content import (
+    Cell,
+    Table,
+    bounded,
+)
+from seatrial.report.tables import MAX_ROWS
+from seatrial.studies.variability import Variability
+from seatrial.trial.folder import Record
+from seatrial.units import SECOND_NS
+
+
+def excluded(
+    record: Record, history: TrialHistory, status: Status, varied: Variability, damaged: int
+) -> list[Table]:
+    """Return the tables of what is not in the figures or was taken out of the trial, and why."""
+    rows: list[list[Cell]] = [*_runs_left_out(status, varied)]
+    for nodes, reason in status.excluded:
+        rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
+    rows += [
+        ["test", part.test, None, f"launched no more: {part.stopped}"]
+        for part in status.parts
+        if part.stopped
+    ]
+    if damaged:
+        rows.append(["journal", record.tag, damaged, "lines that could not be read"])
+    columns = "what | which | number: count | why"
+    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
+    return [table for table in made if table.rows]
+
+
+def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
+    for each in status.criteria:
+        first = each[0]
+        if first.criterion == "pass_rate":
+            for word, why in (
+                ("cancelled", "a person or the scheduler cancelled them"),
+                ("recalled", "Seatrial recalled them before they started"),
+                ("retried", "another run of the same case took their place"),
+            ):
+                number = first.numbers.get(word, 0)
+                if number:
+                    yield ["runs", f"of {first.label}", number, f"{word}: {why}"]
+    by_test: dict[str, Counter[str]] = {}
+    for row in varied.rows:
+        tally = by_test.setdefault(row.kind, Counter())
+        for rule, number in row.excluded.items():
+            tally[rule] = max(tally[rule], number)
+    for kind, tally in by_test.items():
+        if tally:
+            listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
+            why = f"{listed}: figures are of runs with a right answer"
+            yield ["runs", kind, tally.total(), why]
+    for one in varied.kinds:
+        if one.willed:
+            why = "ended by a person or the scheduler: neither usual nor outliers"
+            yield ["runs", one.name, one.willed, why]
+
+
+def _outages(history: TrialHistory) -> Iterator[Table]:
+    outages = history.policy.outages
+    if not outages:
+        return
+    whys = ", ".join(dict.fromkeys(each.why for each in outages if each.why))
+    columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
+    rows: list[list[Cell]] = []
+    for each in outages_of(history):
+        length = (each.end - each.start) / SECOND_NS
+        rows.append([each.start, each.end, fold(sorted(each.names)) or "all", length])
+    about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
+    yield bounded("Planned outages", columns, rows, about, MAX_ROWS)
