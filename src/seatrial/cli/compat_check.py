@@ -28,9 +28,9 @@ SUITE = Path(compat.__file__).parent / "check"
 def check(
     context: click.Context, machine: str | None, tag: str | None, scratch: str, x11: bool
 ) -> int:
-    """Check on each node, natively and in a compat job, what programs need.
+    """Check on each node what programs need.
 
-    That is ssh and rsh, names (getent), home, /tmp, /dev/shm, limits, locale, xauth, fork, dlopen,
+    It is checked natively and in a compat job: ssh and rsh, names (getent), home, /tmp, /dev/shm, limits, locale, xauth, fork, dlopen,
     sockets. It is a trial with one run for each node and way; a node that lacks something fails,
     and its verdict names it.
 
