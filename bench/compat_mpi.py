@@ -30,20 +30,25 @@ def measure() -> list[Row]:
         return [Row("MPI in compat jobs", "not measured", missing, "")]
     with scratch() as folder, SlurmCluster(folder / "cluster", ClusterOptions(nodes=2)) as cluster:
         rows = []
+        bench = _Trials(cluster, folder)
         if mpich := _mpich(folder):
-            sizes = ("--set", "hosts=2", "--set", "ranks=1")
-            run = _Trial(cluster, folder, "mpich", _mpich_toolchains(mpich))
-            run.run(ROOT / "suites" / "probes", "-k", "ring", *sizes)
+            for way, toolchain in _mpich_toolchains(mpich).items():
+                sizes = ("--set", "hosts=2", "--set", "ranks=1")
+                bench.run(f"mpich-{way}", toolchain, "probes", "-k", "ring", *sizes)
             claim = "MPICH in a compat job (hydra over rsh) beside `srun --mpi=pmi2`"
-            rows += [run.row(f"{claim}: {of}", f"natural_{of}") for of in ("latency", "bandwidth")]
+            rows += [
+                bench.row(f"{claim}: {of}", "mpich", f"natural_{of}")
+                for of in ("latency", "bandwidth")
+            ]
         else:
             rows.append(Row("MPICH in a compat job", "not measured", "its wheel is not there", ""))
         if shutil.which("lmp") and shutil.which("mpirun.openmpi"):
-            run = _Trial(cluster, folder, "lammps", _openmpi_toolchains())
-            small = ("--set", "hosts=2", "--set", "copies=1", "--set", "steps=400")
-            run.run(ROOT / "suites" / "recipes", "-k", "lj", *small)
+            for way, kind in (("native", "mpirun"), ("compat", "compat")):
+                small = ("--set", "hosts=2", "--set", "copies=1", "--set", "steps=400")
+                toolchain = {"launcher": {"kind": kind, **OPENMPI}}
+                bench.run(f"lammps-{way}", toolchain, "recipes", "-k", "lj", *small)
             claim = "LAMMPS over rsh and TCP beside Open MPI's own way in Slurm"
-            rows.append(run.row(f"{claim}: loop time", "loop_time{run=1}"))
+            rows.append(bench.row(f"{claim}: loop time", "lammps", "loop_time{run=1}"))
         return rows
 
 
@@ -67,35 +72,27 @@ def _mpich_toolchains(mpich: Path) -> dict[str, Any]:
     }
 
 
-def _openmpi_toolchains() -> dict[str, Any]:
-    return {
-        "native": {"launcher": {"kind": "mpirun", **OPENMPI}},
-        "compat": {"launcher": {"kind": "compat", **OPENMPI}},
-    }
+class _Trials:
+    """Trials on machines that are the same cluster, with a toolchain each."""
 
-
-class _Trial:
-    """A trial with two toolchains, native and compat."""
-
-    def __init__(
-        self, cluster: SlurmCluster, folder: Path, tag: str, toolchains: dict[str, Any]
-    ) -> None:
-        self.tag, self.folder = tag, folder
+    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+        self.folder = folder
         self._env = {**os.environ, **cluster.env, "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+    def run(self, tag: str, toolchain: dict[str, Any], suite: str, *words: str) -> None:
         machine = {"machine": tag, "scheduler": "slurm", "slurm": {"poll": "1s"}}
         nodes = [{"names": "n[001-002]", "cores": 1}]
-        about = {**machine, "nodes": nodes, "toolchains": toolchains}
-        (folder / f"{tag}.yaml").write_text(yaml.safe_dump(about))
+        about = {**machine, "nodes": nodes, "toolchains": {"one": toolchain}}
+        (self.folder / f"{tag}.yaml").write_text(yaml.safe_dump(about))
+        asked = ("-m", f"{tag}.yaml", "--name", tag, "--repeat", REPEAT)
+        suites = str(ROOT / "suites" / suite)
+        timed([*SEATRIAL, "run", suites, *asked, *words], self.folder, self._env)
 
-    def run(self, suite: Path, *words: str) -> None:
-        machine = ("-m", f"{self.tag}.yaml", "--name", self.tag, "--repeat", REPEAT)
-        both = ("--toolchain", "native", "--toolchain", "compat")
-        timed([*SEATRIAL, "run", str(suite), *machine, *both, *words], self.folder, self._env)
-
-    def row(self, claim: str, metric: str) -> Row:
+    def row(self, claim: str, code: str, metric: str) -> Row:
         """Return the ratio of times with its interval, and both medians."""
-        asked = ("--of", "toolchain=native,compat", "--x", "nodes", "--metric", metric)
-        words = [*SEATRIAL, "ratio", self.tag, *asked, "--format", "json"]
+        ways = [f"{code}-native", f"{code}-compat"]
+        asked = ("--of", f"machine={','.join(ways)}", "--x", "nodes", "--metric", metric)
+        words = [*SEATRIAL, "ratio", *ways, *asked, "--format", "json"]
         (table,) = json.loads(timed(words, self.folder, self._env).output)
         (cell,) = table["cells"]
         first, second = cell["first"], cell["second"]

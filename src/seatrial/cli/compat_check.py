@@ -30,9 +30,9 @@ def check(
 ) -> int:
     """Check on each node what programs need.
 
-    It is checked natively and in a compat job: ssh and rsh, names (getent), home, /tmp, /dev/shm, limits, locale, xauth, fork, dlopen,
-    sockets. It is a trial with one run for each node and way; a node that lacks something fails,
-    and its verdict names it.
+    It is checked natively and in a compat job: ssh and rsh, names (getent), home, /tmp, /dev/shm,
+    limits, locale, xauth, fork, dlopen, sockets. It is a trial with one run for each node and way;
+    a node that lacks something fails, and its verdict names it.
 
     \b
     seatrial compat check -m frost
