@@ -5,8 +5,8 @@ disturbed runs) measures for every method. Beside the race: runs in random order
 factorial, successive halving, and Optuna's TPE (``pip install optuna``; left out where it is not).
 Those name the setting with the best mean (TPE: its best trial).
 
-    python -m bench.tune 200          these tables, with 200 seeds
-    python -m bench.tune drawn 200    machines of another kind, drawn anew by each seed (DrawnWorld)
+    python -m bench.tune 200                    these tables, with 200 seeds
+    python -m bench.tune 200 drawn sparse       machines of other kinds: see tuning_worlds
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator
-from itertools import combinations, product
 
 import numpy as np
 
+from bench.tuning_worlds import AXES, FRESH, LEVELS, DrawnWorld, near_best
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.rehearse.tuning import TunedWorld, planted_effects, run_race
-from seatrial.statistics.arrays import Floats
 
 SEEDS, TPE_SEEDS = 1000, 100
-AXES = (4, 2, 2, 3)
-LEVELS = [list(each) for each in product(*map(range, AXES))]
+FIRST_SEED = 1_000_000  # of the worlds of other kinds
 RULES = RaceRules(levels=LEVELS, default=0, runs=144)  # of 576
 NOISES = (0.01, 0.02)
 Method = Callable[[TunedWorld, int], tuple[int, int]]  # -> the setting that is named, the runs
@@ -127,88 +125,46 @@ def _tried(method: Method, planted: str, noise: float, seeds: int) -> tuple[floa
     for seed in range(seeds):
         effects = planted_effects(RULES, planted, seed)
         named, used = method(TunedWorld(effects, noise, seed), seed)
-        found += bool(effects[named] <= effects.min() + math.log(1.01))
+        found += named in near_best(effects)
         kept += int(named == RULES.default)
         runs += used
     return found / seeds, kept / seeds, runs / seeds
 
 
-# ---- machines of another kind -----------------------------------------------------------------
+# ---- machines of other kinds ------------------------------------------------------------------
+
+WORLDS: dict[str, Callable[[int, bool], TunedWorld]] = {"drawn": DrawnWorld, **FRESH}
 
 
-class DrawnWorld(TunedWorld):
-    """A machine and settings on which no constant of the race was chosen: each seed draws how large
-    the effects are, how heavy the tail of the noise is (Student's t of 3 to 10 degrees), and how
-    much allocations, drift and disturbed runs, which lose between 2 % and half, matter. All
-    figures are logarithms. ``null``: all settings are equal."""
-
-    def __init__(self, seed: int, null: bool) -> None:
-        draws = np.random.default_rng([seed, 2])
-
-        def between(low: float, high: float) -> float:
-            return float(math.exp(draws.uniform(math.log(low), math.log(high))))
-
-        sizes = [between(*each) for each in ((0.02, 0.15), (0.005, 0.05), (0.002, 0.02))]
-        self._freedom = int(draws.integers(3, 11))
-        self._nodes, self._own = between(0.005, 0.1), between(0.001, 0.008)
-        self._walk = between(0.0002, 0.002)
-        self._disturbed = draws.uniform(0, 0.12)
-        noise = between(0.005, 0.03)
-        super().__init__(np.zeros(len(LEVELS)) if null else _skewed(sizes, draws), noise, seed)
-
-    def allocate(self) -> None:
-        rng = self._rng
-        self._base = rng.normal(0, self._nodes) + rng.normal(0, self._own, len(self.effects))
-        self._drift = 0.0
-
-    def figure(self, setting: int) -> float:
-        rng = self._rng
-        self._drift += rng.normal(0, self._walk)
-        scale = math.sqrt((self._freedom - 2) / self._freedom)  # the deviation is that of the noise
-        measured = self.effects[setting] + self._base[setting] + self._drift
-        measured += self._noise * scale * rng.standard_t(self._freedom)
-        if rng.random() < self._disturbed:
-            measured += math.log1p(rng.uniform(0.02, 1))
-        return float(measured)
-
-
-def _skewed(sizes: list[float], draws: np.random.Generator) -> Floats:
-    """Return effects of levels, pairs of levels and single settings that are exponential: few are
-    large, and most of these are losses. ``sizes`` are their standard deviations."""
-    levels = np.array(LEVELS)
-    total = draws.exponential(sizes[2], len(levels))
-    for axis, size in enumerate(AXES):
-        total += draws.exponential(sizes[0], size)[levels[:, axis]]
-    for one, other in combinations(range(len(AXES)), 2):
-        pairs = draws.exponential(sizes[1], (AXES[one], AXES[other]))
-        total += pairs[levels[:, one], levels[:, other]]
-    return np.asarray(total)
-
-
-def measure_drawn(seeds: int) -> Iterator[tuple[str, str, str, str]]:
-    """Measure the methods on drawn machines, and by how much what they name is worse than the
-    best."""
+def measure_world(name: str, seeds: int) -> Iterator[tuple[str, str, str, str]]:
+    """Measure the methods in a world, and by how much what they name is worse than the best."""
     for null in (False, True):
-        for name, method in METHODS.items():
+        for method_name, method in METHODS.items():
             if method is tpe:
                 continue
-            found, kept, lost = 0, 0, 0.0
-            for seed in range(seeds):
-                world = DrawnWorld(seed, null)
-                named, _ = method(world, seed)
+            found, kept, lost, runs = 0, 0, 0.0, 0
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+                world = WORLDS[name](seed, null)
+                named, used = method(world, seed)
                 lost += math.expm1(world.effects[named] - world.effects.min()) / seeds
-                found += bool(world.effects[named] <= world.effects.min() + math.log(1.01))
+                found += named in near_best(world.effects)
                 kept += int(named == RULES.default)
-            about = f"tuning, drawn machines, {'none' if null else 'effects'}, n = {seeds}"
-            share = kept if null else found
-            what = "default kept" if null else "best, or within 1 %"
-            yield about, name, f"{what}: {share / seeds:.1%}", f"worse than the best by {lost:.2%}"
+                runs += used
+            about = f"tuning, {name}, {'none' if null else 'effects'}, n = {seeds}"
+            share = (kept if null else found) / seeds
+            what = f"{'default kept' if null else 'best, or within 1 %'}: {share:.1%}"
+            cost = f"{runs / seeds / RULES.grid:.1%} of the grid's runs"
+            yield about, method_name, what, f"worse than the best by {lost:.2%}; {cost}"
 
 
 def main(words: list[str]) -> None:
-    drawn = words[:1] == ["drawn"]
-    seeds = int(words[drawn]) if len(words) > drawn else SEEDS
-    for row in measure_drawn(seeds) if drawn else measure(seeds):
+    """Measure the worlds that are named, or the planted effects."""
+    names = [word for word in words if word in WORLDS]
+    seeds = next((int(word) for word in words if word.isdigit()), SEEDS)
+    for name in names:
+        for row in measure_world(name, seeds):
+            print(f"| {' | '.join(row)} |", flush=True)
+    for row in measure(seeds) if not names else ():
         print(f"| {' | '.join(row)} |", flush=True)
 
 

@@ -65,6 +65,7 @@ missing_chromium() {
 
 missing_openssh() {
     command -v ssh-keygen >/dev/null && command -v ssh-agent >/dev/null || printf ' openssh-client'
+    command -v sshd >/dev/null || printf ' openssh-server'
     command -v openssl >/dev/null || printf ' openssl'
 }
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from seatrial.statistics import changes
 from seatrial.statistics.segments import starts
+from seatrial.statistics.student import normal_deviate
 
 Array = NDArray[np.float64]
 Detector = Callable[[Array], list[int]]
@@ -115,7 +116,7 @@ def _t_test(series: Array, start: int, at: int, end: int) -> float:
     squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
     error = math.sqrt(squares / freedom * (1 / len(left) + 1 / len(right)))
     t = abs(left.mean() - right.mean()) / error
-    return math.erfc(changes.normal(t, freedom) / math.sqrt(2))
+    return math.erfc(normal_deviate(t, freedom) / math.sqrt(2))
 
 
 def asv(series: Array) -> list[int]:

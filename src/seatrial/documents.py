@@ -117,7 +117,8 @@ def _remedy(value: Any, options: list[Type]) -> str:
 def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> Any:
     value = node.value
     if isinstance(option, shapes.StructType):
-        return _decode_struct(node, option.cls, faults, key, {})
+        types = {field.encode_name: field.type for field in option.fields}
+        return _decode_struct(node, option.cls, faults, key, {}, types)
     if isinstance(option, shapes.ListType):
         inner = option.item_type
         items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
@@ -149,8 +150,14 @@ def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
 
 
 def _decode_struct(
-    node: YamlNode, shape: type[msgspec.Struct], faults: Faults, key: str, given: dict[str, Any]
+    node: YamlNode,
+    shape: type[msgspec.Struct],
+    faults: Faults,
+    key: str,
+    given: dict[str, Any],
+    types: dict[str, Type] | None = None,
 ) -> Any:
+    """Decode a mapping. ``types`` are those of all fields, where a Struct around it told them."""
     prefix = f"{key}." if key else ""
     if not isinstance(node.value, dict):
         faults.add(node.place, key, f"{_show(node.value)} is not a mapping of keys to values")
@@ -162,13 +169,15 @@ def _decode_struct(
         if known is None or known.name in given:
             message = f"is not a key here{_nearest(name, fields, given)}"
             faults.add(node.keys[name], prefix + name, message)
-        elif (value := _decode(inner, _type(shape, name), faults, prefix + name)) is not INVALID:
-            values[known.name] = value
+        else:
+            kind = types[name] if types else _type(shape, name)
+            if (value := _decode(inner, kind, faults, prefix + name)) is not INVALID:
+                values[known.name] = value
     for name, known in fields.items():
         if known.required and known.name not in values:
             if name not in node.value:
                 faults.add(node.place, prefix + name, "is missing; it must be given")
-            values[known.name] = _blank(_type(shape, name))
+            values[known.name] = _blank(types[name] if types else _type(shape, name))
     return shape(**values)
 
 

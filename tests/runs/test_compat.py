@@ -2,59 +2,85 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
+from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
+
+from .compat_jobs import BatchCompat, with_mark
+
+pytestmark = pytest.mark.needs("ssh", "script")
 
 EACH = """\
 for host in $(cat "$SEATRIAL_COMPAT/hosts"); do
   ssh $host 'echo "$(hostname) $OWN $way"'
 done
 """
+LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
 
 
-def with_mark(mark: str) -> list[int]:
-    """The processes on this host, so on all emulated nodes, that have a mark in their
-    environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return [pid for pid in found if pid != os.getpid()]
+# ---- as runs of a trial -----------------------------------------------------------------------
 
 
 @pytest.mark.slurm(hosts=True)
 def test_native_and_compat_are_an_axis(slurm_place: Workplace) -> None:
     place = slurm_place
-    script = f'[ "$way" = none ] && exit 0\n{EACH}ssh n002 "sleep 300 > /dev/null 2>&1 &"\n'
     run = {"nodes": 2, "tasks": 2, "launcher": "way"}
     ways = {"way": ["compat", "none"]}
+    script = f'[ "$way" = none ] && exit 0\n{EACH}{LEFT}'
     place.test("two", script, run=run, environment={"OWN": "mine"}, parameters=ways)
     done = place.run("--name", "t")
     assert done.code == 0, done.said
     place.audit("t")
     (started,) = place.events("t", CompatStarted)
-    names = sorted(place.trial("t").cases(), key=lambda case: case.name)
-    assert started.case == names[0].id
-    assert "way=compat" in names[0].name
+    names = {case.id: case.name for case in place.trial("t").cases()}
+    assert "way=compat" in names[started.case]
     assert (started.answered, started.asked, started.mode) == (2, 2, "shim")
-    assert 0 < started.seconds < 20
     assert started.text == f"2 of 2 nodes answered in {started.seconds} s"
     folder = place.trial("t").run("two", started.run_id)
-    assert len((folder / "stdout").read_text().splitlines()) == 2
-    said = {line.split(" ", 1)[1] for line in (folder / "stdout").read_text().splitlines()}
-    assert said == {"mine compat"}
+    said = [line.split(" ", 1) for line in (folder / "stdout").read_text().splitlines()]
+    hosts = (folder / "compat/hosts").read_text().split()
+    assert said == [[host, "mine compat"] for host in hosts]
     assert f"nodes answered in {started.seconds} s" in (folder / "stderr").read_text()
+    assert (folder / "compat").stat().st_mode & 0o777 == 0o700
     until(lambda: not with_mark(f"SEATRIAL_RUN={started.run_id}"), "its processes to end", 5)
     assert f"shim: {started.text}" in place.seatrial("show", started.run_id).out
+
+
+@pytest.mark.slurm(hosts=True)
+def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) -> None:
+    # A real srun, with which the last node of the job starts something else.
+    fake = place.folder / "bin" / "srun"
+    fake.parent.mkdir()
+    fake.write_text(
+        "#!/bin/bash\n"
+        'node=\'[ "$SLURM_PROCID" = 0 ] && exec bash "$0" node; exec sleep 300\'\n'
+        'exec /usr/bin/srun "${@:1:$#-3}" bash -c "$node" "${@:$#-1:1}"\n'
+    )
+    fake.chmod(0o755)
+    setup = f"export PATH={fake.parent}:$PATH"
+    place.slurm(cluster, compat={"wait": "2s"}, setup=setup)
+    place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
+    assert place.run("--name", "t").code == 1
+    (event,) = place.events("t", CompatStarted)
+    assert (event.answered, event.asked) == (1, 2)
+    (judged,) = place.events("t", RunJudged)
+    assert judged.verdict == "boot failure"
+    assert f"no answer from {event.missing}" in judged.reason
+    folder = place.run_folder("two")
+    assert event.missing == (folder / "compat/hosts").read_text().split()[-1]
+    assert (folder / "stdout").read_text() == ""
+    assert judged.time - event.time < 20e9, "nothing is awaited that cannot come"
 
 
 def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
@@ -68,3 +94,295 @@ def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
     (started,) = place.events("t", CompatStarted)
     assert (started.answered, started.asked) == (1, 1)
     assert not with_mark(f"SEATRIAL_RUN={judged.run_id}")
+
+
+# ---- a command on a node ----------------------------------------------------------------------
+
+COMMANDS = r"""
+ssh n002 'exit 0'; echo $?
+ssh n002 'exit 7'; echo $?
+ssh root@n002 -p 3 'exit 255'; echo $?
+ssh n002 'kill -9 $$'; echo $?
+ssh -q -o X=y -n n002 hostname
+ssh n002 'for i in {0..255}; do "$SEATRIAL_COMPAT/enter" -c "exit $i"; [ $? = $i ] || echo $i; done'
+head -c 10000000 /dev/zero | tr '\0' x | rsh n002 'wc -c; exit 3'; echo $?
+ssh n001 ssh n002 ssh n001 hostname
+ssh n003 true 2>&1; echo $?
+ssh -- -oProxyCommand=x true 2>&1; echo $?
+ssh nobody@n002 true 2>&1; echo $?
+ssh -L 1:x:2 n002 2>&1; echo $?
+script -qec 'ssh -t n002 tty' /dev/null | grep -c /dev/pts
+ssh n002 'echo "$GIVEN|$API_TOKEN|$MY_KEY|$STRAY|$OMP_PLACES|$SLURM_STEP_ID|$SLURM_JOB_NUM_NODES"'
+STRAY=1 GIVEN=other ssh n002 'echo "$GIVEN|$STRAY"'
+echo 'echo from stdin' | ssh n002
+cd /usr; ssh n002 pwd
+(ssh n002 'trap "echo got TERM; exit" TERM; echo $$; while :; do sleep 0.1; done' & pid=$!
+ sleep 1; kill $pid; wait $pid; [ $? -gt 128 ] && echo ended)
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+def test_a_command_on_a_node_behaves_as_with_ssh(cluster: SlurmCluster, tmp_path: Path) -> None:
+    given = "GIVEN='a b\nc' API_TOKEN=1 MY_KEY=2 STRAY=3 OMP_PLACES=cores"
+    variables = ["GIVEN", "MY_KEY", "API_*"]
+    job = BatchCompat(
+        cluster,
+        tmp_path / "job",
+        COMMANDS.replace("root@", f"{os.environ.get('USER') or 'root'}@"),
+        options=["-wn[001-002]"],
+        variables=variables,
+        environment=given,
+    )
+    assert job.end() == 0, job.said()
+    outside = "ssh: n003 is no node of this compat job, which has n001 n002"
+    out = job.out()
+    assert out[:5] == ["0", "7", "255", "137", "n002"], job.said()
+    assert out[5:7] == ["10000000", "3"]
+    assert out[7] == "n001"
+    assert out[8:10] == [outside, "255"]
+    assert out[10] == outside.replace("n003", "-oProxyCommand=x")
+    assert out[12:14] == ["ssh: nobody is not the user of this compat job", "255"]
+    assert "ask for `mode: sshd`" in out[14]
+    assert out[16] == "1"
+    assert out[17:19] == ["a b", "c||2||cores||2"]
+    assert out[19:21] == ["a b", "c|"]
+    assert out[21] == "from stdin"
+    assert out[22] == str(Path.home())
+    assert out[-1] == "ended"
+    assert (job.folder / "err").read_text().startswith(f"In compat job {job.id}: 2 of 2 nodes")
+    assert "srun" not in (job.folder / "err").read_text()
+
+
+@pytest.mark.slurm(hosts=True)
+def test_two_jobs_on_a_node_do_not_mix(cluster: SlurmCluster, tmp_path: Path) -> None:
+    script = (
+        "ssh n002 true; for i in {1..200}; do ssh n001 'echo $X $LD_LIBRARY_PATH'; done | sort -u"
+    )
+    jobs = [
+        BatchCompat(
+            cluster,
+            tmp_path / name,
+            script,
+            options=["-wn[001-002]"],
+            variables=["X"],
+            environment=f"X={name} LD_LIBRARY_PATH=/opt/{name}",
+        )
+        for name in ("a", "b")
+    ]
+    assert [job.end() for job in jobs] == [0, 0], jobs[0].said() + jobs[1].said()
+    assert [job.out() for job in jobs] == [["a /opt/a"], ["b /opt/b"]]
+
+
+# ---- an sshd on each node ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def privileges() -> None:
+    """What sshd asks for where root runs it; it needs nothing where a user does."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+
+
+SSHD = (
+    r"""
+ssh n002 'hostname; exit 7'; echo $?
+ssh n002 'echo "$GIVEN|$API_TOKEN|$SEATRIAL_COMPAT_JOB"' | grep -c '^mine||[0-9]*\.'
+ssh n002 ssh n001 hostname
+head -c 10000000 /dev/zero | ssh n002 wc -c
+ssh n003 true; echo $?
+ssh vm true; echo $?
+echo copied > "$OUT/file"; scp "$OUT/file" n002:"$OUT/copy"; cat "$OUT/copy"
+echo "get $OUT/file $OUT/got" | sftp -b - n002 > /dev/null; cat "$OUT/got"
+ssh -tt n002 tty | grep -c /dev/pts
+for i in {1..20}; do ssh n002 echo $i & done | sort -nu | wc -l
+touch "$OUT/ready"
+while [ ! -e "$OUT/go" ]; do sleep 0.05; done
+"""
+    + LEFT
+)
+
+
+def in_namespace_of(cluster: SlurmCluster, job: BatchCompat, line: str) -> str:
+    """What a line says on n001, outside of a compat job."""
+    words = ["srun", "-Q", "-N1", "-n1", "-wn001", "bash", "-c", f"({line}) 2>&1; echo $?"]
+    return cluster.run(*words)
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("sshd")
+@pytest.mark.usefixtures("privileges")
+def test_sshd_of_the_job(
+    cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/known_hosts").write_text("n001,n002,compat ssh-ed25519 AAAAhostile\n")
+    (home / ".ssh/config").write_text("Host *\n  ProxyCommand false\n  Port 1\n")
+    before = _sums(home)
+    out = tmp_path / "one" / "files"
+    out.mkdir(parents=True)
+    options = ["-wn[001-002]"]
+    jobs = [
+        BatchCompat(
+            cluster,
+            tmp_path / name,
+            SSHD if name == "one" else "ssh n002 true; touch $OUT/other; sleep 60\n",
+            options=options,
+            mode="sshd",
+            variables=["GIVEN", "OUT"],
+            environment=f"HOME={home} GIVEN=mine API_TOKEN=1 OUT={out}",
+        )
+        for name in ("one", "two")
+    ]
+    one, two = jobs
+    until((out / "ready").exists, "the job", said=one.said)
+    until((out / "other").exists, "the other job", said=two.said)
+    said = one.out()
+    assert said == [
+        *("n002", "7", "1", "n001", "10000000", "255", "255", "copied", "copied", "1", "20"),
+    ], one.said()
+    ports = [dict(line.split() for line in _lines(job.compat / "ports")) for job in jobs]
+    assert ports[0]["n001"] != ports[1]["n001"], "the port was in use"
+    assert {mode for job in jobs for mode in _modes(job.compat)} == {0o600, 0o700}
+
+    ssh = (
+        "ssh -F /dev/null -oBatchMode=yes -oStrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null"
+    )
+    to_one = f"-b n001 -p {ports[0]['n002']} n002 hostname"
+    own = in_namespace_of(cluster, one, f"{ssh} -i {one.compat}/key {to_one}")
+    assert own.splitlines()[-2:] == ["n002", "0"], "the key itself is good"
+    others = in_namespace_of(cluster, one, f"{ssh} -i {two.compat}/key {to_one}")
+    assert "Permission denied" in others, others
+    elsewhere = f"{ssh} -i {one.compat}/key {to_one.replace('-b n001', '-b 127.0.1.5')}"
+    assert "Permission denied" in in_namespace_of(cluster, one, elsewhere), "no node of the job"
+    (out / "go").touch()
+    assert one.end() == 0, one.said()
+    until(lambda: not one.left(), "its processes to end", 5, lambda: str(one.left()))
+    assert not (one.compat / "key").exists()
+    cluster.run("scancel", two.id)
+    until(lambda: not two.left(), "its processes to end", 6, lambda: str(two.left()))
+    assert _sums(home) == before, "the home is as it was"
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def _modes(folder: Path) -> set[int]:
+    return {path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+
+
+# ---- the end ----------------------------------------------------------------------------------
+
+WAITING = f"{LEFT}ssh n002 'echo begun; sleep 300'\n"
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.parametrize("how", ["scancel", "kill", "slurmd"])
+def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> None:
+    job = BatchCompat(cluster, tmp_path / "job", WAITING, options=["-wn[001-002]"])
+    until(lambda: (job.folder / "out").exists() and job.out(), "its command", said=job.said)
+    assert len(job.left()) > 5
+    try:
+        if how == "scancel":
+            cluster.run("scancel", job.id)
+        elif how == "kill":  # the process that is the job
+            watcher = int((job.compat / "watcher").read_text())
+            os.kill(_parent(_parent(watcher)), signal.SIGKILL)
+        else:
+            cluster.kill_node("n002", jobs=False, declare_down=True)
+        until(lambda: not job.left(), "its processes to end", 6, lambda: _shown(job.left()))
+    finally:
+        if how == "slurmd":
+            cluster.start_node("n002")
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _shown(pids: list[int]) -> str:
+    done = subprocess.run(
+        ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.2, 0.5])
+def test_a_killed_job_of_this_host_leaves_nothing(tmp_path: Path, after: float) -> None:
+    folder = tmp_path / "compat"
+    write(folder, CompatSettings(nodes="here"), [])
+    script = "ssh localhost 'setsid sleep 300 &'; setsid sleep 300"
+    job = subprocess.Popen(["bash", f"{folder}/compat.sh", "run", "bash", "-c", script])
+    time.sleep(after)  # the moments at which it is killed are what is tried
+    job.kill()
+    job.wait()
+    mark = f"SEATRIAL_COMPAT={folder}\0"
+    until(lambda: not with_mark(mark), "its processes to end", 6, lambda: str(with_mark(mark)))
+
+
+# ---- what is wrong is said --------------------------------------------------------------------
+
+
+def started(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", f"{folder}/compat.sh", "run", "echo", "ran"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_a_parent_that_others_may_write(tmp_path: Path) -> None:
+    parent = tmp_path / "team"
+    parent.mkdir()
+    parent.chmod(0o775)
+    write(parent / "compat", CompatSettings("sshd", nodes="here"), [])
+    done = started(parent / "compat")
+    assert (done.returncode, done.stdout) == (95, "")
+    assert f"seatrial: compat: {parent} can be written by its group or by all" in done.stderr
+    assert "chmod go-w it, or let SEATRIAL_COMPAT_DIR name another folder" in done.stderr
+
+
+def test_a_path_that_files_of_ssh_do_not_take(tmp_path: Path) -> None:
+    folder = tmp_path / "100% 'mine'"
+    write(folder, CompatSettings("sshd", nodes="here"), [])
+    done = started(folder)
+    assert done.returncode == 95
+    assert "files of ssh take no path with other characters" in done.stderr
+    write(folder, CompatSettings("shim", nodes="here"), [])
+    done = started(folder)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_a_name_with_a_dash(tmp_path: Path) -> None:
+    write(tmp_path / "compat", CompatSettings(nodes="here"), [])
+    done = started(tmp_path / "compat", SLURMD_NODENAME="-oProxyCommand=x")
+    assert done.returncode == 95
+    assert "-oProxyCommand=x is no name of a node that ssh can take" in done.stderr
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    write(tmp_path / "compat", CompatSettings(nodes="here"), [])
+    (tmp_path / "compat/environment").symlink_to(full)
+    done = started(tmp_path / "compat")
+    assert done.returncode == 95
+    assert f"cannot write in {tmp_path}/compat; see its space, quota" in done.stderr
+
+
+def test_every_script_is_bash(tmp_path: Path) -> None:
+    for name, text in texts(CompatSettings(), ["A"]).items():
+        if name not in ("settings", "variables"):
+            done = subprocess.run(["bash", "-n", "/dev/stdin"], input=text.encode(), check=False)
+            assert done.returncode == 0, name

@@ -22,6 +22,7 @@ from seatrial.statistics import (
     suspects,
     two_sample,
 )
+from seatrial.statistics.student import normal_deviate
 
 Array = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ def test_a_students_t_becomes_the_normal_deviate_that_is_as_rare(freedom: int) -
     """Wallace's approximation errs less the more degrees of freedom there are."""
     for t in (0.1, 0.5, 1.0, 2.0, 3.3, 5.0, 8.0):
         expected = stats.norm.isf(stats.t.sf(t, freedom))
-        assert changes.normal(t, freedom) == pytest.approx(expected, rel=0.05 / freedom)
+        assert normal_deviate(t, freedom) == pytest.approx(expected, rel=0.05 / freedom)
 
 
 def test_welchs_p_lies_by_the_exact_one() -> None:

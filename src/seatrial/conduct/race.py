@@ -13,26 +13,33 @@ that nodes and drift are the same for all. The first block runs every setting (o
 cost does not allow, a balanced part of it). Settings whose figures in the same rounds are worse
 than those of another one, at a level that holds at every look (``statistics.sequential``), are
 dropped.
-Where the cost does not allow all others either, those go on that may be best as far as the effects
-of their levels tell (``statistics.main_effects``); the others are left out, which proves nothing
-about them.
+Where the cost does not allow all others either, those go on that may be best by their own figures,
+by the effects of their levels, or by both (``statistics.main_effects``); the others are left out,
+which proves nothing about them. From the third block on, half as many settings run twice as often.
+
+Whether a setting is better than the default is decided by the intervals that hold at every look,
+or by the last block alone (``statistics.confirmation``), whose settings are asked in the order that
+they had before it: the next only if the one before is shown to be better, so that none of them
+spends error (Maurer, Hothorn and Lehmacher 1995).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.conduct.rounds import shuffled
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats, Ints
+from seatrial.statistics.confirmation import AllocationNoise
 from seatrial.statistics.main_effects import SettingPrediction, predict
 from seatrial.statistics.sequential import BlockNoise, evidence, interval, means_of
 
 ALPHA = 0.05
-_OUTSIDERS = 4  # one of so many places is for settings of which only the others speak well
+_LOOKS = 0.01  # of this error, the part of the intervals that hold at every look
 _DIGITS = 9  # of predictions: their last digits differ between machines
 _LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
 _SCREENING = 2  # the first block may take one part of so many of the cost
@@ -48,11 +55,12 @@ class Dropped(NamedTuple):
 
 
 class SettingInterval(NamedTuple):
-    """The logarithm of a ratio of figures, and its interval."""
+    """The logarithm of a ratio of figures, its interval, and the number of rounds that tell it."""
 
     value: float
     low: float
     high: float
+    n: int
 
 
 class RaceAnswer(NamedTuple):
@@ -81,6 +89,7 @@ class Race:
         self.blocks: list[list[list[int]]] = []  # of each block its rounds, of these the settings
         self.noise: BlockNoise | None = None
         self._prediction: SettingPrediction | None = None
+        self._order: list[int] = []  # of the settings of the latest block, the best first, before
         self._open = False
 
     # ---- what happened ----------------------------------------------------------------------
@@ -157,6 +166,7 @@ class Race:
         members, rounds = self._next()
         if not members or not rounds:
             return []
+        self._order = self._ranked(members) if self.blocks else []
         first = sum(map(len, self.blocks))
         block = [shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
         self.blocks.append(block)
@@ -182,10 +192,11 @@ class Race:
             members = self._better_half()
             return members, min(rules.rounds, left // max(1, len(members)))
         members = sorted({*alive, *self._yardstick()})
-        places = max(share // rules.rounds, min(share, _LEAST_PLACES))
+        rounds = rules.rounds * 2 ** (len(self.blocks) - 1)  # half as many settings twice as often
+        places = max(share // rounds, min(share, _LEAST_PLACES))
         if len(members) > places:
             members = self._chosen(places)
-        return members, min(rules.rounds, share // len(members))
+        return members, min(rounds, share // len(members))
 
     def _better_half(self) -> list[int]:
         """Return the better half of the settings of the latest block (successive halving: Karnin,
@@ -207,21 +218,19 @@ class Race:
         return [] if failed else [default]
 
     def _chosen(self, places: int) -> list[int]:
-        """Return the settings that go on: the default; those that may be best by all that is known;
-        and some that may be by what the others tell, as one run of their own may have been
-        disturbed."""
-        alive, chosen = self.alive, self._yardstick()
-        prediction = self.prediction()
-        outsiders = places // _OUTSIDERS
-        hopes = np.round(prediction.mean - prediction.deviation, _DIGITS)
-        for each in sorted(alive, key=lambda n: (hopes[n], n)):
-            if len(chosen) < places - outsiders and each not in chosen:
-                chosen.append(each)
-        hopes = np.round(prediction.without - prediction.without_deviation, _DIGITS)
-        for each in sorted(alive, key=lambda n: (hopes[n], n)):
-            if len(chosen) < places and each not in chosen:
-                chosen.append(each)
-        return sorted(chosen)
+        """Return the settings that go on: the default, and in turn those that may be best by all
+        that is known, by their own figures, and by what the others tell. One run may have been
+        disturbed, and a setting may be better than its levels tell."""
+        known = self.prediction()
+        means, _ = means_of(self.figures, self.noise)
+        views = (
+            known.mean - known.deviation,
+            np.nan_to_num(means, nan=np.inf),
+            known.without - known.without_deviation,
+        )
+        orders = [self._by(each, self.alive) for each in views]
+        in_turn = chain(self._yardstick(), *zip(*orders, strict=True))
+        return sorted([*dict.fromkeys(in_turn)][:places])
 
     def _balanced(self, places: int) -> list[int]:
         """Return a part of the grid in which levels and pairs of levels are about equally
@@ -248,18 +257,55 @@ class Race:
         return self._prediction
 
     def _ranked(self, settings: Sequence[int]) -> list[int]:
-        mean = np.round(self.prediction().mean, _DIGITS)
-        return sorted(settings, key=lambda each: (mean[each], each))
+        return self._by(self.prediction().mean, settings)
 
-    def ratio(self, setting: int, other: int) -> SettingInterval | None:
-        """Return the logarithm of the ratio of two settings, with its interval; None where they
-        have no round in common."""
+    @staticmethod
+    def _by(values: Floats, settings: Sequence[int]) -> list[int]:
+        """Return settings by rising values."""
+        rounded = np.round(values, _DIGITS)
+        return sorted(settings, key=lambda each: (rounded[each], each))
+
+    def ratio(self, setting: int, other: int, alpha: float = ALPHA) -> SettingInterval | None:
+        """Return the logarithm of the ratio of two settings, with an interval that holds at every
+        look and for all settings; None where they have no round in common."""
         both = self.differences(setting, other)
         if not len(both) or self.noise is None:
             return None
-        alpha = ALPHA / max(1, len(self.rules.levels) - 1)
-        low, high = interval(both, self.noise, alpha)
-        return SettingInterval(self.noise.centre(both), low, high)
+        low, high = interval(both, self.noise, alpha / max(1, len(self.rules.levels) - 1))
+        return SettingInterval(self.noise.centre(both), low, high, len(both))
+
+    def _to_default(self, best: int) -> SettingInterval | None:
+        """Return the ratio of the best setting to the default, with the narrower interval: that of
+        all rounds, or that of the last block."""
+        default = self.rules.default
+        if best == default:
+            return None
+        noise = None if self._open else AllocationNoise.of(self._figures_of_blocks())
+        if noise is None:
+            return self.ratio(best, default)
+        found = [self.ratio(best, default, _LOOKS), self._confirmed(best, noise)]
+        there = [each for each in found if each is not None]
+        return min(there, key=lambda each: each.high - each.low, default=None)
+
+    def _figures_of_blocks(self) -> list[Floats]:
+        edges = [0, *accumulate(map(len, self.blocks))]
+        return [self.figures[:, one:other] for one, other in pairwise(edges)]
+
+    def _confirmed(self, best: int, noise: AllocationNoise) -> SettingInterval | None:
+        """Return the ratio of the best setting to the default by the last block alone. None where
+        it is not asked for, as one that was before it in the order is not shown to be better."""
+        last = self._figures_of_blocks()[-1]
+        for each in self._order:
+            both = last[each] - last[self.rules.default]
+            both = both[np.isfinite(both)]
+            if each == self.rules.default or not len(both):
+                continue
+            found = noise.contrast(both, ALPHA - _LOOKS)
+            if each == best:
+                return SettingInterval(found.centre, found.low, found.high, len(both))
+            if found.high >= 0:
+                break
+        return None
 
     def answer(self) -> RaceAnswer:
         """Return what is known by now."""
@@ -273,7 +319,7 @@ class Race:
             for each in finalists
             if each != best and ((to := self.ratio(best, each)) is None or to.high >= 0)
         ]
-        to_default = self.ratio(best, default) if best != default else None
+        to_default = self._to_default(best)
         advised = best
         if default not in self.dropped:
             shown = to_default is not None and to_default.high < 0

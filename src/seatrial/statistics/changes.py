@@ -35,6 +35,7 @@ from seatrial.statistics import rank_tests, step_location
 from seatrial.statistics.arrays import Floats
 from seatrial.statistics.segments import starts
 from seatrial.statistics.spread import MAD_TO_SIGMA
+from seatrial.statistics.student import normal_deviate
 
 Tier = Literal["suspect", "confirmed"]
 
@@ -226,7 +227,7 @@ def _step(series: Floats, start: int, at: int, end: int) -> _Step:
     error = math.sqrt(variance * (1 / (at - start) + 1 / (end - at)))
     strength = math.inf  # of no variance, or less than a float can hold
     if error:
-        strength = normal(abs(after - before) / error, end - start - 2)
+        strength = normal_deviate(abs(after - before) / error, end - start - 2)
     return _Step(at, before, after, strength, rare, figures, variance)
 
 
@@ -249,12 +250,6 @@ def neighbour_correlation(before: Floats, after: Floats) -> float:
     squares = float(before @ before + after @ after)
     r = float(before[1:] @ before[:-1] + after[1:] @ after[:-1]) / squares
     return r + 2 * (1 + 3 * r) / (len(before) + len(after))
-
-
-def normal(student: float, freedom: int) -> float:
-    """Return the normal deviate that is about as rare as a Student's t (Wallace 1959)."""
-    scale = (8 * freedom + 1) / (8 * freedom + 3)
-    return scale * math.sqrt(freedom * math.log1p(student * student / freedom))
 
 
 def _steps(series: Floats, changes: Sequence[int]) -> list[_Step]:
@@ -344,5 +339,5 @@ def _suspect(series: Floats, start: int, end: int) -> _Step | None:
     student = np.abs(gap) / error
     at = int(student.argmax())
     step = _step(series, start, start + at + 1, end)
-    weak = normal(float(student[at]), count - 2) < SUSPECTED
+    weak = normal_deviate(float(student[at]), count - 2) < SUSPECTED
     return None if weak or step.small else step

@@ -33,9 +33,10 @@ CLIP = 2.5  # deviations
 _TARGETS = (1.0, 3.0, 9.0, 27.0)  # numbers of differences for which a g of the mixture is best
 _LEVEL = 7.0  # log(1 / alpha) for which they are
 _STEPS = 30  # of a bisection
-_BEND = 1.5  # deviations, from which on Huber's estimate counts a figure less
-_POLISHED = 5
-_LEAST_SCALE = 1e-6  # a millionth: figures that agree to the last digit are rounded
+BEND = 1.5  # deviations, from which on Huber's estimate counts a figure less
+_STEPS_TO_CENTRE = 5
+_MOST_SWEEPS = 100  # of settings and rounds in turn
+LEAST_SCALE = 1e-6  # a millionth: figures that agree to the last digit are rounded
 
 
 class BlockNoise(NamedTuple):
@@ -55,7 +56,7 @@ class BlockNoise(NamedTuple):
         if freedom < 1:
             return None
         pairs = _differences(residuals * math.sqrt(np.isfinite(residuals).sum() / freedom))
-        scale = max(MAD_TO_SIGMA * float(np.median(np.abs(pairs))), _LEAST_SCALE)
+        scale = max(MAD_TO_SIGMA * float(np.median(np.abs(pairs))), LEAST_SCALE)
         # few residuals, pulled to 0 by the fit, say too little of the scale (Student 1908)
         scale *= 1 + 1.5 / freedom
         gains = np.sqrt(2 * _LEVEL / np.array(_TARGETS))
@@ -65,7 +66,7 @@ class BlockNoise(NamedTuple):
 
     def centre(self, differences: Floats) -> float:
         """Return the location of differences: Huber's M-estimate (1964)."""
-        return float(_centres(differences[None, :], self.scale)[0])
+        return float(centres(differences[None, :], self.scale)[0])
 
 
 def means_of(figures: Floats, noise: BlockNoise | None) -> tuple[Floats, Ints]:
@@ -82,28 +83,32 @@ def means_of(figures: Floats, noise: BlockNoise | None) -> tuple[Floats, Ints]:
     effects = np.zeros(figures.shape[1])
     means = np.full(len(figures), np.nan)
     there = runs > 0
-    for _ in range(_POLISHED):
-        means[there] = _centres(figures[there] - effects, scale)
+    for _ in range(_MOST_SWEEPS):
+        before = effects.copy()
+        means[there] = centres(figures[there] - effects, scale)
         left = np.where(counted, figures - means[:, None], np.nan)
         used = counted.any(axis=0)
-        effects[used] = _centres(left[:, used].T, scale)
+        effects[used] = centres(left[:, used].T, scale)
         effects -= effects[used].mean() if used.any() else 0.0
+        if np.abs(effects - before).max() < LEAST_SCALE:
+            break
     return means, runs
 
 
-def _centres(values: Floats, scale: float) -> Floats:
+def centres(values: Floats, scale: float) -> Floats:
     """Return Huber's M-estimate of each row, NaN left out; the mean for an infinite scale."""
-    found = _medians(values)
+    found = medians_of_rows(values)
     counts = np.isfinite(values).sum(axis=1)
-    bend = _BEND * scale
-    for _ in range(_POLISHED):
+    bend = BEND * scale
+    for _ in range(_STEPS_TO_CENTRE):
         steps = np.clip(values - found[:, None], -bend, bend)
         found = found + np.where(np.isfinite(steps), steps, 0.0).sum(axis=1) / counts
     return found
 
 
-def _medians(values: Floats) -> Floats:
-    """Return the median of each row, NaN left out; several times faster than numpy's nanmedian."""
+def medians_of_rows(values: Floats) -> Floats:
+    """Return the median of each row, NaN left out. For some tens of figures, this is several times
+    as fast as ``median_polish.medians``, which is faster for thousands."""
     ordered = np.sort(values, axis=1)  # NaN last
     counts = np.isfinite(values).sum(axis=1)
     rows = np.arange(len(values))
@@ -125,9 +130,12 @@ def residuals_of(figures: Floats) -> tuple[Floats, int]:
     left = left[rows][:, columns]
     if not left.size:
         return left, 0
-    for _ in range(_POLISHED):
-        left = left - _medians(left)[:, None]
-        left = left - _medians(left.T)
+    for _ in range(_MOST_SWEEPS):  # many where few settings link the allocations
+        before = left
+        left = left - medians_of_rows(left)[:, None]
+        left = left - medians_of_rows(left.T)
+        if np.nanmax(np.abs(left - before)) < LEAST_SCALE:
+            break
     freedom = int(there.sum()) - int(rows.sum()) - int(columns.sum()) + 1
     return left, freedom
 

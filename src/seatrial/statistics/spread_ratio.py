@@ -16,6 +16,7 @@ from typing import NamedTuple
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats
 from seatrial.statistics.spread import MAD_TO_SIGMA
+from seatrial.statistics.student import normal_deviate
 from seatrial.statistics.two_sample import CONFIDENCE
 
 LEAST = 5  # figures of a side: fewer tell nothing of a spread
@@ -75,6 +76,5 @@ def brown_forsythe(first: Floats, second: Floats) -> float | None:
     off = float(away[1].mean() - away[0].mean()) ** 2
     if within == 0:
         return None if off == 0 else sys.float_info.min
-    t = off / (within * (1 / len(first) + 1 / len(second)))
-    scale = (8 * freedom + 1) / (8 * freedom + 3)
-    return 2 * NormalDist().cdf(-scale * math.sqrt(freedom * math.log1p(t / freedom)))
+    t = math.sqrt(off / (within * (1 / len(first) + 1 / len(second))))
+    return 2 * NormalDist().cdf(-normal_deviate(t, freedom))

@@ -185,7 +185,9 @@ def _of_race(
                 n=len(own),
                 figure=None if median is None else math.exp(_sign(race) * median),
                 to_best=_ratio(race, number, answer.best),
-                to_default=_ratio(race, number, race.rules.default),
+                to_default=_shown(race, answer.to_default)
+                if number == answer.best
+                else _ratio(race, number, race.rules.default),
                 untold=number in answer.untold,
                 block=dropped.block if dropped is not None else 0,
                 cause=_cause(race, number),
@@ -233,14 +235,18 @@ def _sign(race: Race) -> int:
 def _ratio(race: Race, number: int, other: int | None) -> FigureRatio | None:
     if other is None or number == other:
         return None
-    found = race.ratio(number, other)
-    both = len(race.differences(number, other))
+    return _shown(race, race.ratio(number, other))
+
+
+def _shown(race: Race, found: SettingInterval | None) -> FigureRatio | None:
+    """Return a ratio of figures."""
     if found is None:
         return None
+    value, ends = found.value, [found.low, found.high]
     if _sign(race) < 0:
-        found = SettingInterval(-found.value, -found.high, -found.low)
-    low, high = (math.exp(end) if math.isfinite(end) else None for end in found[1:])
-    return FigureRatio(math.exp(found.value), low, high, both)
+        value, ends = -value, [-found.high, -found.low]
+    low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)
+    return FigureRatio(math.exp(value), low, high, found.n)
 
 
 def _figures(race: Race) -> list[list[float | None]]:

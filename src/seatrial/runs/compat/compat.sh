@@ -1,7 +1,8 @@
 # A compat job: a job whose nodes look like a cluster of hosts with ssh. This file lies in the
 # directory of the job with `enter`, `rsh`, `ssh` and what a start writes there:
 #
-#   settings     mode (shim or sshd), port, wait (seconds), nodes (slurm, or here: this host alone)
+#   settings     mode (shim or sshd), port, wait (seconds), nodes (slurm, or here: this host alone),
+#                remove (whether this directory goes when the job has ended well)
 #   variables    names of variables that programs get, one a line; * stands for any letters
 #   hosts        the nodes, one a line
 #   environment  the variables of the job, read by `enter` before each program
@@ -18,15 +19,14 @@
 # job, also where it does not track processes that left their group (proctrack/pgid).
 set -u
 umask 077
-shopt -s extglob
 J=${BASH_SOURCE[0]%/*}
 [ -d "$J" ] && J=$(cd -- "$J" && pwd) || exit 91
 readonly J BROKEN=95 NOT_BOOTED=96 GRACE=3 LOOK=2
+readonly UNWRITABLE="cannot write in $J; see its space, quota and permissions"
 readonly ALWAYS='PATH LD_LIBRARY_PATH MODULE* LOADEDMODULES _LMFILES_ OMP_* LANG LC_* TZ HOME USER
 LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_CONF
 SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
 SLURM_CPUS_ON_NODE SEATRIAL_*'
-readonly SECRET='*@(TOKEN|KEY|SECRET|PASSWORD)*'
 
 fail() {  # exit code, why
   local code=$1
@@ -58,16 +58,14 @@ find_hosts() {
   mapfile -t hosts < "$J/hosts"
   local host
   for host in "${hosts[@]}"; do
-    case $host in
-      [A-Za-z0-9]*([A-Za-z0-9._-])) ;;
-      *) fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit" ;;
-    esac
+    [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] ||
+      fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit"
   done
 }
 
 passes() {  # a name; whether programs get the variable: _named and _patterns are of `variables`
   [ -z "${_named[$1]-}" ] || return 0
-  case ${1^^} in $SECRET) return 1 ;; esac
+  case ${1^^} in *TOKEN* | *KEY* | *SECRET* | *PASSWORD*) return 1 ;; esac
   local pattern
   for pattern in "${_patterns[@]}"; do
     # shellcheck disable=SC2053 # a pattern
@@ -88,11 +86,11 @@ keep_environment() {
   done < "$J/variables"
   {
     for name in $(compgen -e); do
-      if passes "$name"; then printf 'export %s=%q\n' "$name" "${!name}"; fi
+      ! passes "$name" || printf 'export %s=%q\n' "$name" "${!name}" || return
     done
+    case $PATH: in "$J":*) ;; *) printf 'PATH=%q:$PATH\n' "$J" || return ;; esac
     printf '_directory=%q\n' "$PWD"
-    case $PATH: in "$J":*) ;; *) printf 'PATH=%q:$PATH\n' "$J" ;; esac
-  } > "$J/environment"
+  } > "$J/environment" 2>> "$J/log"
 }
 
 watch() {  # until the process of the job has ended
@@ -143,13 +141,11 @@ start() {
   local up before seconds what
   IFS=' ' read -r up _ < /proc/uptime
   before=${up/./}
-  : > "$J/log" || fail $BROKEN "cannot write in $J; see its space, quota and permissions"
+  rm -f "$J/over" "$J/spared"  # of a job that Slurm started again
+  : > "$J/log" || fail $BROKEN "$UNWRITABLE"
   find_hosts
   [ "$mode" = shim ] || prepare_keys
-  keep_environment
-  local size
-  size=$(stat -c %s "$J/environment") && [ "$size" -gt 0 ] ||
-    fail $BROKEN "cannot write in $J; see its space, quota and permissions"
+  keep_environment || fail $BROKEN "$UNWRITABLE"
   exec {_said}< <(exec 2>> "$J/log" < /dev/null; watch | step)
   await_nodes
   exec {_said}<&-
@@ -188,6 +184,7 @@ stop() {
       done
     fi
   fi 2> /dev/null
+  : > "$J/over"  # for a node that the end of srun does not reach
   rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
 }
 
@@ -205,13 +202,20 @@ run() {
   "$@"
   code=$?
   stop
+  [ "$remove" = False ] || rm -rf -- "$J"
   exit "$code"
 }
 
 # ---- on each node -------------------------------------------------------------------------------
 
+over() {
+  [ -e "$J/over" ] || [ ! -e "$J/settings" ]
+}
+
 node() {
-  trap '' TERM INT HUP
+  local killed=
+  trap 'killed=1' TERM
+  trap '' INT HUP
   here
   exec {_pipe}> >(exec setsid bash "$J/compat.sh" reap > /dev/null 2>&1)
   local reaper=$! code
@@ -219,9 +223,8 @@ node() {
   while :; do  # the input ends with the job; also where a dead slurmd lets this step go on
     read -r -t $LOOK _
     code=$?
-    if [ "$code" -eq 1 ] || [ -e "$J/over" ]; then break; fi
+    if [ "$code" -eq 1 ] || [ -n "$killed" ] || over; then break; fi
   done
-  echo stopped >&"$_pipe"
   exec {_pipe}>&-
   while kill -0 "$reaper" 2> /dev/null; do pause 0.01; done
   exit 0
@@ -236,7 +239,7 @@ marked() {  # _pids = the processes of the job on this node, but for those that 
     case " $_spared " in *" $pid "*) ;; *) _pids+=("$pid") ;; esac
   done
   if [ -n "$_listener" ]; then  # a session of sshd has no readable environment, but its parent
-    _pids+=("$_listener")
+    ! kill -0 "$_listener" 2> /dev/null || _pids+=("$_listener")
     for file in $(grep -lsx "PPid:[[:space:]]*$_listener" /proc/[0-9]*/status); do
       file=${file#/proc/}
       _pids+=("${file%/status}")
@@ -246,18 +249,10 @@ marked() {  # _pids = the processes of the job on this node, but for those that 
 
 reap() {
   trap '' TERM INT HUP
-  local word rest i stopped= _listener= _spared= _pids=()
-  while read -r word rest; do
-    case $word in
-      listener) _listener=$rest ;;
-      stopped) stopped=1 ;;
-    esac
-  done
-  if [ -n "$stopped" ]; then
-    read -r _spared < "$J/spared"
-  else
-    : > "$J/over"
-  fi 2> /dev/null
+  local i _listener= _spared= _pids=()
+  while read -r i; do _listener=$i; done
+  over || : > "$J/over"
+  [ ! -e "$J/spared" ] || read -r _spared < "$J/spared"
   rm -f "$J/key" "$J/host_key"
   marked
   kill -TERM "${_pids[@]}" 2> /dev/null

@@ -7,13 +7,16 @@ Everything in it is bash, which does the work on the nodes; ``compat.sh`` says h
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from seatrial.machine.model import Compat
 from seatrial.runs.environment import write_script
+from seatrial.units import seconds
 
 DIRECTORY = "compat"  # in the directory of a run
 
@@ -32,12 +35,20 @@ CompatNodes = Literal["slurm", "here"]
 class CompatSettings(NamedTuple):
     """How the nodes of a compat job are reached: by steps of Slurm (``shim``) or by an sshd on each
     (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all must
-    answer. ``nodes``: those of the Slurm job, or this host alone."""
+    answer. ``nodes``: those of the Slurm job, or this host alone. ``remove``: the directory goes
+    when the job has ended well."""
 
     mode: Literal["shim", "sshd"] = "shim"
     port: int = 22422
     wait: int = 30
     nodes: CompatNodes = "slurm"
+    remove: bool = False
+
+
+def settings_of(compat: Compat, nodes: CompatNodes) -> CompatSettings:
+    """Return the settings of a job for what a machine's file says of compat jobs."""
+    wait = math.ceil(seconds(compat.wait))
+    return CompatSettings(compat.mode, compat.port, wait, nodes)
 
 
 def is_pattern_of_variables(text: str) -> bool:

@@ -6,18 +6,16 @@ parts = script_parts(machine, test, case)
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.machine.model import Machine
-from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, CompatSettings, write
+from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, settings_of, write
 from seatrial.runs.environment import toolchain_variables
 from seatrial.runs.launchers import launcher_of
 from seatrial.suite.model import Case, Test
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.suite.variables import RUN_ONLY
-from seatrial.units import seconds
 
 
 class CompatParts(NamedTuple):
@@ -75,15 +73,9 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write the directory of a compat job into that of its run; nothing for other jobs. Raises
     OSError."""
     if is_compat(machine, test, case):
-        write(run / DIRECTORY, settings_of(machine), _variables(machine, test, case))
-
-
-def settings_of(machine: Machine) -> CompatSettings:
-    """Return how the nodes of a machine's compat jobs are reached."""
-    compat = machine.compat
-    wait = math.ceil(seconds(compat.wait))
-    nodes: CompatNodes = "slurm" if machine.scheduler == "slurm" else "here"
-    return CompatSettings(compat.mode, compat.port, wait, nodes)
+        nodes: CompatNodes = "slurm" if machine.scheduler == "slurm" else "here"
+        settings = settings_of(machine.compat, nodes)
+        write(run / DIRECTORY, settings, _variables(machine, test, case))
 
 
 def _variables(machine: Machine, test: Test, case: Case) -> list[str]:

@@ -23,7 +23,7 @@ require_safe_path() {
 readonly OTHER='let SEATRIAL_COMPAT_DIR name another folder, or use `mode: shim`'
 
 prepare_keys() {
-  local program addresses me
+  local program addresses me TMPDIR=$J  # bash may put a here-document there
   case $J in
     *[!A-Za-z0-9/._+:,=@-]*) fail $BROKEN "$J: files of ssh take no path with other characters than letters, digits and /._+:,=@-; $OTHER" ;;
   esac
@@ -82,7 +82,7 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
     "$_found" -D -f "$J/sshd.conf" -o "ListenAddress=$at:$now" -E "$log" \
       < /dev/null > /dev/null 2>> "$log" {_pipe}>&- &
     listener=$!
-    echo "listener $listener" >&"$_pipe"
+    echo "$listener" >&"$_pipe"
     for ((i = 0; i < 250; i++)); do
       why=$(tail -n 1 "$log" 2> /dev/null)
       case $why in *"Server listening on"*)
@@ -101,7 +101,7 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
 }
 
 write_client() {  # ssh_config, and ssh, scp and sftp that use it
-  local host at name
+  local host at name TMPDIR=$J
   {
     while read -r host at; do printf 'Host %s\n  Port %s\n' "$host" "$at"; done < "$J/ports"
     cat << END
@@ -115,6 +115,7 @@ Host ${hosts[*]}
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking yes
   UpdateHostKeys no
+  KexAlgorithms curve25519-sha256,ecdh-sha2-nistp256
   BatchMode yes
   ProxyCommand none
   LogLevel ERROR

@@ -1,0 +1,123 @@
+"""``seatrial compat``: a cluster inside a job, by hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import click
+from msgspec.structs import replace
+
+from seatrial.cli.options import machine_option
+from seatrial.errors import UsageError
+from seatrial.machine.load import find_machine
+from seatrial.machine.model import Compat
+from seatrial.runs.compat import attach
+from seatrial.runs.compat.job_directory import is_pattern_of_variables, settings_of, write
+
+DIRECTORY = "SEATRIAL_COMPAT_DIR"
+
+
+@click.group("compat")
+def command() -> None:
+    """Run a command in a compat job, or enter one.
+
+    The nodes of a compat job look like a cluster of hosts with ssh.
+    """
+
+
+@command.command("run", context_settings={"ignore_unknown_options": True})
+@machine_option
+@click.option(
+    "--mode",
+    type=click.Choice(["shim", "sshd"]),
+    default=None,
+    help="How ssh reaches a node: by a step of the job, or by an sshd; default: the machine's.",
+)
+@click.option(
+    "-e",
+    "--environment",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Pass this variable to the nodes, too; FLUENT_* passes all with that beginning.",
+)
+@click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
+def run(
+    machine: str | None,
+    mode: Literal["shim", "sshd"] | None,
+    names: tuple[str, ...],
+    words: tuple[str, ...],
+) -> None:
+    """Run COMMAND in the job in which this is typed, as a compat job.
+
+    \b
+    sbatch -N2 --wrap 'seatrial compat run -- ./farm.sh'
+    salloc -N2 seatrial compat run bash
+
+    Within COMMAND, ssh and rsh reach the nodes of the job; SEATRIAL_COMPAT/hosts
+    lists them. Outside of Slurm, this host is the only node. The exit code is
+    that of COMMAND.
+    """
+    for name in names:
+        if not is_pattern_of_variables(name):
+            raise UsageError(f"-e {name}: it must be the name of a variable, or NAME_*")
+    compat = find_machine(machine).machine.compat if machine else Compat()
+    if mode:
+        compat = replace(compat, mode=mode)
+    job = os.environ.get("SLURM_JOB_ID", "")
+    settings = settings_of(compat, "slurm" if job else "here")._replace(remove=True)
+    base = Path(os.environ.get(DIRECTORY) or ".").absolute()
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"compat-{job or os.getpid()}-", dir=base))
+        write(folder, settings, [*compat.environment, *names])
+    except OSError as error:
+        raise UsageError(
+            f"{base}: the directory of the compat job cannot be made: {error.strerror}; let "
+            f"{DIRECTORY} name a folder that you can write, and that the nodes share"
+        ) from error
+    _become(["bash", str(folder / "compat.sh"), "run", *words], dict(os.environ))
+
+
+@command.command("exec", context_settings={"ignore_unknown_options": True})
+@click.option("--x11", is_flag=True, help="Show windows here (srun --x11).")
+@click.argument("job")
+@click.argument("node")
+@click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
+def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:
+    """Run COMMAND on NODE of your running compat job JOB.
+
+    It gets the environment of the job and starts in the job's directory.
+    """
+    _enter(job, node, words, x11)
+
+
+@command.command("login", short_help="Open a shell on a node of your running compat job.")
+@click.option("--x11", is_flag=True, help="Show windows here (srun --x11).")
+@click.argument("job")
+@click.argument("node", default="")
+def login(x11: bool, job: str, node: str) -> None:
+    """Open a shell on NODE (default: the first) of your running compat job JOB.
+
+    It has the environment of the job, and ends with it.
+    """
+    _enter(job, node, (), x11)
+
+
+def _enter(job: str, node: str, words: tuple[str, ...], x11: bool) -> None:
+    if x11 and not (os.environ.get("DISPLAY") and shutil.which("xauth")):
+        raise UsageError("--x11: DISPLAY is not set, or there is no xauth here")
+    found = attach.find_job(job)
+    where = attach.node_of(found, node)
+    terminal = sys.stdin.isatty()
+    line = attach.attach(found, where, words, terminal=terminal, x11=x11)
+    _become(line, attach.outside(os.environ))
+
+
+def _become(line: list[str], environment: dict[str, str]) -> None:
+    sys.stdout.flush()
+    os.execvpe(line[0], line, environment)

@@ -1,0 +1,100 @@
+"""``seatrial compat``: a command in a compat job, by hand, and who may enter it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.programs import COMMAND, Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.waiting import until
+
+SCRIPT = """\
+ssh n002 'hostname; echo $FLUENT_HOME; exit 4'; echo $?
+touch begun
+while [ ! -e go ]; do sleep 0.05; done
+exit 5
+"""
+
+
+def batch(cluster: SlurmCluster, folder: Path, line: str, *options: str) -> str:
+    words = ["sbatch", "--parsable", "-N2", "-wn[001-002]", f"-D{folder}", f"-o{folder}/batch"]
+    return cluster.run(*words, *options, "--wrap", line).strip()
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("script", "setpriv")
+def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster) -> None:
+    place, folder = slurm_place, slurm_place.folder
+    (folder / "script").write_text(SCRIPT)
+    run = f"{COMMAND} compat run -e 'FLUENT_*' -- bash script > out 2> err; echo $? > code"
+    job = batch(cluster, folder, f"export FLUENT_HOME=/opt/fluent; {run}")
+    until((folder / "begun").exists, "the job")
+    assert (folder / "out").read_text() == "n002\n/opt/fluent\n4\n"
+    said = rf"In compat job {job}: 2 of 2 nodes answered in \d+\.\d s\n"
+    assert re.fullmatch(said, (folder / "err").read_text())
+
+    place.env |= {"FLUENT_HOME": "the caller's", "STRAY": "1"}
+    entered = place.seatrial("compat", "exec", job, "n002", "env")
+    assert entered.code == 0, entered.said
+    variables = dict(line.partition("=")[::2] for line in entered.out.splitlines())
+    assert variables["FLUENT_HOME"] == "/opt/fluent"
+    assert "STRAY" not in variables
+    assert variables["SEATRIAL_COMPAT_JOB"].startswith(f"{job}.")
+    assert place.seatrial("compat", "exec", job, "n001", "bash", "-c", "exit 9").code == 9
+    env = {**os.environ, **place.env}
+    typed = subprocess.run(
+        ["script", "-qec", f"{COMMAND} compat login {job} n002", "/dev/null"],
+        input="hostname; tty; pwd; exit 3\n",
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert typed.returncode == 3, typed.stdout
+    assert re.search(rf"n002\r?\n/dev/pts/\d+\r?\n{re.escape(str(folder))}\r?\n", typed.stdout)
+
+    def refused(*words: str, code: int = 2) -> str:
+        done = place.seatrial("compat", *words)
+        assert (done.code, done.out) == (code, "")
+        return done.err.strip()
+
+    asked = refused("exec", job, "n003", "true")
+    assert asked == f"seatrial: n003 is no node of job {job}, which has n001, n002"
+    assert refused("login", "x") == "seatrial: 'x' is no id of a job; `squeue --me` shows them"
+    assert "Slurm knows no job 99999" in refused("login", "99999")
+    assert "No such option '-n'" in refused("login", job, "-n001")
+    other = batch(cluster, folder, "sleep 60")
+    cluster.await_state(other, "RUNNING")
+    assert f"job {other} is no compat job, or is not one on n001" in refused("login", other)
+    if os.geteuid() == 0:
+        # Who may read what root may, so that the interpreter can be anywhere, but not write.
+        caps = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+        who = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *caps)
+        done = place.start("compat", "exec", job, "n002", "true", under=who).end()
+        assert done.code == 2
+        assert done.err == f"seatrial: job {job} is root's: only its owner can enter it\n"
+    cluster.run("scancel", other)
+    (folder / "go").touch()
+    until((folder / "code").exists, "its end")
+    assert (folder / "code").read_text() == "5\n"
+    assert not list(folder.glob("compat-*")), "the directory of the job is removed"
+
+
+def test_this_host_without_slurm(place: Workplace) -> None:
+    place.env |= {"PATH": f"{place.folder}/none:/usr/bin:/bin", "SEATRIAL_COMPAT_DIR": "/nowhere"}
+    done = place.seatrial("compat", "run", "true")
+    assert done.code == 2
+    assert "/nowhere: the directory of the compat job cannot be made: No such file" in done.err
+    place.env["SEATRIAL_COMPAT_DIR"] = str(place.folder)
+    done = place.seatrial("compat", "run", "--", "ssh", "localhost", "echo $0; exit 6")
+    assert (done.code, done.out) == (6, "/bin/bash\n"), done.err
+    assert "1 of 1 node answered" in done.err
+    bad = place.seatrial("compat", "run", "-e", "A-B", "true")
+    assert bad.err == "seatrial: -e A-B: it must be the name of a variable, or NAME_*\n"

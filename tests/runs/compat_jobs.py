@@ -1,0 +1,73 @@
+"""Compat jobs on an emulated cluster, for tests: a batch job that runs a script in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from seatrial.runs.compat.job_directory import CompatSettings, write
+from tests.slurm.cluster import SlurmCluster
+from tests.waiting import until
+
+
+class BatchCompat:
+    """A batch job whose script runs in a compat job, in a folder of its own."""
+
+    def __init__(
+        self,
+        cluster: SlurmCluster,
+        folder: Path,
+        script: str,
+        *,
+        nodes: int = 2,
+        options: Iterable[str] = (),
+        variables: Iterable[str] = (),
+        environment: str = "",
+        **settings: Any,
+    ) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.compat = folder / "compat"
+        folder.mkdir(parents=True, exist_ok=True)
+        write(self.compat, CompatSettings(**{"wait": 20, **settings}), variables)
+        (folder / "script").write_text(script)
+        run = f"{environment} bash {self.compat}/compat.sh run bash {folder}/script"
+        line = f"{run} > {folder}/out 2> {folder}/err; echo $? > {folder}/code"
+        words = ["sbatch", "--parsable", f"-N{nodes}", f"-o{folder}/batch", *options]
+        self.id = cluster.run(*words, "--wrap", line).strip()
+
+    def await_file(self, name: str) -> str:
+        """Wait until the script has written a file; return what is in it."""
+        path = self.folder / name
+        until(lambda: path.exists() and path.read_text(), name, said=self.said)
+        return path.read_text()
+
+    def end(self) -> int:
+        """Wait for the end; return the exit code."""
+        return int(self.await_file("code"))
+
+    def out(self) -> list[str]:
+        return (self.folder / "out").read_text().splitlines()
+
+    def said(self) -> str:
+        names = ("out", "err", "batch", "compat/log")
+        files = [self.folder / name for name in names]
+        return "\n".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    def left(self) -> list[int]:
+        return with_mark(f"SEATRIAL_COMPAT={self.compat}\0")
+
+
+def with_mark(mark: str) -> list[int]:
+    """The processes on this host, so on all emulated nodes, that have a mark in their
+    environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
