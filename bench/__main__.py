@@ -20,6 +20,7 @@ SCRIPTS = (
     "rehearsal",
     "store",
     "compare",
+    "compat_mpi",
     "history",
     "matrix",
     "quality",
