@@ -21,6 +21,7 @@ SCRIPTS = (
     "rehearsal",
     "store",
     "compare",
+    "compat_mpi",
     "history",
     "matrix",
     "quality",

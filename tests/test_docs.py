@@ -68,6 +68,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.PageSettings, MACHINES, "pages"),
     (machine.WrittenLayout, MACHINES, "layout"),
     (machine.Places, MACHINES, "places"),
+    (machine.NetworkModel, MACHINES, "topology"),
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),

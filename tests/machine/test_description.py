@@ -101,8 +101,8 @@ toolchains:
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
         "m.yaml:7: nodes[2].cores: is missing; it must be given",
-        "m.yaml:13: toolchains.clang.launcher.kind: 'jsrun' is not one of aprun, mpiexec, mpirun, "
-        "none, srun",
+        "m.yaml:13: toolchains.clang.launcher.kind: 'jsrun' is not one of aprun, compat, "
+        "mpiexec, mpirun, none, srun",
     ]
     shaped = (
         text.replace("scheduler: pbs\njobs: -1\n", "")

@@ -12,8 +12,6 @@ import yaml
 from seatrial.errors import InvalidFiles
 from seatrial.machine.load import load_machine
 from seatrial.machine.places import groups_by_xname, groups_of_places, groups_of_topology
-from tests.programs import Workplace
-from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
 SHOWN = (Path(__file__).with_name("data") / "scontrol-show-topology.txt").read_text()
 CONF = """# topology.conf
@@ -124,17 +122,3 @@ def test_places_of_a_machine_that_are_refused(
     (tmp_path / "twice.conf").write_text("SwitchName=a Nodes=n001\nSwitchName=b Nodes=n[001-002]\n")
     with pytest.raises(InvalidFiles, match=told):
         load_machine(write(tmp_path, places, **more))
-
-
-@pytest.mark.slurm
-def test_detect_asks_slurm_for_its_topology(tmp_path: Path, place: Workplace) -> None:
-    topology = (
-        "SwitchName=leaf1 Nodes=n001\nSwitchName=leaf2 Nodes=n[002-004]\n"
-        "SwitchName=spine Switches=leaf[1-2]\n"
-    )
-    options = ClusterOptions(nodes=4, topology=topology)
-    with SlurmCluster(tmp_path / "cluster", options) as cluster:
-        place.env |= cluster.env
-        done = place.seatrial("machine", "--detect", "--scheduler", "slurm")
-    assert done.code == 0, done.said
-    assert yaml.safe_load(done.out)["groups"] == {"leaf1": "n001", "leaf2": "n[002-004]"}

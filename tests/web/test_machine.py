@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from seatrial.journal.events import (
     NodeAdmitted,
@@ -20,7 +21,7 @@ from seatrial.journal.events import (
     ScriptStarted,
 )
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.model import Machine, NetworkModel, NodeGroup
 from seatrial.store.ingest import sync
 from seatrial.store.opening import reopen_empty
 from seatrial.web.nodes import node_figures
@@ -338,6 +339,31 @@ def test_names_tell_where_nodes_stand(names: str, titles: list[str], count: int)
     blocks = blocks_of(described, nodes, len(nodes))
     assert blocks[0].titles == titles and len(blocks) == count
     assert sorted(place for block in blocks for place in block.places) == list(range(len(nodes)))
+
+
+FLY = NetworkModel(kind="dragonfly", levels=[{"router": 4}, {"chassis": 16}, {"group": 32}])
+
+
+@pytest.mark.parametrize(
+    ("told", "titles", "count"),
+    [
+        (FLY, ["group 0", "chassis 0"], 4),
+        (NetworkModel(kind="tree", levels=[{"switch": 16}]), ["switch 0"], 4),
+        (NetworkModel(kind="torus", axes={"x": 8, "y": 8}), [], 1),
+    ],
+)
+def test_the_levels_of_the_network_are_drawn(
+    tmp_path: Path, told: NetworkModel, titles: list[str], count: int
+) -> None:
+    fleet = frost.Fleet(tmp_path, "run-1", [a_case(1, test="stream")])
+    frost.describe(fleet, structs.replace(frost.FROST, topology=told))
+    fleet.ran(fleet.cases[0], "n[001-004]")
+    fleet.end()
+    page = of_machine(tmp_path)
+    assert page.network.startswith(f"{told.kind}")
+    assert "64 nodes; units by level: " in page.network
+    assert page.blocks[0].titles == titles and len(page.blocks) == count
+    assert sorted(place for block in page.blocks for place in block.places) == list(range(64))
 
 
 def of_machine(folder: Path, **query: str) -> machine.MachinePage:

@@ -12,6 +12,8 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
+from seatrial.cli.compat_check import check
+from seatrial.cli.compat_template import template
 from seatrial.cli.options import machine_option
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
@@ -28,6 +30,10 @@ def command() -> None:
 
     The nodes of a compat job look like a cluster of hosts with ssh.
     """
+
+
+command.add_command(template)
+command.add_command(check)
 
 
 @command.command("run", context_settings={"ignore_unknown_options": True})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from seatrial.cli import complete
+from seatrial.cli import complete, topology_page
 from seatrial.errors import UsageError
 from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
@@ -27,7 +27,26 @@ from seatrial.units import count
     help="With --detect: describe this host, or the cluster that sinfo shows.",
 )
 @click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
-def command(name: str | None, detect: bool, scheduler: str, check: bool) -> int:
+@click.option("--topology", is_flag=True, help="Show its network: levels, hops, bisection.")
+@click.option(
+    "--pair", nargs=2, metavar="NODE NODE", help="With --topology: the path between two nodes."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="With --topology: as text or as JSON.",
+)
+def command(
+    name: str | None,
+    detect: bool,
+    scheduler: str,
+    check: bool,
+    topology: bool,
+    pair: tuple[str, str] | None,
+    form: str,
+) -> int:
     """Show a machine's description as YAML, or detect this machine.
 
     \b
@@ -35,8 +54,16 @@ def command(name: str | None, detect: bool, scheduler: str, check: bool) -> int:
     seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
     seatrial machine --detect --scheduler slurm        this login node's cluster
     seatrial machine frost --check                     the file beside Slurm
+    seatrial machine frost --topology --pair n1 n9     its network
     """
     hint = ""
+    if topology:
+        if check or detect:
+            raise UsageError("--topology shows the file's network; leave --check, --detect out")
+        click.echo(topology_page.shown(find_machine(name).machine, pair, form == "json"))
+        return 0
+    if pair or form == "json":
+        raise UsageError("--pair and --format are about a network; give --topology, too")
     if check and detect:
         raise UsageError("--detect describes anew, --check looks at a file; give one of them")
     if check:

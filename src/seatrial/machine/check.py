@@ -15,6 +15,7 @@ from seatrial.machine.glibc import fault_of_variable
 from seatrial.machine.layouts import check_layout
 from seatrial.machine.model import PAGES, FileSystem, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
+from seatrial.machine.topologies import check_topology
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -33,6 +34,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.slurm.exclude:
         spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
+    if machine.topology is not None:
+        check_topology(machine, spot.inside("topology"))
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
     spot.parsed(seconds, machine.slurm.visible_after, "slurm", "visible_after")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from seatrial.machine.detect_slurm import NodeSeen, nodes_seen
+from seatrial.errors import UsageError
+from seatrial.machine.detect_slurm import NodeSeen, nodes_seen, shown_topology
 from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.topologies import levels_of_switches, topology_of
 from seatrial.units import bytes_of, show_bytes
 
 
@@ -19,7 +21,28 @@ def differences(machine: Machine) -> list[str]:
     if Slurm does not answer."""
     there = {node.name: node for node in nodes_seen()}
     found = [text for i, kind in enumerate(machine.nodes) for text in _of_kind(i, kind, there)]
-    return [*_partitions(machine, there), *found]
+    return [*_partitions(machine, there), *found, *_network(machine)]
+
+
+def _network(machine: Machine) -> Iterator[str]:
+    """Yield the switches of Slurm that are units of no level of the file. A network that Slurm does
+    not know is not compared."""
+    topology = topology_of(machine) if machine.topology is not None else None
+    if topology is None:
+        return
+    try:
+        told = levels_of_switches(shown_topology(), (), topology.nodes)
+    except (UsageError, ValueError):
+        return
+    units = {fold(nodes) for level in topology.levels for nodes in topology.members(level)}
+    for level in told:
+        for name, switches in level.items():
+            if missing := [unit for unit, nodes in switches.items() if nodes not in units]:
+                yield (
+                    f"topology.levels: in Slurm the {name} {missing[0]} has "
+                    f"{switches[missing[0]]}, which is no unit of a level here; "
+                    f"{len(missing)} of {len(switches)} differ; correct one of them"
+                )
 
 
 def _of_kind(i: int, kind: NodeGroup, there: Mapping[str, NodeSeen]) -> Iterator[str]:

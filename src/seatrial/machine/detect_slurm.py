@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.machine.facts import fold, node_names
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup, Slurm
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.machine.toolchains import detect_toolchains
+from seatrial.machine.topologies import levels_of_switches, made
 
 PATIENCE_SECONDS = 20.0
 
@@ -58,20 +59,38 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
-    machine = replace(machine, groups=_near(machine))
+    machine = _with_network(machine)
     return machine, _hint([node for node in seen if default and default not in node.partitions])
 
 
-def _near(machine: Machine) -> dict[str, str]:
-    """Return the groups of nodes that Slurm's topology tells, else the chassis of xnames; none if
-    neither tells more than one."""
+def _with_network(machine: Machine) -> Machine:
+    """Return a machine with the groups that Slurm's topology tells, else the chassis of xnames;
+    none if neither tells more than one. It has the levels of switches where there are several."""
     try:
-        groups = of_machine(machine, groups_of_topology(_ask("scontrol", "show", "topology")))
+        text = shown_topology()
+        groups = of_machine(machine, groups_of_topology(text))
     except (UsageError, ValueError):  # Slurm has no topology
-        groups = {}
+        text, groups = "", {}
     if len(groups) < 2:
         groups = groups_by_xname(node_names(machine), "chassis")
-    return groups if len(groups) > 1 else {}
+    machine = replace(machine, groups=groups if len(groups) > 1 else {})
+    return replace(machine, topology=_tree(machine, text))
+
+
+def _tree(machine: Machine, text: str) -> NetworkModel | None:
+    """Return the tree of Slurm's topology; None without several levels that have all nodes."""
+    try:
+        levels = levels_of_switches(text, (), node_names(machine))
+        tree = NetworkModel(kind="tree", levels=[{**level} for level in levels])
+        made(tree, node_names(machine))
+    except ValueError:
+        return None
+    return tree if len(levels) > 1 else None
+
+
+def shown_topology() -> str:
+    """Return what ``scontrol show topology`` prints. Raises UsageError if Slurm has none."""
+    return _ask("scontrol", "show", "topology")
 
 
 def _hint(others: Sequence[NodeSeen]) -> str:

@@ -25,6 +25,7 @@ from seatrial.machine.include import read_with_includes
 from seatrial.machine.layouts import with_layout
 from seatrial.machine.model import Machine, Places
 from seatrial.machine.places import placed
+from seatrial.machine.topologies import with_topology
 
 FOLDER = Path("machines")
 SITE_FOLDER = Path("/etc/seatrial/machines")
@@ -115,16 +116,28 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
         for i, kind in enumerate(machine.nodes)
     ]
     machine = replace(machine, nodes=kinds)
-    if machine.places != Places():
-        try:
-            groups = placed(machine, node.place_of("places").path.parent)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            about = f"{machine.places.file}: " if machine.places.file else ""
-            faults.add(node.place_of("places"), "places", f"{about}{reason}")
-            return None
-        machine = replace(machine, groups=groups, places=Places())
+    machine = _with_files(machine, node, faults)
+    if machine is None:
+        return None
     return Site(machine, path.parent / machine.machine / "references.yaml")
+
+
+def _with_files(machine: Machine, node: YamlNode, faults: Faults) -> Machine | None:
+    """Return the description with the groups and the network that its files tell; None, with a
+    fault added, if one cannot be read."""
+    key, file = "places", machine.places.file
+    try:
+        if machine.places != Places():
+            groups = placed(machine, node.place_of("places").path.parent)
+            machine = replace(machine, groups=groups, places=Places())
+        if machine.topology is not None and machine.topology.file:
+            key, file = "topology", machine.topology.file
+            machine = with_topology(machine, node.place_of("topology").path.parent)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        faults.add(node.place_of(key), key, f"{file}: {reason}" if file else reason)
+        return None
+    return machine
 
 
 def _with_paths(machine: Machine, node: YamlNode) -> Machine:

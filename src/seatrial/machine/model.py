@@ -190,6 +190,31 @@ class Places(FileModel, frozen=True):
     xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
 
 
+LevelModel = str | dict[str, int | dict[str, str]]
+
+
+class NetworkModel(FileModel, frozen=True):
+    """The network of a machine: which nodes share a switch, a router, a group."""
+
+    kind: Literal["tree", "dragonfly", "torus"]
+    levels: Annotated[
+        list[LevelModel],
+        doc("smallest first: {router: 4}, nodes of each; {switch: {s1: n[1-4]}}; of a file, names"),
+    ] = []
+    names: Annotated[
+        str, doc("pattern of the nodes' names: c{cabinet}-{row}c{chassis}s{s}n{n}")
+    ] = ""
+    order: Annotated[list[str], doc("fields of `names`, that of the largest unit first")] = []
+    file: Annotated[
+        str, doc("topology.conf, output of `scontrol show topology`, or JSON; beside this file")
+    ] = ""
+    axes: Annotated[dict[str, int], doc("of a torus: its axes and their lengths")] = {}
+    links: Annotated[
+        dict[str, str | int], doc("bandwidth of a link, by level or axis, such as 5.25GB/s")
+    ] = {}
+    ports: Annotated[int, doc("links that leave each unit of the largest level", ge=0)] = 0
+
+
 PAGES = ("4k", "thp", "2M", "1G")
 """The pages that a run can ask for; thp are transparent huge pages."""
 
@@ -234,6 +259,7 @@ class Machine(FileModel, frozen=True):
     places: Annotated[Places, doc("where `groups` are read from, in place of writing them")] = (
         Places()
     )
+    topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
     file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
     gauges: Annotated[dict[str, Gauge], doc("by name")] = {}
     sinks: Annotated[list[Sink], doc("where the events of its trials are sent")] = []

@@ -19,12 +19,12 @@ from typing import Any
 from seatrial.files import read_regular
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine, XnameLevel
+from seatrial.machine.slurm_topology import switches_of
 
 MAX_FILE_BYTES = 64 << 20
 _XNAME = re.compile(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
 _LEVELS: dict[XnameLevel, int] = {"cabinet": 1, "chassis": 2, "blade": 3}
 _USUAL = ("group", "switch", "cabinet", "rack", "row")  # of the keys of a place
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
 
 
@@ -42,21 +42,7 @@ def groups_in(file: Path, by: str = "") -> dict[str, str]:
 def groups_of_topology(text: str) -> dict[str, str]:
     """Return the leaf switches or the blocks of ``topology.conf``, or of the output of
     ``scontrol show topology``, with their nodes. Raises ValueError if there are none."""
-    found: dict[str, str] = {}
-    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
-        fields = {key.lower(): value for key, value in _FIELD.findall(line.partition("#")[0])}
-        name = fields.get("switchname") or fields.get("blockname")
-        nodes = fields.get("nodes", "")
-        leaf = fields.get("switches") in (None, "", "(null)")
-        if not name or not leaf or nodes in ("", "(null)"):
-            continue
-        try:
-            found[_named(name)] = fold(unfold(nodes))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    if not found:
-        raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
-    return found
+    return {named(name): fold(nodes) for name, nodes in switches_of(text).leaves().items()}
 
 
 def groups_of_places(text: str, by: str = "") -> dict[str, str]:
@@ -77,24 +63,25 @@ def groups_of_places(text: str, by: str = "") -> dict[str, str]:
 def _group(node: str, place: Any, by: str) -> str:
     if isinstance(place, dict):
         keys = {str(key).lower(): value for key, value in place.items()}
-        named = by.lower() or next((key for key in _USUAL if key in keys), "")
-        if not named and len(keys) == 1:
-            named = next(iter(keys))
-        if not named or named not in keys:
+        chosen = by.lower() or next((key for key in _USUAL if key in keys), "")
+        if not chosen and len(keys) == 1:
+            chosen = next(iter(keys))
+        if not chosen or chosen not in keys:
             raise ValueError(
                 f"{node}: its place has {', '.join(keys) or 'nothing'}; name one with `by`"
             )
-        place = f"{named}{keys[named]}" if isinstance(keys[named], int) else keys[named]
+        place = f"{chosen}{keys[chosen]}" if isinstance(keys[chosen], int) else keys[chosen]
     elif by:
         raise ValueError(f"by: {by!r}: the place of {node} has no keys")
     if place is None or place == "":
         return ""
     if not isinstance(place, str | int):
         raise ValueError(f"{node}: its place {place!r} is no name")
-    return _named(str(place))
+    return named(str(place))
 
 
-def _named(text: str) -> str:
+def named(text: str) -> str:
+    """Return a text with a dash for whatever the name of a group must not have."""
     return _OUTSIDE.sub("-", text)
 
 

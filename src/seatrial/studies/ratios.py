@@ -55,11 +55,6 @@ class RatioCell(Struct, frozen=True, kw_only=True):
     high: float | None = None
     verdict: two_sample.Verdict = "unclear"
 
-    @property
-    def causes(self) -> list[tuple[int, str]]:
-        """Why there is no ratio: which way (0 or 1), and its cause."""
-        return [(i, cell.why) for i, cell in enumerate((self.first, self.second)) if cell.why]
-
 
 class RatioTable(Struct, frozen=True, kw_only=True):
     """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.

@@ -4,7 +4,8 @@
         block.titles, block.columns, block.places      # places in ``names``, row by row
 
 Names of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE (r1i0n3) say where a node
-stands. Groups of the machine's file come before names. Without either there is a plain grid.
+stands. Groups of the machine's file come before names, and the levels of its network before both.
+Without any there is a plain grid.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from seatrial.layout.topology import Topology
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
+from seatrial.machine.topologies import topology_of
 
 # Patterns of names, and the words for their first two numbers.
 _PLACES = (
@@ -41,13 +44,26 @@ def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[No
     groups = groups_of(machine)
     found: dict[tuple[str, ...], list[int]] = {}
     pattern = _pattern(names[:described])
+    topology = topology_of(machine) if machine.topology is not None else None
     for place in range(described):
-        found.setdefault(_titles(names[place], groups, pattern), []).append(place)
+        name = names[place]
+        if topology is not None and name in topology.number_of:
+            titles = _in_network(topology, topology.number_of[name])
+        else:
+            titles = _titles(name, groups, pattern)
+        found.setdefault(titles, []).append(place)
     if len(names) > described:
         found["in no description",] = list(range(described, len(names)))
     if groups and pattern is None and ("in no group",) in found:
         found["in no group",] = found.pop(("in no group",))
     return [NodeBlock(list(titles), _columns(len(own)), own) for titles, own in found.items()]
+
+
+def _in_network(topology: Topology, node: int) -> tuple[str, ...]:
+    """Return the units of the two largest levels that a node is in, the largest first. Routers of a
+    dragonfly or a torus are too small to be drawn apart."""
+    levels = topology.levels[0 if topology.kind == "tree" else 1 :][-2:]
+    return tuple(f"{one.name} {one.units[one.unit_of[node]]}" for one in reversed(levels))
 
 
 def _pattern(names: Sequence[str]) -> tuple[re.Pattern[str], str, str] | None:

@@ -10,7 +10,10 @@ import numpy as np
 from msgspec import Struct
 
 from seatrial.journal import codes
+from seatrial.layout.topology import summary
 from seatrial.machine.facts import groups_of
+from seatrial.machine.model import Machine
+from seatrial.machine.topologies import topology_of
 from seatrial.statistics import suspects
 from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
@@ -59,6 +62,7 @@ class MachinePage(Struct, frozen=True, kw_only=True):
 
     name: str
     about: str
+    network: str
     trials: list[str]
     rehearsed: bool
     described: bool
@@ -121,6 +125,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         found.of,  # metric, unit, relative, kinds, left_out
         name=view.name,
         about=view.machine.about,
+        network=_network(view.machine),
         trials=[trial.tag for trial in view.trials],
         rehearsed=view.rehearsed,
         described=view.described > 0,
@@ -146,6 +151,12 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         suspects=accused,
         judged_since=since,
     )
+
+
+def _network(machine: Machine) -> str:
+    """Return the network of a machine in a line; "" if its file does not describe it."""
+    topology = topology_of(machine) if machine.topology is not None else None
+    return summary(topology) if topology is not None else ""
 
 
 def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:

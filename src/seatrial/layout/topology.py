@@ -1,0 +1,264 @@
+"""The network of a machine: which nodes share a router, a chassis, a group; hops between two nodes.
+
+    topology = Topology("dragonfly", names, levels)
+    topology.level(a, b)           # "chassis": the smallest level that holds both nodes
+    topology.hops(a, b)            # 2
+    topology.path(a, b)            # the links of a minimal path, one for each hop
+
+Nodes are numbered from 0. Hops are counted by the usual simple models. Tree: the links up to the
+smallest common switch and down again (2, 4, 6, ...). Dragonfly: the routers passed, which are 1 on
+a router, 2 in a group and 4 else. Torus: the distance of the routers, around the ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+TopologyKind = Literal["tree", "dragonfly", "torus"]
+SYSTEM = "system"  # the level that holds all nodes
+NODE = "node"  # the level of a node and itself
+
+Coordinates = tuple[int, ...]
+
+
+class NetworkLevel(NamedTuple):
+    """A level: its name, the names of its units, and the number of the unit of each node."""
+
+    name: str
+    units: tuple[str, ...]
+    unit_of: tuple[int, ...]
+
+
+class NetworkLink(NamedTuple):
+    """A link of a path, in the direction of the message."""
+
+    start: str
+    end: str
+
+
+class Bisection(NamedTuple):
+    """The smallest cut of a network into two equal halves: its links, the level or the axis that
+    they join, and the bandwidth of all of them in one direction (bytes/s; None if unknown)."""
+
+    links: int
+    level: str
+    bandwidth: float | None
+
+
+class Topology(Struct, frozen=True, dict=True):
+    """A network: ``nodes`` by name and ``levels`` from the smallest to the largest. A torus has the
+    length (``shape``) of each of its ``axes``, and the coordinates of each node.
+
+    ``ports``: the links that leave each unit of the largest level; 0 if unknown.
+    ``bandwidths``: bytes/s of a link, by level or axis.
+    """
+
+    kind: TopologyKind
+    nodes: tuple[str, ...]
+    levels: tuple[NetworkLevel, ...]
+    axes: tuple[str, ...] = ()
+    shape: Coordinates = ()
+    coordinates: tuple[Coordinates, ...] = ()
+    ports: int = 0
+    bandwidths: dict[str, float] = {}
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number of each node, by its name."""
+        return {name: number for number, name in enumerate(self.nodes)}
+
+    def place(self, node: int) -> list[tuple[str, str]]:
+        """Return the level and the unit of a node, the largest first; its coordinates come last."""
+        found = [(level.name, level.units[level.unit_of[node]]) for level in reversed(self.levels)]
+        if self.coordinates:
+            found += zip(self.axes, map(str, self.coordinates[node]), strict=True)
+        return found
+
+    def members(self, level: NetworkLevel) -> list[list[str]]:
+        """Return the nodes of each unit of a level."""
+        found: list[list[str]] = [[] for _ in level.units]
+        for node, unit in zip(self.nodes, level.unit_of, strict=True):
+            found[unit].append(node)
+        return found
+
+    # ---- two nodes ------------------------------------------------------------------------
+
+    def level(self, a: int, b: int) -> str:
+        """Return the name of the smallest level that holds both nodes."""
+        if a == b:
+            return NODE
+        height = self._height(a, b)
+        return self.levels[height].name if height < len(self.levels) else SYSTEM
+
+    def _height(self, a: int, b: int) -> int:
+        """Return the number of the smallest level that holds both; that of levels for none."""
+        for height, level in enumerate(self.levels):
+            if level.unit_of[a] == level.unit_of[b]:
+                return height
+        return len(self.levels)
+
+    def hops(self, a: int, b: int) -> int:
+        """Return the hops from one node to the other."""
+        if a == b:
+            return 0
+        if self.kind == "torus":
+            pairs = zip(self.coordinates[a], self.coordinates[b], self.shape, strict=True)
+            return sum(abs(_step(x, y, length)) for x, y, length in pairs)
+        return self.hops_at(self._height(a, b))
+
+    def hops_at(self, height: int) -> int:
+        """Return the hops between two nodes whose smallest common level has this number. Not for a
+        torus, in which they differ."""
+        if self.kind == "tree":
+            return 2 * (height + 1)
+        return 1 if height == 0 else 2 if height < len(self.levels) else 4
+
+    def path(self, a: int, b: int) -> list[NetworkLink]:
+        """Return the links of a minimal path: as many as hops.
+
+        Tree: up and down. Torus: along the first axis, then the second, ... Dragonfly: the link by
+        which the message enters each router; the router at either end of the link between groups is
+        not known, and called a gateway.
+        """
+        if a == b:
+            return []
+        if self.kind == "torus":
+            return self._torus_path(a, b)
+        height = self._height(a, b)
+        stops = self._tree_stops(a, b, height)
+        if self.kind == "dragonfly":
+            stops = self._dragonfly_stops(a, b, height)
+        return [NetworkLink(*link) for link in pairwise(stops)]
+
+    def _unit(self, node: int, height: int) -> str:
+        if height == len(self.levels):
+            return SYSTEM
+        level = self.levels[height]
+        return f"{level.name} {level.units[level.unit_of[node]]}"
+
+    def _tree_stops(self, a: int, b: int, height: int) -> list[str]:
+        up = [self.nodes[a], *(self._unit(a, each) for each in range(height + 1))]
+        down = [self.nodes[b], *(self._unit(b, each) for each in range(height))]
+        return [*up, *reversed(down)]
+
+    def _dragonfly_stops(self, a: int, b: int, height: int) -> list[str]:
+        stops = [self.nodes[a], self._unit(a, 0)]
+        if height == 0:
+            return stops
+        if height == len(self.levels):
+            gates = (self._unit(a, height - 1), self._unit(b, height - 1))
+            stops += [f"gateway of {gate}" for gate in gates]
+        return [*stops, self._unit(b, 0)]
+
+    def _torus_path(self, a: int, b: int) -> list[NetworkLink]:
+        at, found = list(self.coordinates[a]), []
+        for axis, length in enumerate(self.shape):
+            step = _step(at[axis], self.coordinates[b][axis], length)
+            for _ in range(abs(step)):
+                start = ",".join(map(str, at))
+                at[axis] = (at[axis] + (1 if step > 0 else -1)) % length
+                found.append(NetworkLink(start, ",".join(map(str, at))))
+        return found
+
+    # ---- the whole network ----------------------------------------------------------------
+
+    def pairs(self) -> list[int]:
+        """Return the pairs of two nodes whose smallest common level is each level, and then those
+        that have none but the system."""
+        sizes = [Counter(level.unit_of).values() for level in self.levels]
+        within = [sum(size * (size - 1) // 2 for size in each) for each in sizes]
+        total = len(self.nodes) * (len(self.nodes) - 1) // 2
+        ends = [*within, total]
+        return [end - start for start, end in zip([0, *within], ends, strict=True)]
+
+    def bisection(self) -> Bisection | None:
+        """Return the bisection; None where nothing says how many links there are.
+
+        Units of the largest level are taken as alike. Dragonfly: the links of a group go to the
+        other groups evenly, so halves of g groups are joined by floor(g/2) ceil(g/2) p / (g - 1) of
+        them (Kim et al. 2008). Tree: all links up from the smaller half. Torus: twice the nodes of
+        the plane across an axis, and once where the axis has two.
+        """
+        if self.kind == "torus":
+            return min(self._cuts(), key=lambda cut: (cut.bandwidth or math.inf, cut.links))
+        units = len(self.levels[-1].units)
+        if not self.ports or units < 2:
+            return None
+        links = units // 2 * self.ports
+        if self.kind == "dragonfly":
+            links = units // 2 * (units - units // 2) * self.ports // (units - 1)
+        bandwidth = self.bandwidths.get(SYSTEM)
+        return Bisection(links, SYSTEM, links * bandwidth if bandwidth else None)
+
+    def _cuts(self) -> list[Bisection]:
+        """Return the cut across each axis of a torus."""
+        routers, found = math.prod(self.shape), []
+        for axis, length in zip(self.axes, self.shape, strict=True):
+            if length < 2:
+                continue
+            links = routers // length * (1 if length == 2 else 2)
+            bandwidth = self.bandwidths.get(axis)
+            found.append(Bisection(links, axis, links * bandwidth if bandwidth else None))
+        return found or [Bisection(0, self.axes[0], None)]
+
+
+def _step(start: int, end: int, length: int) -> int:
+    """Return the shorter way around a ring: below 0 for the way down."""
+    up = (end - start) % length
+    return up if up <= length - up else up - length
+
+
+# ---- in words -----------------------------------------------------------------------------
+
+
+def bisection_text(cut: Bisection | None) -> str:
+    """Return a bisection for people: its links, and their bandwidth or how to have it told."""
+    if cut is None:
+        return "not known; `ports` gives the links that leave each unit"
+    if cut.bandwidth is None:
+        return f"{cut.links} links ({cut.level}); `links` gives their bandwidth"
+    total = f"{cut.bandwidth / 1e9:,.1f} GB/s"
+    return f"{cut.links} links ({cut.level}), {total} in each direction"
+
+
+def summary(topology: Topology) -> str:
+    """Return a network in a line: its kind, the units of each level, the bisection."""
+    shape = " of " + " x ".join(map(str, topology.shape)) if topology.shape else ""
+    levels = ", ".join(f"{level.name} {len(level.units):,}" for level in reversed(topology.levels))
+    kind = f"{topology.kind}{shape}, {len(topology.nodes):,} nodes"
+    return f"{kind}; units by level: {levels}; bisection: {bisection_text(topology.bisection())}"
+
+
+# ---- made of numbers, or of lists ---------------------------------------------------------
+
+
+def level_by_size(name: str, size: int, positions: Sequence[int]) -> NetworkLevel:
+    """Return a level whose units are ``size`` consecutive positions each. Units are named by their
+    number; those without a node are left out."""
+    numbers = [position // size for position in positions]
+    there = sorted(set(numbers))
+    index = {number: place for place, number in enumerate(there)}
+    return NetworkLevel(name, tuple(map(str, there)), tuple(index[number] for number in numbers))
+
+
+def fault_of_nesting(levels: Sequence[NetworkLevel], nodes: Sequence[str]) -> str:
+    """Return where a unit of a level is in two units of a larger one; "" if all nest."""
+    for smaller, larger in pairwise(levels):
+        outer: dict[int, int] = {}
+        for node, unit in enumerate(smaller.unit_of):
+            first = outer.setdefault(unit, node)
+            a, b = larger.unit_of[first], larger.unit_of[node]
+            if a != b:
+                return (
+                    f"{smaller.name} {smaller.units[unit]} is in two {larger.name} units: "
+                    f"{nodes[first]} is in {larger.units[a]}, {nodes[node]} in {larger.units[b]}; "
+                    f"levels must nest, so give each {smaller.name} one name"
+                )
+    return ""
