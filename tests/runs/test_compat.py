@@ -405,7 +405,8 @@ def test_full_file_systems(tmp_path: Path, mode: str, privileges: None) -> None:
     command = "'ssh $(< $SEATRIAL_COMPAT/hosts) echo ran'"
     script = tmp_path / "script"
     script.write_text(
-        "cd $1 && mkdir full && mount -t tmpfs -o size=100k,mode=700 none full && cp -r roomy full\n"
+        "cd $1 && mkdir full && mount -t tmpfs -o size=100k,mode=700 none full || exit\n"
+        "cp -r roomy full\n"
         "mount --rbind . /mnt && mount -t tmpfs -o size=4k,mode=1777 none /tmp\n"
         "for file in /tmp/all /mnt/full/all; do head -c 1M /dev/zero > $file; done 2> /dev/null\n"
         f"bash /mnt/roomy/compat.sh run bash -c {command}; echo $?\n"
