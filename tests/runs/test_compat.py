@@ -97,6 +97,19 @@ def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
     assert not with_mark(f"SEATRIAL_RUN={judged.run_id}")
 
 
+@pytest.mark.needs("sshd")
+def test_what_keeps_a_job_from_starting_is_the_reason(place: Workplace) -> None:
+    place.local(compat={"mode": "sshd"})
+    place.test("one", "echo ran", run={"launcher": "compat"})
+    place.folder.chmod(0o775)
+    assert place.run("--name", "t").code == 1
+    (judged,) = place.events("t", RunJudged)
+    assert judged.verdict == "failed"
+    assert judged.reason.startswith(f"compat: {place.folder} can be written by its group or by all")
+    assert not place.events("t", CompatStarted)
+    assert place.ran() == []
+
+
 # ---- a command on a node ----------------------------------------------------------------------
 
 COMMANDS = r"""
