@@ -14,6 +14,7 @@ SCRIPTS = (
     "pages",
     "slurm_throughput",
     "bundles",
+    "compat",
     "interleaving",
     "scale",
     "batch_simulation",

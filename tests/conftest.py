@@ -38,6 +38,7 @@ LONGEST = frozenset(
         "test_against_slurm.py",
         "test_c5_surrogates.py",
         "test_changing_slurm.py",
+        "test_compat.py",
         "test_features_slurm.py",
         "test_kill.py",
         "test_live.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.codes import FAILED, PASS
-from seatrial.journal.events import RunCreated, RunJudged
+from seatrial.journal.events import CompatStarted, RunCreated, RunJudged
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S
@@ -66,6 +66,26 @@ def test_a_node_without_getent_is_named(slurm_place: Workplace, cluster: SlurmCl
         assert "names: getent hosts n002 finds no address" in bad.reason
         folder = place.trial("t").run("check", bad.run_id)
         assert "ok sockets 127.0.0.1, n002, local" in (folder / "stdout").read_text()
+
+
+@pytest.mark.needs("sshd")
+@pytest.mark.slurm(hosts=True)
+def test_the_other_mode_is_checked_too(slurm_place: Workplace, cluster: SlurmCluster) -> None:
+    place = slurm_place
+    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n001")
+    place.machine.write_text(machine)
+    words = ("-m", str(place.machine), "--mode", "sshd", "--name", "t")
+    done = place.seatrial("compat", "check", *words)
+    assert done.code == 0, done.said
+    (started,) = place.events("t", CompatStarted)
+    assert started.mode == "sshd"
+    assert place.machine.read_text() == machine
+
+
+def test_a_mode_of_a_machine_without_a_file_is_refused(place: Workplace) -> None:
+    place.env["HOME"] = str(place.folder)
+    done = place.seatrial("compat", "check", "--mode", "sshd")
+    assert done.code == 2 and "--mode: no file describes this machine" in done.err
 
 
 def test_a_folder_that_is_not_there_is_told(place: Workplace) -> None:

@@ -198,3 +198,12 @@ def test_facts_of_several_kinds_of_nodes() -> None:
         (64, 256.0, 3),
         (16, 0.0, 1),
     ]
+
+
+def test_faults_of_compat(here: Path) -> None:
+    told = faults(here, GOOD + "compat: {wait: soon, environment: [OMP_*, 'A-B', '*']}\n")
+    assert len(told) == 3
+    assert "compat.wait: 'soon'" in told[0]
+    remedy = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
+    assert told[1].endswith(f"compat.environment[1]: 'A-B' {remedy}")
+    assert told[2].endswith(f"compat.environment[2]: '*' {remedy}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
@@ -31,6 +33,8 @@ OUTSIDE = """() => [...document.querySelectorAll('svg')].flatMap(svg => {
     return r.left < box.left - 1 || r.right > box.right + 1 || r.bottom > box.bottom + 1;
   }).map(t => t.textContent);
 })"""
+
+PAPER = 673  # px: A4 without its margins; browsers shrink what is up to 1.5 times as wide
 
 
 @pytest.fixture(scope="module")
@@ -104,4 +108,29 @@ def test_paper_has_pages(browser: Browser, file: Path) -> None:
     pdf = page.pdf(prefer_css_page_size=True)
     assert pdf.startswith(b"%PDF")
     assert 5 <= pdf.count(b"/Type /Page\n") <= 20
+    page.context.close()
+
+
+def test_long_names_are_not_cut_on_paper(
+    browser: Browser, rehearsed: Report, tmp_path: Path
+) -> None:
+    """Each test, component and metric has a name of 60 letters or more, with signs at which a line
+    may break and without."""
+    text = msgspec.json.encode(rehearsed).decode()
+    names = {part.test for one in rehearsed.components for part in one.status.parts}
+    names |= {one.title for one in rehearsed.components}
+    for number, name in enumerate(sorted(names, key=len, reverse=True)):
+        long = ("abcdefghij" * 6, "a_name_of_" * 6)[number % 2] + str(number)
+        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", long, text)
+    path = tmp_path / "long.html"
+    path.write_text(html.page(msgspec.json.decode(text, type=Report)))
+    page, _ = opened(browser, path, width=PAPER)
+    page.emulate_media(media="print")
+    wide = page.evaluate(
+        "widest => [...document.querySelectorAll('table')].filter(t => t.checkVisibility())"
+        ".map(t => [t.getBoundingClientRect().right, t.innerText]).filter(t => t[0] > widest)",
+        1.25 * PAPER,
+    )
+    assert "abcdefghij" * 2 in page.locator("main").inner_text()
+    assert wide == []
     page.context.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -94,6 +95,19 @@ def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
     (started,) = place.events("t", CompatStarted)
     assert (started.answered, started.asked) == (1, 1)
     assert not with_mark(f"SEATRIAL_RUN={judged.run_id}")
+
+
+@pytest.mark.needs("sshd")
+def test_what_keeps_a_job_from_starting_is_the_reason(place: Workplace) -> None:
+    place.local(compat={"mode": "sshd"})
+    place.test("one", "echo ran", run={"launcher": "compat"})
+    place.folder.chmod(0o775)
+    assert place.run("--name", "t").code == 1
+    (judged,) = place.events("t", RunJudged)
+    assert judged.verdict == "failed"
+    assert judged.reason.startswith(f"compat: {place.folder} can be written by its group or by all")
+    assert not place.events("t", CompatStarted)
+    assert place.ran() == []
 
 
 # ---- a command on a node ----------------------------------------------------------------------
@@ -255,6 +269,11 @@ def test_sshd_of_the_job(
     assert "Permission denied" in others, others
     elsewhere = f"{ssh} -i {one.compat}/key {to_one.replace('-b n001', '-b 127.0.1.5')}"
     assert "Permission denied" in in_namespace_of(cluster, one, elsewhere), "no node of the job"
+    if os.geteuid() == 0:
+        other = f"setpriv --reuid=65534 --regid=65534 --clear-groups {ssh} -l nobody"
+        said_to_other = in_namespace_of(cluster, one, f"{other} -i {one.compat}/key {to_one}")
+        assert "key not accessible: Permission denied" in said_to_other, "he cannot read it"
+        assert "nobody@n002: Permission denied" in said_to_other
     (out / "go").touch()
     assert one.end() == 0, one.said()
     until(lambda: not one.left(), "its processes to end", 5, lambda: str(one.left()))
@@ -386,3 +405,32 @@ def test_every_script_is_bash(tmp_path: Path) -> None:
         if name not in ("settings", "variables"):
             done = subprocess.run(["bash", "-n", "/dev/stdin"], input=text.encode(), check=False)
             assert done.returncode == 0, name
+
+
+@pytest.mark.needs("unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize("mode", ["shim", "sshd"])
+def test_full_file_systems(tmp_path: Path, mode: str, privileges: None) -> None:
+    """A full /tmp changes nothing; where the directory itself is full, that is said."""
+    write(
+        tmp_path / "roomy", CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), []
+    )
+    command = "'ssh $(< $SEATRIAL_COMPAT/hosts) echo ran'"
+    script = tmp_path / "script"
+    script.write_text(
+        "cd $1 && mkdir full && mount -t tmpfs -o size=100k,mode=700 none full || exit\n"
+        "cp -r roomy full\n"
+        "mount --rbind . /mnt && mount -t tmpfs -o size=4k,mode=1777 none /tmp\n"
+        "for file in /tmp/all /mnt/full/all; do head -c 1M /dev/zero > $file; done 2> /dev/null\n"
+        f"bash /mnt/roomy/compat.sh run bash -c {command}; echo $?\n"
+        f"bash /mnt/full/roomy/compat.sh run bash -c {command}; echo $?\n"
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.split() == ["ran", "0", "95"], done.stderr
+    assert re.search("cannot write in /mnt/full/roomy", done.stderr), done.stderr

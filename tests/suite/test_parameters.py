@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.suite.model import Case
 from tests.suite.helpers import Place
 
 
@@ -166,3 +167,67 @@ def test_parameters_without_an_end_and_without_a_case(place: Place) -> None:
     wide = "range(0, 50000)"
     place.test(parameters={"a": wide, "b": wide, "c": wide, "d": "range(0, 0 * a)"})
     assert "more than 1000000 cases" in place.fault()
+
+
+# ---- defaults -------------------------------------------------------------------------------
+
+
+def turned(place: Place, **settings: str) -> list[Case]:
+    return place.cases(settings=settings, with_builds=True)
+
+
+def test_a_default_changes_neither_names_nor_identities(place: Place) -> None:
+    plain = {"nodes": 1, "tasks_per_node": 2, "script": "echo"}
+    place.test(parameters={"size": [1, 2]}, run=plain)
+    before = [(case.id, case.name) for case in place.cases()]
+    place.test(
+        parameters={"size": [1, 2]},
+        defaults={"ranks": 2, "block": "1M"},
+        run=plain | {"tasks_per_node": "ranks", "script": "echo $block"},
+    )
+    assert [(case.id, case.name) for case in place.cases()] == before
+    same = turned(place, ranks="2", block="1M")
+    assert [(case.id, case.name) for case in same] == before
+
+
+def test_a_default_is_replaced_as_a_parameter_is(place: Place) -> None:
+    place.test(
+        parameters={"size": "[ranks, 9]"},
+        defaults={"ranks": 2},
+        exclude=["ranks == 4 and size == 9"],
+        run={"tasks_per_node": "ranks", "script": "echo"},
+    )
+    found = [(case.name, case.tasks) for case in turned(place, ranks="2,4")]
+    assert found == [
+        ("t{size=2}@gcc", 2),
+        ("t{size=9}@gcc", 2),
+        ("t{size=4,ranks=4}@gcc", 4),
+    ]
+
+
+def test_a_default_reaches_builds_and_words_that_choose(place: Place) -> None:
+    place.test(
+        defaults={"edge": 4, "other": 1},
+        build={"script": "cc -DEDGE=$edge"},
+        run={"script": "./a"},
+    )
+    keys = {case.build for value in ("4", "8") for case in turned(place, edge=value)}
+    assert len(keys) == 2
+    assert len({case.build for value in "12" for case in turned(place, other=value)}) == 1
+    assert len(place.cases(keyword="edge=4")) == 1
+    assert place.cases(keyword="edge=8") == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"parameters": {"a": [1]}, "defaults": {"a": 2}}, "defaults.a: is in `parameters`, too"),
+        ({"defaults": {"HOME": 2}}, "defaults.HOME: scripts use this name for something else"),
+        ({"defaults": {"a": "x\ny"}}, "must be one line of text"),
+        ({"parameters": {"b": [1]}, "defaults": {"a": 1}, "zip": [["b", "a"]]}, "'a' is not a"),
+        ({"defaults": {"a": [1, 2]}}, "defaults.a"),
+    ],
+)
+def test_faults_of_defaults(place: Place, keys: dict[str, Any], fault: str) -> None:
+    place.test(**keys)
+    assert fault in place.fault()

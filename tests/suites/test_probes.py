@@ -59,7 +59,9 @@ def figures_of(place: Workplace, tag: str) -> dict[str, set[str]]:
 def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     """One case of each, and of the short ones all."""
     words = "not stream or (touch=all and threads=2)"
-    chosen = ("--toolchain", "default", "-k", words)
+    other = place.folder / "other"
+    other.mkdir()
+    chosen = ("--toolchain", "default", "-k", words, "--set", f"folder={other}")
     done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES
@@ -82,6 +84,10 @@ def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:
     cases = [Case(**case) for case in json.loads(done.out)]
     assert {case.test for case in cases} == set(FIGURES)
     assert max(case.threads for case in cases if case.test == "stream") == 96
+    turned = ("-k", "pairs", "--set", "ranks=1", "--set", "hosts=8", "--format", "json")
+    done = place.seatrial("list", str(PROBES), "-m", str(place.machine), *turned)
+    (case,) = (Case(**each) for each in json.loads(done.out))
+    assert (case.tasks, case.name) == (8, "pairs{hosts=8,ranks=1}@gcc")
 
 
 @pytest.mark.slurm(hosts=True)

@@ -118,6 +118,16 @@ def test_what_is_not_finite_equals_nothing(tmp_path: Path, text: str) -> None:
     assert finding.text.startswith(f"stdout:1: '{text}' is not a finite number")
 
 
+def test_a_script_says_why_it_ends(tmp_path: Path) -> None:
+    lines = ["seatrial: no", "seatrial: worker on n003 never came", "srun: error"]
+    (tmp_path / "stderr").write_text("\n".join(lines))
+    finding = find_fault(a_check(exit_code=0), tmp_path, 1)
+    assert finding is not None
+    assert finding.text == "exit code 1, not 0: worker on n003 never came"
+    finding = find_fault(a_check(exit_code=2), tmp_path, 0)
+    assert finding is not None and finding.text == "exit code 0, not 2"
+
+
 def test_a_right_value_does_not_hide_a_wrong_one(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("error 0\nerror 7\n")
     finding = find_fault(a_check(value=r"error (\d)", equals=0.0), tmp_path, 0)

@@ -19,7 +19,8 @@ from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected, with_elapsed
-from seatrial.trial.folder import TrialFolder, references_of
+from seatrial.trial.corrected_references import references_by_now
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
 from seatrial.verify.figures import ELAPSED
@@ -59,7 +60,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
         rows: dict[str, list[SummaryRow]] = {}
-        references = references_of(folder.record())
+        references = references_by_now(folder, folder.record())
         timed = [test for test, metric in references.by_metric if metric == ELAPSED]
         for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
             of_case = rows.setdefault(row.case, [])

@@ -386,7 +386,7 @@ def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
 
 def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     chosen = chosen_tests(component, suite.tests)
-    parameters = {name for test in chosen for name in suite.tests[test].parameters}
+    parameters = {name for test in chosen for name in suite.tests[test].parameter_names}
     for name, value in component.settings.items():
         if name not in parameters and chosen and not suite.faulty and not partly:
             text = f"no test here has this parameter; there are {listed(sorted(parameters))}"

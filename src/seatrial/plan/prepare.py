@@ -192,7 +192,7 @@ def _draft(
 def _selection(component: Component, tests: Mapping[str, Test], machine: Machine) -> CaseSelection:
     """Return the selection of a component, as the filters of ``seatrial run``, without settings and
     toolchains that do not exist here. Those have been reported; the others can still be checked."""
-    known = {name for test in tests.values() for name in test.parameters}
+    known = {name for test in tests.values() for name in test.parameter_names}
     settings = {
         name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
         for name, value in component.settings.items()

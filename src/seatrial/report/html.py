@@ -33,7 +33,9 @@ from seatrial.verify.reading import plain, plain_page
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
 _MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
-_CHECKSUM: Final = re.compile(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
+_LONG: Final = re.compile(r"\S{37,}")
+_PART: Final = re.compile(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
+_BREAK: Final = "\x1f"  # where a line may break: `plain` leaves no such sign in a text
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
@@ -69,9 +71,11 @@ def page(report: Report) -> str:
 
 def breakable(text: str) -> Markup:
     """Return text whose lines may break within the name of a case, before its parameters, toolchain
-    and node, and within a checksum; not elsewhere in a word."""
-    shown = _MARKS.sub(r"<wbr>\g<0>", str(escape(text)))
-    return Markup(_CHECKSUM.sub(r"\1<wbr>\2", shown))
+    and node; not elsewhere in a word, unless it is so long that a table of a few such words is
+    wider than a page."""
+    parted = _LONG.sub(lambda word: _PART.sub(rf"\g<0>{_BREAK}", word[0]).rstrip(_BREAK), text)
+    shown = _MARKS.sub(r"<wbr>\g<0>", str(escape(parted)))
+    return Markup(shown.replace(_BREAK, "<wbr>"))
 
 
 def _filters() -> dict[str, Any]:

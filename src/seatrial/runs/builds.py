@@ -164,7 +164,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             name=shlex.quote(f"./{binary.name}"),
             sha256=test.build.sha256.lower(),
         )
-    parameters = build_parameters(test.build, case.parameters)
+    parameters = build_parameters(test.build, test.bound(case.parameters))
     environment = exports({**parameters, "BUILD": str(directory)})
     environment += exports(toolchain_variables(machine, test, case.toolchain))
     environment += preamble(machine, test, case.toolchain)

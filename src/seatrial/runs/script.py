@@ -194,7 +194,7 @@ class ScriptWriter:
                 compat.mark,
                 _WHOLE if self._elsewhere else "",
                 _CLAIM,
-                exports({**case.parameters, **self._run_variables(test, case, run)}),
+                exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
                 host_files(self.machine, case),
                 self._shared(test, case.toolchain),
                 launch.rankfile,

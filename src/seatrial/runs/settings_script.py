@@ -22,7 +22,7 @@ MAX_FILES = 16  # of a run, whose stripes are asked for
 def settings_lines(machine: Machine, test: Test, case: Case) -> str:
     """Return bash that sets the variables of a run, and makes its stripes, before its script."""
     environment: dict[str, Scalar] = {
-        name: case.parameters[value.parameter]
+        name: test.bound(case.parameters)[value.parameter]
         for name, value in test.environment.items()
         if isinstance(value, FromParameter)
     }

@@ -59,7 +59,7 @@ class BuildKeys:
         """Return the key of a case's build: 16 hex digits. Raises UsageError for an unreadable
         source."""
         assert test.build is not None
-        parameters = build_parameters(test.build, case.parameters)
+        parameters = build_parameters(test.build, test.bound(case.parameters))
         shown = {name: show(value) for name, value in parameters.items()}
         kind = _kind_of_nodes(test, case, machine)
         memo = (test.name, case.toolchain, *kind, *(f"{n}={v}" for n, v in shown.items()))

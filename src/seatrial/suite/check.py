@@ -96,7 +96,7 @@ class _Checker:
         self._environment()
 
     def _environment(self) -> None:
-        known = self.test.parameters
+        known = self.test.parameter_names
         for name, message in faults_of_variables(self.test.fixed_environment):
             self.fault(message, "environment", name)
         for name, value in self.test.environment.items():
@@ -131,9 +131,15 @@ class _Checker:
     # ---- parameters -----------------------------------------------------------------------
 
     def parameters(self) -> None:
-        known: set[str] = set(FACTS)
+        known: set[str] = {*FACTS, *self.test.defaults}
+        for name, usual in self.test.defaults.items():
+            self._parameter_name(name, "defaults")
+            if name in self.test.parameters:
+                self.fault("is in `parameters`, too; remove one of them", "defaults", name)
+            if fault := fault_of_value(usual):
+                self.fault(fault, "defaults", name)
         for name, value in self.test.parameters.items():
-            self._parameter_name(name)
+            self._parameter_name(name, "parameters")
             if isinstance(value, list):
                 self._literals(name, value)
             elif isinstance(value, str):
@@ -168,14 +174,12 @@ class _Checker:
                 message = f"{name} depends on {late[0]}, which is bound with it or after it"
                 self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
 
-    def _parameter_name(self, name: str) -> None:
+    def _parameter_name(self, name: str, key: str) -> None:
         if not _PARAMETER.fullmatch(name) or keyword.iskeyword(name) or name in ("true", "false"):
             message = "a parameter's name must be letters, digits and _, and no word of expressions"
-            self.fault(message, "parameters", name)
+            self.fault(message, key, name)
         elif is_reserved(name):
-            self.fault(
-                "scripts use this name for something else; choose another", "parameters", name
-            )
+            self.fault("scripts use this name for something else; choose another", key, name)
 
     def _literals(self, name: str, values: list[Scalar]) -> None:
         if not values:
@@ -204,7 +208,7 @@ class _Checker:
         return names
 
     def _remedy(self, name: str, key: str | int) -> str:
-        known = [*self.test.parameters, *FACTS]
+        known = [*self.test.parameter_names, *FACTS]
         if name in known:
             return "; it is written further down, and must stand above"
         if near := suggest(name, known):
@@ -216,7 +220,7 @@ class _Checker:
 
     def run(self) -> None:
         run = self.test.run
-        known = {*FACTS, *self.test.parameters}
+        known = {*FACTS, *self.test.parameter_names}
         if not self.spot.given("run"):
             self._without_run()
             return
@@ -259,7 +263,7 @@ class _Checker:
                 self.fault(f"{value} is not from 1 to {MAX_PIECES}", "run", key)
         if run.pieces is None and run.at_once != 1:
             self.fault("goes with `pieces`: how many runs are there?", "run", "at_once")
-        if run.pieces is not None and PIECE in self.test.parameters:
+        if run.pieces is not None and PIECE in self.test.parameter_names:
             self.fault(
                 f"each run of `run.pieces` has the parameter {PIECE}: rename this one",
                 "parameters",
@@ -368,7 +372,7 @@ class _Checker:
         elif not build.script.strip():
             self.fault("is empty; give a script, or name a prebuilt binary", "build", "script")
         for i, name in enumerate(build.parameters):
-            if name not in self.test.parameters:
+            if name not in self.test.parameter_names:
                 self.fault(f"{name!r} is not a parameter", "build", "parameters", i)
         names = set()
         for i, source in enumerate(build.sources):

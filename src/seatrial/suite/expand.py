@@ -89,7 +89,7 @@ def expand(
 
 
 def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
-    known = {name for test in suite.tests.values() for name in test.parameters}
+    known = {name for test in suite.tests.values() for name in test.parameter_names}
     for name in given:
         if name not in known and suite.tests:
             listed = ", ".join(sorted(known)) or "none"
@@ -161,7 +161,7 @@ class _Binder:
     def cases(self, chains: list[str]) -> Iterator[Case]:
         for facts in self._usable_nodes():
             for chain in self._toolchains(chains):
-                names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
+                names = {**facts.names, "toolchain.name": chain, **self.test.defaults}
                 for binding in self.space.bindings(names):
                     for piece in self._pieces(binding, names):
                         yield from self._bind(piece, names, chain, facts)
@@ -257,13 +257,14 @@ class _Binder:
             available, such = 0, " with GPUs"
         elif gpus or job.memory or self.partitioned:
             available, such, job = fit(self.machine, facts.kinds, job, gpus)
+        told = self.test.told(binding)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
             case = Case(
-                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads), gpus),
+                id=case_id(self.test.name, told, *place, (nodes, tasks, threads), gpus),
                 test=self.test.name,
-                parameters=binding,
+                parameters=told,
                 toolchain=chain,
                 nodes=nodes,
                 tasks=tasks,

@@ -71,11 +71,11 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
 
 def names_known(node: YamlNode, keys: list[str]) -> bool:
     """Return True if all parameters could be read: no faulty key is, or was meant as,
-    ``parameters``."""
+    ``parameters`` or ``defaults``."""
     for key in keys:
         own = node.value[key].value if key in node.value else None
         unknown = key not in Test.__struct_fields__ and isinstance(own, dict)
-        if unknown or key == "parameters" or key.startswith("parameters."):
+        if unknown or key.split(".")[0] in ("parameters", "defaults"):
             return False
     return True
 

@@ -251,6 +251,10 @@ class TestFile(FileModel, frozen=True):
         dict[str, Scalar | list[Scalar]],
         doc("lists of literals, single numbers, or expressions that give either"),
     ] = {}
+    defaults: Annotated[
+        dict[str, Scalar],
+        doc("further parameters, with the value that each has where --set gives no other"),
+    ] = {}
     zip: Annotated[list[list[str]], doc("groups of parameters that advance together")] = []
     exclude: Annotated[list[str], doc("conditions; true leaves the case out")] = []
     toolchains: Annotated[
@@ -284,6 +288,22 @@ class Test(TestFile, frozen=True, kw_only=True):
 
     name: str
     folder: str
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of its parameters, those with a default last."""
+        return [*self.parameters, *self.defaults]
+
+    def bound(self, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return all parameters of a case, by those that it is told by."""
+        return {**self.defaults, **parameters}
+
+    def told(self, bound: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return the parameters that a case is told by: without those at their default, so that its
+        name and identity stay when a test gets a parameter with a default."""
+        usual = {name: show(value) for name, value in self.defaults.items()}
+        order = dict.fromkeys((*self.parameter_names, *bound))
+        return {n: bound[n] for n in order if n in bound and usual.get(n) != show(bound[n])}
 
     @property
     def only_builds(self) -> bool:

@@ -61,7 +61,9 @@ class ParameterSpace:
     ) -> ParameterSpace:
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
         settings = settings or {}
-        sources = {n: settings.get(n) or source_of(value) for n, value in test.parameters.items()}
+        sources: dict[str, Source] = {n: settings[n] for n in test.defaults if n in settings}
+        for name, value in test.parameters.items():
+            sources[name] = settings.get(name) or source_of(value)
         group_of = {name: tuple(group) for group in test.zip for name in group}
         axes: list[ParameterAxis] = []
         done: set[str] = set()

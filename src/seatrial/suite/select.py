@@ -124,12 +124,13 @@ def _word(token: str) -> Predicate:
     name, equals, value = word.partition("=")
     if equals:
 
-        def bound(case: Case, test: Test) -> bool | None:
+        def has_value(case: Case, test: Test) -> bool | None:
             if not case.id and name in test.parameters:
                 return None
-            return name in case.parameters and show(case.parameters[name]) == value
+            bound = test.bound(case.parameters)
+            return name in bound and show(bound[name]) == value
 
-        return bound
+        return has_value
     begins = _beginning(word)
     return lambda case, test: (
         word in test.tags

@@ -128,10 +128,10 @@ def require_cases(prepared: Prepared) -> None:
 def _require_used_settings(prepared: Prepared) -> None:
     """Raise UsageError for a parameter that is set and that no selected test has."""
     chosen = {case.test for case in prepared.cases}
-    known = sorted({name for test in chosen for name in prepared.tests[test].parameters})
+    known = sorted({name for test in chosen for name in prepared.tests[test].parameter_names})
     for name in prepared.asked.settings:
         if name not in known:
-            others = [test for test, one in prepared.tests.items() if name in one.parameters]
+            others = [test for test, one in prepared.tests.items() if name in one.parameter_names]
             raise UsageError(
                 f"--set {name}: no selected test has this parameter, {listed(others, 3)} "
                 f"{'has' if len(others) == 1 else 'have'} it; {listed(sorted(chosen), 3)} "

@@ -208,7 +208,8 @@ class RunCollector:
                 code, reason = LOST, f"its stderr says: {said}"
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
-        environment = environment_capture.capture(run.path, self.environments, run.case.parameters)
+        bound = self.record.tests[run.case.test].bound(run.case.parameters)
+        environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
             self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)

@@ -123,9 +123,9 @@ def _check_names(tune: TuneFile, test: Test, at: Spot) -> Better:
     """Check axes, parameters and the metric against the test. Return the metric's direction."""
     for key, names in (("axes", tune.axes), ("parameters", tune.parameters)):
         for name in names:
-            if name not in test.parameters and not (name == TOOLCHAIN and key == "axes"):
-                known = ", ".join(test.parameters) or "none"
-                remedy = suggest(name, test.parameters) or f"its parameters are {known}"
+            if name not in test.parameter_names and not (name == TOOLCHAIN and key == "axes"):
+                known = ", ".join(test.parameter_names) or "none"
+                remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
                 at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
             for group in test.zip:
                 if name in group and key == "axes":
@@ -167,7 +167,8 @@ def _settings(
     chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
     chosen |= {name: [value] for name, value in tune.parameters.items()}
     chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
-    bound = replace(test, parameters={**test.parameters, **chosen}, repeat=1)
+    usual = {name: value for name, value in test.defaults.items() if name not in chosen}
+    bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
     selection = CaseSelection(toolchains=chains)
     keys = BuildKeys() if with_builds else None

@@ -23,7 +23,7 @@ def check_judging(suite: Suite, faults: Faults) -> None:
         for i, check in enumerate(test.verify):
             found = [*faults_of_check(check), *_faults_of_function(check, test)]
             if names_known(suite.nodes[name], suite.faulty.get(name, [])):
-                found += faults_of_names(check, test.parameters)
+                found += faults_of_names(check, test.parameter_names)
             for key, message in found:
                 suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
             if check.name and first.setdefault(check.name, i) != i:

@@ -58,7 +58,7 @@ def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
         "tasks": case.tasks,
         "tasks_per_node": case.tasks_per_node,
         "threads": case.threads,
-        **case.parameters,
+        **test.bound(case.parameters),
         **{f"case.{name}": getattr(case, name) for name in CASE_NAMES},
     }
 

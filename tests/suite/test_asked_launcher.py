@@ -1,0 +1,46 @@
+"""The launcher that a test asks for, also by a parameter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.runs.launchers import launcher_of
+from seatrial.suite.asked_launcher import LAUNCHERS
+
+from .helpers import Place
+
+
+def kinds(place: Place) -> list[str]:
+    found = place.plan()
+    machine = found.site.machine
+    return [
+        launcher_of(machine, found.tests[c.test], c.toolchain, c.parameters).kind
+        for c in found.cases
+    ]
+
+
+def test_a_parameter_has_the_word(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.machine(launcher={"kind": "srun"})
+    place.test(run={"launcher": "way"}, parameters={"way": ["compat", "none", "default"]})
+    assert kinds(place) == ["compat", "none", "srun"]
+
+
+def test_each_word_and_none(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for word in LAUNCHERS:
+        place.test(run={"launcher": word})
+        assert kinds(place) == [word]
+    place.test()
+    assert kinds(place) == ["none"]
+
+
+def test_a_word_that_is_none(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.test(run={"launcher": "ways"}, parameters={"way": ["compat"]})
+    assert "run.launcher: 'ways' is none of srun, mpirun" in place.fault()
+    assert "and no parameter" in place.fault()
+    place.test(run={"launcher": "way"}, parameters={"way": ["compat", "jsrun"]})
+    assert "run.launcher: way gives 'jsrun': it must be one of srun" in place.fault()
+    place.test(run={"launcher": "way"}, parameters={"way": [1]})
+    assert "way gives 1: it must be one of" in place.fault()
