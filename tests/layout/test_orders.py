@@ -126,6 +126,7 @@ def test_what_is_no_permutation_is_told() -> None:
 def test_a_mapping_that_cray_mpich_refuses() -> None:
     """As found on a real system: two nodes in turn, 252 ranks pass and 254 do not."""
     assert process_mapping([0, 0, 1, 1, 2, 2, 0]) == "(vector,(0,3,2),(0,1,1))"
+    assert process_mapping([0, 2, 1]) == "(vector,(0,1,1),(2,1,1),(1,1,1))"
     for ranks, size in ((252, 1016), (254, 1024)):
         sizes = [ranks // 2] * 2
         order = orders.round_robin(sizes)

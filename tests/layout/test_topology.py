@@ -100,6 +100,20 @@ def test_a_torus_by_names_and_a_ring_of_two() -> None:
     assert (cut.links, cut.level, cut.bandwidth) == (4, "y", 4.0)
 
 
+def test_a_ring_of_two_routers_is_cut_at_one_link() -> None:
+    cut = made(NetworkModel(kind="torus", axes={"x": 2}), ["a", "b"]).bisection()
+    assert cut is not None and cut.links == 1
+
+
+def test_the_order_of_fields_says_which_nodes_are_near() -> None:
+    names = ["c0-0", "c1-0", "c0-1", "c1-1"]
+    told = {"names": "c{column}-{row}", "levels": [{"pair": 2}]}
+    by_row = made(NetworkModel(kind="tree", order=["row", "column"], **told), names)  # type: ignore[arg-type]
+    assert by_row.members(by_row.levels[0]) == [["c0-0", "c1-0"], ["c0-1", "c1-1"]]
+    by_column = made(NetworkModel(kind="tree", **told), names)  # type: ignore[arg-type]
+    assert by_column.members(by_column.levels[0]) == [["c0-0", "c0-1"], ["c1-0", "c1-1"]]
+
+
 def test_hops_of_a_tree_and_its_bisection() -> None:
     told = NetworkModel(kind="tree", levels=[{"switch": 2}, {"island": 4}], ports=3)
     topology = made(told, [f"n{number}" for number in range(12)])

@@ -144,6 +144,7 @@ SETS = {"switch": {"a": "n[001-002]", "b": "n[003-004]"}}
         ({"kind": "tree", "file": "two.conf"}, "two.conf: b is below s and below t; remove one"),
         ({"kind": "tree", "file": "lost.conf"}, "lost.conf: s: Switches=b, which is not described"),
         ({"kind": "tree", "file": "ring.conf"}, "ring.conf: .* is below .*: a circle of switches"),
+        ({"kind": "tree", "file": "deep.conf"}, "s32 is below 32 switches; 32 are the most"),
         ({"kind": "tree", "file": "p.json"}, "p.json: name the keys of its places in `levels`"),
         ({"kind": "tree", "file": "p.json", "levels": ["s"]}, "p.json: n001: its place has no s"),
         ({"kind": "tree", "file": "p.json", "levels": ["a"]}, "p.json: has no place of n002"),
@@ -160,6 +161,8 @@ def test_bad_input_is_told_with_its_place(tmp_path: Path, topology: Any, told: s
     (tmp_path / "lost.conf").write_text("SwitchName=a Nodes=n001\nSwitchName=s Switches=a,b\n")
     ring = "SwitchName=s Switches=t\nSwitchName=t Switches=s\n"
     (tmp_path / "ring.conf").write_text(both + ring)
+    deep = "".join(f"SwitchName=s{i} Switches=s{i + 1}\n" for i in range(2000))
+    (tmp_path / "deep.conf").write_text(f"{deep}SwitchName=s2000 Nodes=n[001-004]\n")
     (tmp_path / "p.json").write_text('{"n001": {"a": 1}}')
     with pytest.raises(InvalidFiles, match=told):
         load_machine(write(tmp_path, topology))

@@ -15,6 +15,7 @@ from seatrial.machine.facts import unfold
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")
+MAX_LEVELS = 32
 
 Units = dict[str, Sequence[str]]
 
@@ -53,6 +54,8 @@ class Switches(NamedTuple):
     def _height(self, name: str, path: tuple[str, ...]) -> int:
         if name in path:
             raise ValueError(f"{' is below '.join((*path, name))}: a circle of switches")
+        if len(path) >= MAX_LEVELS:
+            raise ValueError(f"{name} is below {len(path)} switches; {MAX_LEVELS} are the most")
         children = self.below.get(name, ())
         return 1 + max((self._height(child, (*path, name)) for child in children), default=-1)
 
