@@ -1,0 +1,231 @@
+"""``seatrial order``: rank orders, as MPI libraries and Slurm read them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from seatrial.errors import UsageError
+from seatrial.files import read_regular
+from seatrial.layout import grid_order, order_files, orders
+from seatrial.layout.grid_order import GridOrder
+from seatrial.layout.orders import MfdnKind, Order
+from seatrial.machine.facts import unfold
+from seatrial.units import count
+
+_MAX_FILE_BYTES = 64 << 20
+_TARGETS = ("cray", "slurm", "openmpi", "mpich")
+_HOW = {
+    "cray": "MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=FILE",
+    "slurm": "SLURM_HOSTFILE=FILE srun --distribution=arbitrary",
+    "openmpi": "mpirun --rankfile FILE",
+    "mpich": "mpiexec -f FILE, without -ppn",
+}
+
+
+@click.group("order")
+def command() -> None:
+    """Write a rank order: which rank runs in which slot of the nodes.
+
+    \b
+    seatrial order folded -n 64 -N 16 > MPICH_RANK_ORDER
+    seatrial order grid -R -g 8,8,4 -c 4,4,2 > MPICH_RANK_ORDER
+    seatrial order smp -n 64 -N 16 --for slurm --nodes n[1-4] > hosts
+
+    How the file is given to the library is said on stderr.
+    """
+
+
+def _refusals(function: Callable[..., int]) -> Callable[..., int]:
+    """Have what an order refuses told as bad input."""
+
+    @functools.wraps(function)
+    def told(**options: Any) -> int:
+        try:
+            return function(**options)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    return told
+
+
+def _written_for(function: Callable[..., Any]) -> Callable[..., Any]:
+    target = click.option(
+        "--for",
+        "target",
+        type=click.Choice(_TARGETS),
+        default="cray",
+        show_default=True,
+        help="Who reads it; all but cray need --nodes.",
+    )
+    nodes = click.option("--nodes", default="", help="Node set, in the order of the slots.")
+    return target(nodes(function))
+
+
+_RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
+_PER_NODE = click.option(
+    "-N", "--per-node", type=int, required=True, help="Ranks of a node; the last may have fewer."
+)
+
+
+def _tell(order: Order, sizes: list[int], target: str, nodes: str, text: str = "") -> int:
+    """Print an order for its reader; ``text`` is that for cray. Raises UsageError if nodes have too
+    few slots, or the reader refuses the order."""
+    orders.checked(order, sum(sizes))
+    names = unfold(nodes) if nodes else ()
+    if target != "cray" and not names:
+        raise UsageError(f"--for {target} names the nodes; give --nodes, e.g. n[1-4]")
+    if names and len(sizes) > len(names):
+        raise UsageError(
+            f"{count(sum(sizes), 'rank')} of {sizes[0]} a node need {count(len(sizes), 'node')}; "
+            f"--nodes has {len(names)}"
+        )
+    names = names[: len(sizes)]
+    if target == "cray":
+        if refused := order_files.refused(order, sizes):
+            raise UsageError(refused)
+        told = text or order_files.rank_order(order, sizes)
+    elif target == "openmpi":
+        told = order_files.rankfile(order, names, sizes)
+    else:
+        told = order_files.hosts_by_rank(order, names, sizes)
+    click.echo(told, nl=False)
+    click.echo(f"for {target}: {_HOW[target]}", err=True)
+    return 0
+
+
+# ---- by number of ranks -------------------------------------------------------------------
+
+
+def _simple(name: str, make: Callable[[list[int]], Order], about: str) -> None:
+    @command.command(name, help=about)
+    @_RANKS
+    @_PER_NODE
+    @_written_for
+    @_refusals
+    def _(ranks: int, per_node: int, target: str, nodes: str) -> int:
+        sizes = orders.node_sizes(ranks, per_node)
+        return _tell(make(sizes), sizes, target, nodes)
+
+
+_simple("smp", orders.smp, "Fill a node before the next.")
+_simple("round-robin", orders.round_robin, "Deal out ranks to the nodes in turn.")
+_simple("folded", orders.folded, "Deal out ranks to the nodes forth and back.")
+
+
+@command.command("random")
+@_RANKS
+@_PER_NODE
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same order.")
+@_written_for
+@_refusals
+def random_order(ranks: int, per_node: int, seed: int, target: str, nodes: str) -> int:
+    """Shuffle the ranks."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.shuffled(sizes, seed), sizes, target, nodes)
+
+
+@command.command("file")
+@click.argument("file", type=click.Path(path_type=Path))
+@_PER_NODE
+@_written_for
+@_refusals
+def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
+    """Check an order in a file, and write it.
+
+    FILE has the format of MPICH_RANK_ORDER: ranks, or spans such as 4-7, with commas or blanks.
+    """
+    try:
+        order = orders.parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
+        sizes = orders.node_sizes(len(order), per_node)
+        orders.checked(order, len(order))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{file}: {reason}") from None
+    return _tell(order, sizes, target, nodes)
+
+
+@command.command("mfdn")
+@click.argument("diagonals", type=int)
+@click.argument("kind", type=click.Choice(get_args(MfdnKind)))
+@click.option(
+    "--numbered",
+    type=click.Choice(get_args(MfdnKind)),
+    help="How the program numbers its ranks; default: DM, or BDM for BDM and BCM.",
+)
+@_PER_NODE
+@_written_for
+@_refusals
+def mfdn(
+    diagonals: int,
+    kind: MfdnKind,
+    numbered: MfdnKind | None,
+    per_node: int,
+    target: str,
+    nodes: str,
+) -> int:
+    """Order the ranks of MFDn, which share a symmetric matrix.
+
+    DIAGONALS (n_d, odd) gives n_d (n_d + 1) / 2 ranks. KIND: DM along the diagonals of the
+    triangle, CM along its columns; BDM, BCM: the same of the balanced distribution.
+    """
+    own: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
+    order = orders.mfdn(diagonals, numbered or own, kind)
+    return _tell(order, orders.node_sizes(len(order), per_node), target, nodes)
+
+
+# ---- grids --------------------------------------------------------------------------------
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts):
+        raise ValueError(f"{text!r} are no lengths; write e.g. 4,4,4")
+    return tuple(map(int, parts))
+
+
+@command.command("grid")
+@click.option("-C", "major", flag_value="C", help="Ranks go up along the first dimension.")
+@click.option("-R", "major", flag_value="R", help="Ranks go up along the last dimension.")
+@click.option("-Z", "curve", flag_value="Z", help="Cells row after row (default).")
+@click.option("-P", "curve", flag_value="P", help="Rows of cells forth and back.")
+@click.option("-H", "curve", flag_value="H", help="Cells along Hilbert's curve.")
+@click.option("-g", "shape", required=True, help="Lengths of the grid, such as 8,8,4.")
+@click.option("-c", "cell", required=True, help="Lengths of a cell, such as 4,4,2.")
+@click.option("-m", "limit", type=int, default=0, help="Leave out ranks from this number on.")
+@click.option("-N", "--per-node", type=int, help="Ranks of a node; default: those of a cell.")
+@click.option("-n", "per_line", type=int, default=0, help="Ranks of a line; default: of a cell.")
+@click.option("-q", "quiet", is_flag=True, help="Write no comments.")
+@click.option("-s", "start", type=int, default=0, help="Number of the first rank.")
+@_written_for
+@_refusals
+def grid(
+    major: grid_order.Major | None,
+    curve: grid_order.Curve | None,
+    shape: str,
+    cell: str,
+    limit: int,
+    per_node: int | None,
+    per_line: int,
+    quiet: bool,
+    start: int,
+    target: str,
+    nodes: str,
+) -> int:
+    """Order the ranks of a grid by cells, as HPE's grid_order does."""
+    if major is None:
+        raise UsageError("give -C or -R: how the program numbers the ranks of its grid")
+    if min(limit, per_line, start) < 0:
+        raise UsageError("-m, -n and -s are 0 or more")
+    asked = GridOrder(_lengths(shape), _lengths(cell), major, curve or "Z", start, limit)
+    order = [rank - start for rank in grid_order.order_of_grid(asked)]
+    text = grid_order.written(asked, per_line, quiet)
+    sizes = orders.node_sizes(len(order), per_node or math.prod(asked.cell))
+    if start and target != "cray":
+        raise UsageError(f"-s {start}: a file for {target} has all ranks from 0; leave it out")
+    return _tell(order, sizes, target, nodes, text)

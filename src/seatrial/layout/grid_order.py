@@ -1,0 +1,192 @@
+"""Rank orders of a Cartesian grid by cells, as HPE's ``grid_order`` writes them.
+
+    grid = GridOrder(shape=(4, 4, 4), cell=(2, 2, 2), major="R", curve="Z")
+    written(grid)       # the text of a file MPICH_RANK_ORDER
+
+The ranks of a cell stand together, in ascending order. Curves go from cell to cell. Z: row after
+row, along the first dimension. P (Peano): rows in turn forth and back. H (Hilbert): along Hilbert's
+curve through the cube of cells that holds all (Skilling 2004); those outside the grid are left out.
+
+A cell with fewer dimensions than the grid is that of the dimensions along which ranks go up first:
+the last for row-major. Where a cell does not divide a dimension, the grid has regions of whole and
+of cut cells, one after the other, the whole ones first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from seatrial.layout.orders import MAX_RANKS, Order
+
+Major = Literal["C", "R"]
+Curve = Literal["Z", "P", "H"]
+Point = tuple[int, ...]
+MAX_DIMENSIONS = 8
+
+
+class GridOrder(Struct, frozen=True):
+    """What is asked: lengths of grid and cell, numbering (C: column-major, the first dimension goes
+    up first; R: row-major, the last does), curve; the number of the first rank; the number from
+    which on ranks are left out (0: none)."""
+
+    shape: tuple[int, ...]
+    cell: tuple[int, ...]
+    major: Major = "R"
+    curve: Curve = "Z"
+    start: int = 0
+    limit: int = 0
+
+
+class GridRegion(Struct, frozen=True):
+    """Cells of one size: the number of the region, which dimensions are cut (1) or not (0), and the
+    ranks of each cell."""
+
+    number: int
+    cut: tuple[int, ...]
+    cells: list[list[int]]
+
+
+def check_grid(grid: GridOrder) -> None:
+    """Raise ValueError with what is wrong with a grid, and the remedy."""
+    for name, lengths in (("-g", grid.shape), ("-c", grid.cell)):
+        if not lengths or min(lengths) < 1:
+            text = ",".join(map(str, lengths))
+            raise ValueError(f"{name} {text}: lengths are 1 or more; write e.g. {name} 4,4,4")
+    if len(grid.shape) > MAX_DIMENSIONS:
+        raise ValueError(f"-g: {len(grid.shape)} dimensions; {MAX_DIMENSIONS} are the most")
+    if len(grid.cell) > len(grid.shape):
+        have, most = len(grid.cell), len(grid.shape)
+        raise ValueError(f"-c: a cell of {have} dimensions in a grid of {most}; give {most}")
+    if math.prod(grid.shape) > MAX_RANKS:
+        raise ValueError(f"-g: more than {MAX_RANKS} ranks")
+
+
+def order_of_grid(grid: GridOrder) -> Order:
+    """Return the ranks of all cells. Raises ValueError."""
+    return [rank for region in regions(grid) for cell in region.cells for rank in cell]
+
+
+def regions(grid: GridOrder) -> list[GridRegion]:
+    """Return the regions that have cells, numbered as among all that there could be: by the number
+    of cut dimensions, then by the first of these."""
+    check_grid(grid)
+    cell = _whole_cell(grid)
+    choices = itertools.product((0, 1), repeat=len(grid.shape))
+    ordered = sorted(choices, key=lambda cut: (sum(cut), [-each for each in cut]))
+    found = []
+    for number, cut in enumerate(ordered):
+        cells = [ranks for ranks in _cells(grid, cell, cut) if ranks]
+        if cells:
+            found.append(GridRegion(number, cut, cells))
+    return found
+
+
+def _whole_cell(grid: GridOrder) -> Point:
+    """Return the cell with a length for each dimension."""
+    missing = (1,) * (len(grid.shape) - len(grid.cell))
+    if grid.major == "C":
+        return (*grid.cell, *missing)
+    return (*missing, *reversed(grid.cell)) if missing else grid.cell
+
+
+def _cells(grid: GridOrder, cell: Point, cut: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the ranks of each cell of a region, along the curve."""
+    first, size, number = [], [], []
+    for length, own, is_cut in zip(grid.shape, cell, cut, strict=True):
+        whole, rest = divmod(length, own)
+        first.append(whole * own if is_cut else 0)
+        size.append(rest if is_cut else own)
+        number.append((1 if rest else 0) if is_cut else whole)
+    strides = _strides(grid)
+    for at in _along(grid.curve, number):
+        corner = [f + p * s for f, p, s in zip(first, at, size, strict=True)]
+        ranges = [range(c, c + s) for c, s in zip(corner, size, strict=True)]
+        ranks = (
+            sum(x * stride for x, stride in zip(point, strides, strict=True))
+            for point in itertools.product(*ranges)
+        )
+        own_ranks = sorted(grid.start + rank for rank in ranks)
+        yield [rank for rank in own_ranks if not grid.limit or rank < grid.limit]
+
+
+def _strides(grid: GridOrder) -> list[int]:
+    """Return by how much the rank goes up along each dimension."""
+    if grid.major == "C":
+        return [math.prod(grid.shape[:i]) for i in range(len(grid.shape))]
+    return [math.prod(grid.shape[i + 1 :]) for i in range(len(grid.shape))]
+
+
+# ---- curves -------------------------------------------------------------------------------
+
+
+def _along(curve: Curve, number: Sequence[int]) -> Iterator[Point]:
+    """Yield the positions of cells along a curve; ``number`` of them in each dimension."""
+    if curve == "H" and len(number) > 1:
+        return _hilbert(number)
+    return _rows(number, folds=curve == "P")
+
+
+def _rows(number: Sequence[int], folds: bool) -> Iterator[Point]:
+    """Yield positions row after row along the first dimension. If rows fold, every other goes back,
+    so that two cells that follow each other touch."""
+    if not number:
+        yield ()
+        return
+    for count, rest in enumerate(_rows(number[1:], folds)):
+        row = range(number[0])
+        for x in reversed(row) if folds and count % 2 else row:
+            yield (x, *rest)
+
+
+def _hilbert(number: Sequence[int]) -> Iterator[Point]:
+    bits = max(1, (max(number) - 1).bit_length())
+    points = itertools.product(*map(range, number))
+    return iter(sorted(points, key=lambda point: _hilbert_index(point, bits)))
+
+
+def _hilbert_index(point: Point, bits: int) -> int:
+    """Return the index of a point on Hilbert's curve (Skilling 2004, AxestoTranspose)."""
+    x = list(point)
+    turn = 0
+    for step in (1 << bit for bit in range(bits - 1, 0, -1)):
+        for i in range(len(x)):
+            if x[i] & step:
+                x[0] ^= step - 1
+            else:
+                swap = (x[0] ^ x[i]) & (step - 1)
+                x[0] ^= swap
+                x[i] ^= swap
+    for i in range(1, len(x)):
+        x[i] ^= x[i - 1]
+    for step in (1 << bit for bit in range(bits - 1, 0, -1)):
+        turn ^= step - 1 if x[-1] & step else 0
+    index = 0
+    for bit in range(bits - 1, -1, -1):
+        for value in x:
+            index = index << 1 | ((value ^ turn) >> bit & 1)
+    return index
+
+
+# ---- the text -----------------------------------------------------------------------------
+
+
+def written(grid: GridOrder, per_line: int = 0, quiet: bool = False) -> str:
+    """Return the text of a file MPICH_RANK_ORDER. ``per_line``: ranks of a line (0: of a cell as it
+    was asked for); ``quiet``: no comments."""
+    per_line = per_line or math.prod(grid.cell)
+    lengths, cell = (",".join(map(str, each)) for each in (grid.shape, grid.cell))
+    head = f"# grid_order -{grid.major} -{grid.curve} -c {cell} -g {lengths}"
+    lines, done = [head], grid.start
+    for region in regions(grid):
+        ranks = [rank for own in region.cells for rank in own]
+        cut = ",".join(map(str, region.cut))
+        lines.append(f"# Region {region.number}: {cut} ({done}..{done + len(ranks) - 1})")
+        for i in range(0, len(ranks), per_line):
+            lines.append(",".join(map(str, ranks[i : i + per_line])))
+        done += len(ranks)
+    return "\n".join(line for line in lines if not (quiet and line.startswith("#"))) + "\n"

@@ -1,0 +1,80 @@
+"""`seatrial order`: files for MPI libraries and Slurm, which put ranks where the order says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.layout.test_grid_order import ORACLE
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+
+
+def test_hpe_s_grid_order_and_files_for_others(place: Workplace) -> None:
+    done = place.seatrial("order", "grid", "-R", "-c", "32", "-g", "4,4,4")
+    assert (done.code, done.out) == (0, ORACLE), done.said
+    assert "for cray: MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=FILE" in done.said
+    (place.folder / "mine").write_text("# by hand\n3,1-2\n0\n")
+    done = place.seatrial("order", "file", "mine", "-N", "2")
+    assert done.out == "3,1\n2,0\n", done.said
+    words = ("order", "folded", "-n", "5", "-N", "2", "--nodes", "n[3-7]")
+    assert place.seatrial(*words, "--for", "mpich").out.split() == ["n3", "n4", "n5", "n4", "n3"]
+    assert place.seatrial(*words, "--for", "openmpi").out.splitlines() == [
+        "rank 0=n3 slot=0",
+        "rank 1=n4 slot=0",
+        "rank 2=n5 slot=0",
+        "rank 3=n4 slot=1",
+        "rank 4=n3 slot=1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("smp -n 4 -N 2 --for slurm", "--for slurm names the nodes; give --nodes, e.g. n[1-4]"),
+        ("smp -n 5 -N 2 --nodes n[1-2]", "5 ranks of 2 a node need 3 nodes; --nodes has 2"),
+        ("smp -n 0 -N 2", "0 ranks: give 1 to"),
+        ("round-robin -n 254 -N 127", "PMI_process_mapping of this order has 1024 bytes"),
+        ("file twice -N 2", "twice: rank 1 is in the order twice"),
+        ("file none -N 2", "none: No such file"),
+        ("grid -g 4,4 -c 2,2", "give -C or -R"),
+        ("grid -R -g 4,x -c 2,2", "'4,x' are no lengths"),
+        ("grid -R -g 4,4 -c 2,2 -s -1", "-m, -n and -s are 0 or more"),
+        ("grid -R -g 2,2 -c 2,2 -s 4 --for slurm --nodes n1", "has all ranks from 0; leave it out"),
+        ("mfdn 4 DM -N 2", "4 diagonals: MFDn takes an odd number"),
+    ],
+)
+def test_bad_input_is_told(place: Workplace, words: str, told: str) -> None:
+    (place.folder / "twice").write_text("0,1,1\n")
+    done = place.seatrial("order", *words.split())
+    assert (done.code, done.out) == (2, ""), done.said
+    assert told in done.said
+
+
+SCRIPT = """#!/bin/bash
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export SLURM_HOSTFILE=$PWD/hosts
+srun -n4 --distribution=arbitrary sh -c 'echo slurm $SLURM_PROCID $SLURMD_NODENAME'
+unset SLURM_HOSTFILE
+mpirun --rankfile ranks -n 4 sh -c 'echo openmpi $OMPI_COMM_WORLD_RANK $(hostname)'
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+def test_ranks_run_where_the_order_says(slurm_place: Workplace, cluster: SlurmCluster) -> None:
+    """Of Slurm and of Open MPI, on two real nodes."""
+    place, names = slurm_place, "n[001-002]"
+    for target, file in (("slurm", "hosts"), ("openmpi", "ranks")):
+        words = ("order", "folded", "-n", "4", "-N", "2", "--for", target, "--nodes", names)
+        done = place.seatrial(*words)
+        (place.folder / file).write_text(done.out)
+    (place.folder / "job").write_text(SCRIPT)
+    out = place.folder / "out"
+    where = ("-w", names, f"--chdir={place.folder}", f"--output={out}")
+    cluster.run(
+        "sbatch", "--wait", "-N2", "-n4", "--ntasks-per-node=2", *where, str(place.folder / "job")
+    )
+    text = out.read_text()
+    said = sorted(line for line in text.splitlines() if line.startswith(("openmpi ", "slurm ")))
+    wanted = ["0 n001", "1 n002", "2 n002", "3 n001"]
+    assert said == [f"{who} {at}" for who in ("openmpi", "slurm") for at in wanted], text
