@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,19 @@ def test_a_rehearsal_tells_cost_and_odds(tmp_path: Path) -> None:
     found = json.loads(done.out)
     assert [each["planted"] for each in found["cases"]] == ["effects", "one setting", "none"]
     assert all(0 < each["runs"] <= 24 for each in found["cases"])
+    told = place.seatrial("tune", file, "-m", str(place.machine), "--rehearse", "--seeds", "1")
+    cost = re.search(r"^cost: at most (\S+) node-hours, if each run took", told.out, re.MULTILINE)
+    assert cost is not None, told.said
+    longest = (
+        max(
+            case["walltime"]
+            for case in json.loads(
+                place.seatrial("list", "suite", "-m", str(place.machine), "--format", "json").out
+            )
+        )
+        / 3600
+    )
+    assert float(cost[1]) == pytest.approx(24 * longest, rel=0.01)
     assert not place.trials.exists()
 
 

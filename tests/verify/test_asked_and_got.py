@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from seatrial.journal.codes import MISPLACED
 from seatrial.suite.model import RunSettings
-from seatrial.verify.asked_and_got import PAGES_FILE, STRIPES_FILE, faults_of_settings, pages_used
+from seatrial.suite.run_settings import PAGES_FILE, STRIPES_FILE
+from seatrial.verify.asked_and_got import faults_of_settings, pages_used
 
 DATA = Path(__file__).parent / "data"
 MIB = 1 << 10  # in kB

@@ -10,7 +10,7 @@ from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
-from seatrial.units import count, show_figure, show_share
+from seatrial.units import count, show_figure, show_number, show_share
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -95,6 +95,13 @@ def print_rehearsal(odds: TuningOdds, prepared: PreparedTuning) -> None:
     click.echo(
         f"{tune.tune}: {count(len(rules.levels), 'setting')} of {tune.test}, at most "
         f"{rules.runs} of the grid's {rules.grid} runs in {count(rules.allocations, 'allocation')}"
+    )
+    longest = max((case.nodes * case.walltime / 3600 for case in prepared.cases), default=0.0)
+    click.echo(
+        folded(
+            f"cost: at most {show_number(rules.runs * longest)} node-hours, if each run took its "
+            "whole walltime"
+        )
     )
     noise = f"{show_share(odds.noise)} noise, node factors of {show_share(odds.nodes)}, drift"
     click.echo(folded(f"rehearsed with {count(odds.seeds, 'seed')}: {noise}, disturbed runs\n"))

@@ -27,6 +27,8 @@ from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
+    PAGES_FILE,
+    STRIPES_FILE,
     fault_of_pages,
     fault_of_tunable,
     stripe_count,
@@ -41,7 +43,7 @@ RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
         *("compat", "job.hostfile", "job.machinefile", "job.nodefile"),
-        *("hung.txt", "pages.txt", "stripes.txt", PLACEMENT_FILE),
+        *("hung.txt", PAGES_FILE, STRIPES_FILE, PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )

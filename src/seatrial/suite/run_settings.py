@@ -18,6 +18,8 @@ from seatrial.suite.model import RunSettings, RunSpec
 from seatrial.suite.quantities import DEFAULT, Names, quantity
 from seatrial.units import bytes_of
 
+PAGES_FILE, STRIPES_FILE = "pages.txt", "stripes.txt"  # what a run got
+
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from seatrial.files import read_regular
 from seatrial.journal.codes import MISPLACED
 from seatrial.suite.model import RunSettings
+from seatrial.suite.run_settings import PAGES_FILE, STRIPES_FILE
 from seatrial.units import show_bytes
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import plain_line
 
-PAGES_FILE, STRIPES_FILE = "pages.txt", "stripes.txt"
 LEAST_KB = {"1G": 1 << 20}  # smaller processes cannot fill such pages
 LEAST_KB_USUAL = 32 << 10
 LEAST_SHARE = 0.5  # of the memory: stacks and static data are not malloc's

@@ -18,7 +18,7 @@ from seatrial.verify.placement_check import given_in, places_in
 from seatrial.web.output.run_files import FileMissing, head
 
 MAX_READ = 1 << 20
-MAX_NODES, MAX_CPUS = 4, 512
+MAX_NODES, MAX_CPUS = 4, 512  # that are shown; of a page's JSON, too
 
 NARROW, WIDE = 360, 1120
 
@@ -65,34 +65,33 @@ class RunPlacement(Struct, frozen=True, kw_only=True):
 def placement_of(run: RunRow, test: Test | None) -> RunPlacement | None:
     """Return where the threads of a run were; None if its test does not check it, or its file is
     not there or not whole."""
-    files = [check.in_file for check in test.verify if check.placement] if test else []
-    for name in files[:1]:
-        found, told = head(run, name, MAX_READ), head(run, PLACEMENT_FILE, MAX_READ)
-        if isinstance(found, FileMissing) or found.size > MAX_READ:
-            return None
-        try:
-            places = places_in(found.text)
-        except ValueError:
-            return None
-        given = None if isinstance(told, FileMissing) else given_in(told.text)
-        by_node: dict[str, list[ThreadPlace]] = defaultdict(list)
-        for place in places:
-            by_node[place.node].append(place)
-        nodes = [
-            NodePlacement(
-                node, _cpus(own, given.cpus if given and given.node == node else frozenset())
-            )
-            for node, own in [*by_node.items()][:MAX_NODES]
-        ]
-        return RunPlacement(
-            file=name,
-            nodes=nodes,
-            left_out=max(0, len(by_node) - MAX_NODES),
-            ranks=len({place.rank for place in places}),
-            threads=len(places),
-            known=all(place.cpu is not None for place in places),
-        )
-    return None
+    checks = [check for check in test.verify if check.placement] if test else []
+    if not checks:
+        return None
+    name = checks[0].in_file
+    found, told = head(run, name, MAX_READ), head(run, PLACEMENT_FILE, MAX_READ)
+    if isinstance(found, FileMissing) or found.size > MAX_READ:
+        return None
+    try:
+        places = places_in(found.text)
+    except ValueError:
+        return None
+    given = None if isinstance(told, FileMissing) else given_in(told.text)
+    by_node: dict[str, list[ThreadPlace]] = defaultdict(list)
+    for place in places:
+        by_node[place.node].append(place)
+    nodes = [
+        NodePlacement(node, _cpus(own, given.cpus if given and given.node == node else frozenset()))
+        for node, own in [*by_node.items()][:MAX_NODES]
+    ]
+    return RunPlacement(
+        file=name,
+        nodes=nodes,
+        left_out=max(0, len(by_node) - MAX_NODES),
+        ranks=len({place.rank for place in places}),
+        threads=len(places),
+        known=all(place.cpu is not None for place in places),
+    )
 
 
 def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[CpuOfNode]:
