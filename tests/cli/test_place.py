@@ -79,3 +79,9 @@ def test_bad_input_is_told(place: Workplace, run: dict[str, Any], told: str) -> 
     done = place.seatrial("place", "suite", "-m", str(place.machine))
     assert done.code == 2
     assert told in done.said
+
+
+def test_runs_are_not_counted_where_nothing_runs(place: Workplace) -> None:
+    done = place.seatrial("place", "suite", "--repeat", "3")
+    assert done.code == 2
+    assert "'--repeat'" in done.said

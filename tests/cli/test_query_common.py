@@ -24,6 +24,7 @@ from seatrial import cli
 from seatrial.cli.tables import TextTable, fold
 from seatrial.journal import codes
 from seatrial.journal.codes import Code
+from seatrial.journal.events import ScriptStarted
 from seatrial.verify.reading import plain_line
 from tests.programs import LONG_S
 
@@ -326,6 +327,23 @@ def test_show_puts_references_beside_figures(tmp_path: Path) -> None:
         assert expected in lines
     shutil.rmtree(trial.folder.path)
     assert "triad 5700 MB/s higher" in " ".join(ask(tmp_path, "show", "r1").out.split())
+
+
+def test_show_tells_the_gpus_that_the_latest_start_was_given(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "t", [a_case(1)])
+    trial.run(trial.cases[0], "r1")
+    trial.run(trial.cases[0], "r2")
+    of = {"run_id": "r1", "case": trial.cases[0].id}
+    for gpus in ("GPU-0a1b", "GPU-2c3d GPU-4e5f"):
+        trial.event(ScriptStarted, nodes="n001", gpus=gpus, **of)
+    trial.write()
+    lines = [" ".join(line.split()) for line in ask(tmp_path, "show", "r1").out.splitlines()]
+    assert "GPUs GPU-2c3d, GPU-4e5f" in lines
+    assert any(line.endswith("binary_execute_start n001 GPUs GPU-0a1b") for line in lines)
+    assert "GPU" not in ask(tmp_path, "show", "r2").out
+    for run, told in (("r1", ["GPU-2c3d", "GPU-4e5f"]), ("r2", [])):
+        found = json.loads(ask(tmp_path, "show", run, "--format", "json").out)
+        assert found["gpus"] == told
 
 
 def test_show_with_scripts(trials: Path) -> None:

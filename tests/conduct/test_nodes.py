@@ -97,6 +97,20 @@ def test_a_run_that_was_not_seen_to_start_blames_what_fell_since_its_launch() ->
     assert nodes.avoid(4, 2) == "n2"
 
 
+def test_only_the_nodes_that_did_not_answer_a_compat_job_are_blamed() -> None:
+    nodes = record(8, most=0.5)
+    for time in (1, 2):
+        run = flight("n[1-6]", case=4, judged=time * NS)
+        run.silent = "n3,n5"
+        nodes.ended(run, "boot failure", True)
+    assert nodes.avoid(4, 2) == "n[3,5]"
+    nodes.passed(flight("n[1-6]"))
+    found = dict(nodes.to_exclude(3 * NS))
+    assert found == dict.fromkeys(("n3", "n5"), "2 failures there within 1 m 40 s: boot failure"), (
+        "a run that passes clears no node that was named"
+    )
+
+
 def test_each_of_four_nodes_is_blamed_and_of_five_none() -> None:
     nodes = record()
     for time in (1, 2):

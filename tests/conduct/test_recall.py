@@ -21,8 +21,9 @@ from seatrial.conduct.policy import (
     Window,
 )
 from seatrial.conduct.waves import Waves
-from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PASS, RECALLED, Code
+from seatrial.journal.codes import BOOT_FAILURE, CANCELLED, NODE_FAILURE, PASS, RECALLED, Code
 from seatrial.journal.events import (
+    CompatStarted,
     Event,
     GaugeRead,
     JobEnded,
@@ -192,6 +193,22 @@ def test_what_is_to_run_elsewhere_still_is_after_it_was_taken_back() -> None:
     table.end(11, second.run_id, 0, RECALLED)
     (third,) = table.launch(20)
     assert third.avoid == "n3"
+
+
+@pytest.mark.parametrize(
+    ("answered", "silent", "avoided"), [(1, "n3", "n3"), (0, "n2,n3", "n[2-3]")]
+)
+def test_after_a_compat_job_that_could_not_begin_the_next_run_avoids_its_silent_nodes(
+    answered: int, silent: str, avoided: str
+) -> None:
+    answers = {"answers": {"boot failure": "elsewhere"}}
+    table = Table(1, nodes=4, entry=answers)
+    (run,) = table.launch(0)
+    table.note(1, JobStarted, run.run_id, nodes="n[2-3]")
+    table.note(2, CompatStarted, run.run_id, answered=answered, asked=2, missing=silent)
+    assert table.end(3, run.run_id, 0, BOOT_FAILURE)
+    (second,) = table.launch(4)
+    assert second.avoid == avoided
 
 
 def test_a_blackout_of_nodes_keeps_runs_off_them_and_holds_nothing_else() -> None:

@@ -131,8 +131,9 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     "an answer to a cause that is none": (
         "- {component: c, tests: [small], retry: {answers: {hangs: never}}}\n",
         [
-            "8: components[0].retry.answers.hangs: is not one of cancelled, failed, hung, "
-            "lost, node failure, out of memory, performance, timeout, wrong answer"
+            "8: components[0].retry.answers.hangs: is not one of boot failure, cancelled, "
+            "failed, hung, lost, misplaced, node failure, out of memory, performance, timeout, "
+            "wrong answer"
         ],
     ),
     # ---- sizes, copies, shares, caps

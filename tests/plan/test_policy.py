@@ -96,16 +96,18 @@ def test_claims_are_shares_and_leave_nothing_over(parts: list[ComponentTest]) ->
 
 def test_answers_are_the_usual_ones_but_for_what_is_said(place: PlanPlace) -> None:
     written = "  retry: {answers: {timeout: never, failed: again}, attempts: 2, stop_after: 0}\n"
-    tests = "  tests: {small: {retry: {answers: {hung: never}}}, wide: {}}\n"
+    hung = "{hung: never, misplaced: elsewhere, boot failure: again}"
+    tests = f"  tests: {{small: {{retry: {{answers: {hung}}}}}, wide: {{}}}}\n"
+    small = {"hung": "never", "misplaced": "elsewhere", "boot failure": "again"}
     found = place.entries("- component: c\n" + written + tests)
     assert found["wide"].answers == {**ANSWERS, "timeout": "never", "failed": "again"}
     assert (found["wide"].attempts, found["wide"].stop_after) == (2, 0)
-    assert found["small"].answers == {**ANSWERS, "hung": "never"}
+    assert found["small"].answers == {**ANSWERS, **small}
     assert (found["small"].attempts, found["small"].stop_after) == (3, 3)
     mix = place.entries(SUSTAINED + written + tests)
-    usual = {"node failure": "elsewhere", "hung": "elsewhere"}
+    usual = dict.fromkeys(("node failure", "boot failure", "hung"), "elsewhere")
     assert mix["wide"].answers == {**usual, "timeout": "never", "failed": "again"}
-    assert mix["small"].answers == {**usual, "hung": "never"}
+    assert mix["small"].answers == {**usual, **small}
 
 
 def test_quiet_runs(place: PlanPlace) -> None:
@@ -182,7 +184,7 @@ def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
     written = (
         "  stagger: {starts: 3, per: 2m}\n"
         "  throttles: [{gauge: load, high: 8, low: 2.5, on_failure: open, stale_after: 1m}]\n"
-        "  exclude: {after: 2, within: 12h, most: 10%, causes: [hung]}\n"
+        "  exclude: {after: 2, within: 12h, most: 10%, causes: [hung, misplaced, boot failure]}\n"
         "  watch: {short_for: 0, silent_for: 1h, wait_factor: 0, again: 2h}\n"
     )
     policy = place.part(SUSTAINED + written + "  tests: [small]\n").policy
@@ -190,8 +192,10 @@ def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
     assert policy.throttles == [
         resolved.ThrottleRule(gauge="load", high=8, low=2.5, on_failure="open", stale_after=60)
     ]
-    exclusion = resolved.Exclusion(after=2, within=43200, most=0.1, causes=("hung",))
+    causes = ("hung", "misplaced", "boot failure")
+    exclusion = resolved.Exclusion(after=2, within=43200, most=0.1, causes=causes)
     assert policy.exclusion == exclusion
+    assert "boot failure" in place.part(SUSTAINED).policy.exclusion.causes
     watch = resolved.WatchLimits(short_for=0, silent_for=3600, wait_factor=0, again=7200)
     assert policy.watch == watch
     assert (policy.duration, policy.reserve) == (172800, 1)

@@ -129,3 +129,40 @@ def test_resources_that_grow_are_not_constant_unless_it_is_said(tmp_path: Path) 
     assert table(tmp_path, fixed=True).fixed
     with pytest.raises(UsageError, match="--weak and --fixed"):
         table(tmp_path, fixed=True, weak=True)
+
+
+DIP = {1: 100.0, 2: 101.0, 4: 80.0, 8: 98.0, 16: 90.0, 32: 60.0}
+
+
+@pytest.mark.parametrize("kind", [TRIAD, TIME])
+def test_a_value_that_is_slower_than_both_beside_it_is_a_dip(tmp_path: Path, kind: Kind) -> None:
+    sweep(tmp_path, DIP, kind=kind)
+    found = [(drop.before, drop.after, drop.until) for drop in table(tmp_path, kind).lines[0].drops]
+    assert found == [(2.0, 4.0, 8.0), (8.0, 16.0, None), (16.0, 32.0, None)]
+    words = ["--metric", kind[0]]
+    for command in (["scaling", "t", "--x", "threads"], ["best", "t", "--over", "threads"]):
+        said = " ".join(ask(tmp_path, *command, *words).out.split())
+        assert re.search(
+            r"drops by \S+ % from threads 2 to 4 \(95 %: [^)]+ %\), at 4 alone: 8", said
+        )
+        assert re.search(r"from threads 8 to 16 \(95 %: [^)]+ %\) drops by", said)
+    (shown,) = json.loads(ask(tmp_path, "best", "t", *words, "--format", "json").out)
+    assert [(drop["before"], drop["until"]) for drop in shown["drops"]] == [
+        (2.0, 8.0),
+        (8.0, None),
+        (16.0, None),
+    ]
+
+
+def test_a_rise_within_the_noise_makes_no_dip(tmp_path: Path) -> None:
+    """From 4 to 8 the speed rises by less than the intervals allow, or by less than 5 %."""
+    sweep(tmp_path, {1: 100.0, 4: 60.0, 8: 62.0}, spread=0.0003)
+    (drop,) = table(tmp_path).lines[0].drops
+    assert (drop.after, drop.until) == (4.0, None)
+
+
+def test_best_tells_drops_of_constant_resources_by_medians_alone(tmp_path: Path) -> None:
+    sweep(tmp_path, DIP)
+    assert "drops" not in ask(tmp_path, "best", "t", "--statistic", "least").out
+    growing(tmp_path / "other", [100.0, 60.0, 90.0])
+    assert "drops" not in ask(tmp_path / "other", "best", "t").out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..studies import test_ladder, test_spread_comparison
+from ..studies import test_constant_resources, test_ladder, test_spread_comparison
 from ..studies.test_best import sweep
 from . import frost
 from .served import Served, open_page
@@ -23,6 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     sweep(folder, "sweep")
     test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
     test_spread_comparison.sides(folder)
+    test_constant_resources.sweep(folder, test_constant_resources.DIP)
     with Served(folder) as running:
         running.until_read()
         yield running
@@ -45,6 +46,16 @@ def test_settings_are_ranked(served: Served) -> None:
     (least,) = judged(served, least=1)["panels"]
     assert least["table"]["statistic"] == "least"
     assert "Bound" in served.get("/best?trial=sweep&least=1")[1]
+
+
+def test_drops_of_constant_resources_are_told(served: Served) -> None:
+    judged(served, trial="t", over="threads")
+    frost.judged(served, "/scaling", trial="t", x="threads", metric="triad")
+    for page in ("/best?trial=t&over=threads", "/scaling?trial=t&x=threads&metric=triad"):
+        html = served.get(page)[1]
+        assert "% from threads 2 to 4 (95 %: " in html
+        assert "at 4 alone: 8 is faster" in html
+        assert html.count("drops by") == 3
 
 
 def test_what_cannot_be_ranked_is_said_beside_the_form(served: Served) -> None:

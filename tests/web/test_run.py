@@ -60,7 +60,7 @@ def again(trials: Path) -> None:
     maker.event(RunCreated, path=str(path), **of)
     maker.event(SubmitEnded, refused=0, **of)
     maker.event(JobQueued, job_id="77", **of)
-    said = {"modules": "gcc/13:openmpi/5", "environment": "feed"}
+    said = {"modules": "gcc/13:openmpi/5", "environment": "feed", "gpus": "GPU-0a1b GPU-<b>"}
     maker.event(ScriptStarted, nodes="n[001-003]", **said, **of)
     maker.event(ScriptEnded, exit_code=0, **of)
     why = "first line\nsecond line"
@@ -124,10 +124,14 @@ def test_a_run_is_told_in_full(served: Served) -> None:
 def test_what_was_loaded_and_on_which_nodes(served: Served) -> None:
     found = told(served, "later", "later2")
     assert found["modules"] == "gcc/13 openmpi/5"
+    assert found["gpus"] == ["GPU-0a1b", "GPU-<b>"]
+    (began,) = [e["text"] for e in found["events"] if e["event"] == "binary_execute_start"]
+    assert began == "n[001-003] GPUs GPU-0a1b GPU-<b>: gcc/13:openmpi/5"
     assert found["nodes"]["names"] == ["n001", "n002", "n003"]
     assert found["reason"] == "first line\nsecond line"
     _, text = served.get("/runs/later/later2")
     assert '<a href="/machines/frontier/nodes/n002">n002</a>' in text
+    assert '<dt>GPUs</dt><dd class="mono">GPU-0a1b, GPU-&lt;b&gt;</dd>' in text
 
 
 def test_figures_stand_beside_their_reference_and_their_past(served: Served) -> None:

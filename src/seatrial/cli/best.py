@@ -127,6 +127,8 @@ def _told(one: BestTable) -> Iterator[str]:
     if one.plateau and around:
         said = f"plateau: the best and {_named(around)}"
         yield f"{said}: within 5 % of it, or as good within the noise"
+    for drop in one.drops:
+        yield drop.told(one.over[0])
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"
     if min(each.n for each in one.settings if each.n) < 2:

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from seatrial.cli.options import asked_of, format_option, selection_options
+from seatrial.cli.options import asked_of, format_option, repeat_option, selection_options
 from seatrial.units import count
 
 
 @click.command("list")
 @selection_options
+@repeat_option
 @click.option("--commands", is_flag=True, help="Show each case's launcher line.")
 @format_option("table", "json")
 def command(machine: str | None, commands: bool, form: str, **selection: Any) -> int:

@@ -212,8 +212,8 @@ selection_options = together(
         metavar="NAME=VALUE[,VALUE]",
         help="Replace the values of a parameter.",
     ),
-    click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case."),
 )
+repeat_option = click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case.")
 
 
 def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:

@@ -13,6 +13,7 @@ from seatrial.cli.options import (
     asked_of,
     parsed_label,
     quiet_option,
+    repeat_option,
     selection_options,
 )
 from seatrial.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @selection_options
+@repeat_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")

@@ -154,14 +154,7 @@ def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
         return
     yield f"{name}{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
     for drop in line.drops:
-        before, after = table.named(drop.before), table.named(drop.after)
-        said = f"{name}drops by {drop.per_cent:.1f} % from {table.x} {before} to {after}"
-        known = drop.low is not None and drop.high is not None
-        yield (
-            f"{said} (95 %: {drop.low:.1f} to {drop.high:.1f} %)"
-            if known
-            else (f"{said} (of single runs: repeat)")
-        )
+        yield f"{name}{drop.told(table.x, table.named)}"
 
 
 def _plateau(line: ScalingLine, table: ScalingTable) -> str:

@@ -22,6 +22,7 @@ from seatrial.studies.one_run import (
     Launched,
     expected,
     former_verdict,
+    gpus_of,
     launched,
     only_builds,
     references_for,
@@ -78,6 +79,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
             "case": export.record(case),
             "compilers": _compilers(trial, case),
             "launcher": msgspec.to_builtins(_launched(trial, found, case)),
+            "gpus": gpus_of(events),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
@@ -86,7 +88,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         click.echo(export.to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case, former),
+        _head(trial, found, case, former, gpus_of(events)),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, references, case, found),
     ]
@@ -102,7 +104,9 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 # ---- the parts of the page ----------------------------------------------------------------
 
 
-def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None) -> str:
+def _head(
+    trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None, gpus: list[str]
+) -> str:
     brief = bool(run.why) and "\n" not in run.why
     return _fields(
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
@@ -120,6 +124,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | N
         ("compilers", "; ".join(_compilers(trial, case).values())),
         ("job", run.job_id),
         ("nodes", run.nodes),
+        ("GPUs", ", ".join(gpus)),
         ("target", run.target),
         ("stage", run.stage),
         ("ran", "" if only_builds(case) else _when(run)),

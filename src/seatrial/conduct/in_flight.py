@@ -31,7 +31,8 @@ class RunInFlight(RunLife, kw_only=True):
     is being cancelled, or None, and ``ended_why`` the reason. ``exclusions`` is how many there had
     been when it was launched, ``away`` the nodes that it alone was to avoid. ``shared`` is the
     allocation that it shares, None if it has its own. ``attempt`` counts the runs of its case, from
-    0 on; ``figure`` is that of the metric by which a race judges."""
+    0 on; ``figure`` is that of the metric by which a race judges. ``silent`` are its nodes that did
+    not answer when others of its compat job did."""
 
     case: int
     entry: int
@@ -48,6 +49,7 @@ class RunInFlight(RunLife, kw_only=True):
     shared: BundleInFlight | None = None
     attempt: int = 0
     figure: float | None = None
+    silent: str = ""
 
     @property
     def holds_room(self) -> bool:

@@ -15,7 +15,8 @@ FEW = 4  # up to this size, each node of a failed run is suspected where none is
 
 
 class NodeIncident(NamedTuple):
-    """A failure on a node; ``named`` where the scheduler itself named the node."""
+    """A failure on a node; ``named`` where the scheduler, or the other nodes of a compat job,
+    named the node."""
 
     time: int
     cause: str
@@ -134,13 +135,15 @@ class NodeRecord:
 
     def ended(self, flight: RunInFlight, cause: str, elsewhere: bool) -> None:
         """Record a failed run and its cause. With ``elsewhere`` the next run of its case avoids the
-        nodes that may be to blame: those that failed, or if none is known all nodes of the run."""
+        nodes that may be to blame: those that failed or were silent, or if none is known all nodes
+        of the run."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
         if not flight.nodes or not (elsewhere or held_against):
             return
         on = unfold_or_empty(flight.nodes)
         since = flight.job_started or flight.submitted or 0
-        named = [node for node in on if self._went_down.get(node, -1) >= since]
+        silent = unfold_or_empty(flight.silent)
+        named = [n for n in on if n in silent or self._went_down.get(n, -1) >= since]
         if elsewhere:
             self._avoid.setdefault(flight.case, set()).update(named or on)
         if held_against and (named or len(on) <= FEW):

@@ -123,7 +123,7 @@ class Exclusion(Struct, frozen=True, kw_only=True):
     after: int = 0
     within: float = 86400.0
     most: float = 0.05
-    causes: tuple[str, ...] = ("node failure", "hung", "timeout")
+    causes: tuple[str, ...] = ("node failure", "boot failure", "hung", "timeout")
 
 
 class WatchLimits(Struct, frozen=True, kw_only=True):

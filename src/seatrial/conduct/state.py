@@ -32,6 +32,7 @@ from seatrial.journal.events import (
     BuildEnded,
     BuildEvent,
     BuildStarted,
+    CompatStarted,
     Event,
     GaugeRead,
     JobEnded,
@@ -224,6 +225,12 @@ class ConductorState:
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
             self.changed = True
+
+    def _on_compat(self, event: CompatStarted) -> None:
+        """Remember the nodes that did not answer. If none did, no node is to blame."""
+        flight = self.in_flight.get(event.run_id)
+        if flight is not None and event.answered:
+            flight.silent = event.missing
 
     def _on_metric(self, event: MetricRecorded) -> None:
         """Remember the figure by which a race judges."""
@@ -562,6 +569,7 @@ _HANDLERS: dict[type[Event], _Handler] = {
     JobStarted: ConductorState._on_started,
     ScriptStarted: ConductorState._on_started,
     ScriptEnded: ConductorState._on_started,
+    CompatStarted: ConductorState._on_compat,
     MetricRecorded: ConductorState._on_metric,
     JobEnded: ConductorState._on_job_ended,
     RunJudged: ConductorState._on_judged,

@@ -17,9 +17,11 @@ from seatrial.suite.model import Keep, KeepWord, KnownFailure, QuietAnswer, Stag
 
 Cause = Literal[
     "node failure",
+    "boot failure",
     "timeout",
     "hung",
     "wrong answer",
+    "misplaced",
     "performance",
     "failed",
     "out of memory",
@@ -163,7 +165,7 @@ class Exclude(FileModel, frozen=True):
     most: Annotated[Share, doc("maximum share of the nodes")] = "5%"
     causes: Annotated[
         list[Cause],
-        doc("failures held against nodes; default: node failure, hung, timeout"),
+        doc("failures held against nodes; default: node failure, boot failure, hung, timeout"),
     ] = []
 
 

@@ -31,16 +31,18 @@ from seatrial.units import bytes_of, seconds, share_of, span_of
 # case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
 ANSWERS: dict[str, Answer] = {
     "node failure": "elsewhere",
+    "boot failure": "elsewhere",
     "hung": "elsewhere",
     "lost": "again",
     "timeout": "again",
     "cancelled": "again",
     "wrong answer": "never",
+    "misplaced": "never",
     "performance": "never",
     "failed": "never",
     "out of memory": "never",
 }
-USUALLY: dict[str, Answer] = {"node failure": "elsewhere", "hung": "elsewhere"}
+USUALLY = {cause: answer for cause, answer in ANSWERS.items() if answer == "elsewhere"}
 
 
 def policy_of(

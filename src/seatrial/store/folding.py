@@ -53,7 +53,8 @@ _MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
 
-# The member of an event that its row has as detail, where that is not its alias.
+# The members of an event that its row has as value and as detail, where these are others.
+_VALUES: dict[type[Event], str] = {ScriptStarted: "gpus"}
 _DETAILS: dict[type[Event], str] = {
     JobQueued: "job_id",
     ScriptStarted: "nodes",
@@ -83,7 +84,8 @@ def _places_in(kind: type[Event]) -> _Places:
     names = [about.encode_name for about in msgspec.structs.fields(kind)]
     at = {name: place for place, name in enumerate(names)}
     detail = _APPENDED if kind in _OF_PEOPLE else at.get(_DETAILS.get(kind, "alias"), 0)
-    return _Places(kind.number, at.get("value", 0), detail, at.get("text", at.get("unit", 0)))
+    value = at.get(_VALUES.get(kind, "value"), 0)
+    return _Places(kind.number, value, detail, at.get("text", at.get("unit", 0)))
 
 
 _KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
@@ -246,7 +248,7 @@ def _change_build(build: _Build, event: BuildEvent) -> None:
 
 
 def _kept(value: int | float | str | None) -> int | float | str | None:
-    """Return an event's value as a row holds it."""
+    """Return an event's value as a row holds it; an empty text is none."""
     if isinstance(value, int) and not _MIN < value < _MAX:
         value = str(value)
-    return value[:LONGEST_TEXT] if isinstance(value, str) else value
+    return (value[:LONGEST_TEXT] or None) if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from seatrial.journal import codes
 from seatrial.journal.lifecycle import TrialState
 
-VERSION = 13
+VERSION = 14
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value

@@ -33,9 +33,10 @@ from seatrial.store.by_case import (
 )
 from seatrial.studies.blocks_of_runs import agreement_of, by_block
 from seatrial.studies.compare import causes
-from seatrial.studies.constant_resources import are_constant
+from seatrial.studies.constant_resources import SpeedDrop, are_constant, drops_of
 from seatrial.studies.panels import APART, along, panels, varying
 from seatrial.studies.plateau import plateau_of
+from seatrial.studies.scaling_cells import Cell, are_numbers
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -82,7 +83,8 @@ class BestTable(Struct, frozen=True, kw_only=True):
     they are ``over``; ``agreement``: in how many of the blocks (allocations, or trials) with
     several settings the best one was best, and how many blocks there are; ``cores`` of a setting,
     0 where they are not the same; ``plateau``: whether the settings about the best one were
-    looked for, which takes one parameter or two."""
+    looked for, which takes one parameter or two; ``drops``: with constant resources, where the
+    median of the next value of the one parameter is slower."""
 
     case: str
     metric: str
@@ -96,6 +98,7 @@ class BestTable(Struct, frozen=True, kw_only=True):
     blocks: str = ""
     cores: int = 0
     plateau: bool = False
+    drops: list[SpeedDrop] = []
     why: str = ""
 
     @property
@@ -220,7 +223,21 @@ def _ranked(
     ordered.sort(key=lambda one: (one.verdict != "best", one.verdict == "no figure"))
     agreement = agreement_of(blocks, top, table.better)
     what = "" if not agreement[1] else "trials" if all("\n" not in b for b in blocks) else "jobs"
-    return replace(table, settings=ordered, plateau=found, agreement=agreement, blocks=what)
+    drops = _drops(table, figures) if table.cores and table.statistic == "median" else []
+    return replace(
+        table, settings=ordered, plateau=found, agreement=agreement, blocks=what, drops=drops
+    )
+
+
+def _drops(table: BestTable, figures: Mapping[tuple[str, ...], list[float]]) -> list[SpeedDrop]:
+    """Return the drops along the one parameter; words have no order."""
+    if len(table.over) != 1 or not are_numbers([value for (value,) in figures]):
+        return []
+    cells = [
+        Cell(x=float(value), n=len(each), median=median(each), values=each)
+        for (value,), each in figures.items()
+    ]
+    return drops_of(sorted(cells, key=lambda cell: cell.x), table.better)
 
 
 def _told(compared: Mapping[tuple[str, ...], Setting]) -> set[tuple[str, ...]]:

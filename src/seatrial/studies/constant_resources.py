@@ -10,8 +10,7 @@ counts is which x is best, which others are as good, and where the speed drops.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -27,13 +26,24 @@ MIN_DROP = 0.05  # of the speed before, from which a drop is told
 
 class SpeedDrop(Struct, frozen=True):
     """From x ``before`` to the next one, ``after``, the speed drops by ``per_cent`` of what it was;
-    ``low`` and ``high`` are the ends of its 95 % interval, None of single runs."""
+    ``low`` and ``high`` are the ends of its 95 % interval, None of single runs. ``until`` is the x
+    behind ``after`` if the speed drops from there to ``after``, too: a dip of ``after`` alone."""
 
     before: float
     after: float
     per_cent: float
     low: float | None = None
     high: float | None = None
+    until: float | None = None
+
+    def told(self, x: str, named: Callable[[float], str] = "{:g}".format) -> str:
+        """Return the drop in words. ``named`` gives the name of a value of x."""
+        after = named(self.after)
+        said = f"drops by {self.per_cent:.1f} % from {x} {named(self.before)} to {after}"
+        known = self.low is not None and self.high is not None
+        within = f"95 %: {self.low:.1f} to {self.high:.1f} %" if known else "of single runs: repeat"
+        again = "" if self.until is None else f", at {after} alone: {named(self.until)} is faster"
+        return f"{said} ({within}){again}"
 
 
 class ConstantSeries(NamedTuple):
@@ -64,10 +74,19 @@ def judged(cells: Sequence[Cell], better: Better, ordered: bool = True) -> Const
     related = [_related(cell, best, better) for cell in cells]
     if not ordered:
         return ConstantSeries(best.x, related, _all_as_good(related), [])
-    drops = [
-        drop for one, other in pairwise(known) if (drop := _drop(one, other, better)) is not None
-    ]
-    return ConstantSeries(best.x, related, _plateau(related, best.x), drops)
+    return ConstantSeries(best.x, related, _plateau(related, best.x), drops_of(known, better))
+
+
+def drops_of(cells: Sequence[Cell], better: Better) -> list[SpeedDrop]:
+    """Return the drops from one cell to the next. All can be compared, and are in the order of
+    x."""
+    drops = []
+    for before, cell, behind in zip(cells, cells[1:], [*cells[2:], None], strict=False):
+        if (drop := _drop(before, cell, better)) is None:
+            continue
+        is_dip = behind is not None and _drop(behind, cell, better) is not None
+        drops.append(replace(drop, until=behind.x) if behind and is_dip else drop)
+    return drops
 
 
 def _related(cell: Cell, best: Cell, better: Better) -> Cell:
@@ -101,7 +120,7 @@ def _as_good(cell: Cell) -> bool:
 
 
 def _drop(one: Cell, other: Cell, better: Better) -> SpeedDrop | None:
-    """Return the drop from a cell to the next, None if there is none beyond the noise."""
+    """Return the drop from a cell to one beside it, None if there is none beyond the noise."""
     ratio, low, high = speeds(one, other, better, False)
     if ratio > 1 - MIN_DROP or (high is not None and high >= 1):
         return None

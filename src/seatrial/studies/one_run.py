@@ -31,6 +31,7 @@ from seatrial.journal.events import (
     RunJudged,
     RunJudgedAgain,
     ScriptEnded,
+    ScriptStarted,
     SubmitEnded,
 )
 from seatrial.runs.launchers import launch_line, launcher_of
@@ -66,12 +67,21 @@ def told(event: EventRow) -> str:
         words.insert(0, code_of(value).name if value else "")
     elif event.event == EVENT_NAMES[OutputRemoved] and isinstance(value, int):
         return f"{count(value, 'file')} removed by keep: {event.detail}"
+    elif event.event == EVENT_NAMES[ScriptStarted] and isinstance(value, str):
+        words.append(f"GPUs {value}")
     elif event.event == EVENT_NAMES[ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
     text = event.text.partition("\n")[0]
     return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+
+def gpus_of(events: Sequence[EventRow]) -> list[str]:
+    """Return the unique ids of the GPUs that the run was given on its first node, as its script
+    started the latest time; [] if none are known."""
+    started = [event.value for event in events if event.event == EVENT_NAMES[ScriptStarted]]
+    return started[-1].split() if started and isinstance(started[-1], str) else []
 
 
 def removed_by_keep(events: Sequence[EventRow]) -> str:

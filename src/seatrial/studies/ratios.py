@@ -23,10 +23,17 @@ from seatrial.statistics import two_sample
 from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies.panels import APART, along, panels
-from seatrial.studies.scaling_cells import Cell, cells_of, figures_in, names_of, speeds, usable
+from seatrial.studies.scaling_cells import (
+    Cell,
+    cells_of,
+    names_of,
+    nothing_measured,
+    speeds,
+    usable,
+)
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
-from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, Better, better_of
 
 AXES = (*NUMBERS, CORES)
 NOT_MEASURED = "no such case"
@@ -124,7 +131,7 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
         )
     told = any(table.why for table in tables)
     if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
-        raise UsageError(_nothing_measured(chosen, asked))
+        raise UsageError(nothing_measured(chosen, asked.metric))
     return tables
 
 
@@ -173,15 +180,6 @@ def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
         if value not in there:
             listed = ", ".join(each or "none" for each in there)
             raise UsageError(f"--of {asked.of}: no case has {value}; there are {listed}")
-
-
-def _nothing_measured(members: Sequence[CaseRuns], asked: RatioQuery) -> str:
-    known = sorted({kind[0] for one in members for kind in one.values})
-    if odd := unfit_of(figures_in(members, asked.metric)):
-        return f"no figure of {asked.metric} can be judged; {odd}"
-    if asked.metric in known or not known:
-        return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
-    return f"--metric {asked.metric}: no run has it; there are {', '.join(known)}"
 
 
 def _table(panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str]) -> RatioTable:

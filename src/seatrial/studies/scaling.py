@@ -36,14 +36,14 @@ from seatrial.studies.scaling_cells import (
     Cell,
     are_numbers,
     cells_of,
-    figures_in,
     names_of,
+    nothing_measured,
     speeds,
     usable,
 )
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
-from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, Better, better_of
 
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
@@ -147,7 +147,7 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     lines = [line for table in tables for line in table.lines]
     told = any(table.why for table in tables)
     if not told and not any(cell.n for line in lines for cell in line.cells):
-        raise UsageError(_nothing_measured(members, asked))
+        raise UsageError(nothing_measured(members, asked.metric))
     return tables
 
 
@@ -206,15 +206,6 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
         f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
         f"too; {remedy}choose cases with TRIAL:NAME=VALUE"
     )
-
-
-def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
-    known = sorted({kind[0] for one in members for kind in one.values})
-    if odd := unfit_of(figures_in(members, asked.metric)):
-        return f"no figure of {asked.metric} can be judged; {odd}"
-    if asked.metric in known or not known:
-        return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
-    return f"--metric {asked.metric}: no run has it; there are {', '.join(known)}"
 
 
 # ---- one table ----------------------------------------------------------------------------

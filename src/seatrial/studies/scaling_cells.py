@@ -97,6 +97,16 @@ def figures_in(members: Sequence[CaseRuns], metric: str) -> list[float]:
     return figures_of(members, kinds)
 
 
+def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:
+    """Return why no case has a figure of a metric."""
+    known = sorted({kind[0] for one in members for kind in one.values})
+    if odd := unfit_of(figures_in(members, metric)):
+        return f"no figure of {metric} can be judged; {odd}"
+    if metric in known or not known:
+        return f"no run gave a right answer with {metric}; see `seatrial runs`"
+    return f"--metric {metric}: no run has it; there are {', '.join(known)}"
+
+
 def speeds(
     first: Cell, second: Cell, better: Better, weak: bool
 ) -> tuple[float, float | None, float | None]:

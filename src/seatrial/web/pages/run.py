@@ -26,6 +26,7 @@ from seatrial.studies.one_run import (
     RunPhase,
     expected,
     former_verdict,
+    gpus_of,
     launched,
     phases,
     removed_by_keep,
@@ -82,7 +83,8 @@ class Nodes(Struct, frozen=True):
 
 class RunPage(Struct, frozen=True, kw_only=True):
     """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
-    they are not known. ``asked`` is what was asked of the scheduler besides size and time."""
+    they are not known. ``asked`` is what was asked of the scheduler besides size and time; ``gpus``
+    are the unique ids of those on its first node."""
 
     run: RunRow
     verdict: str
@@ -106,6 +108,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     metrics: list[RunMetric]
     metrics_left_out: int
     nodes: Nodes
+    gpus: list[str]
     placement: RunPlacement | None
     scripts: list[Script]
     outputs: list[Output]
@@ -177,6 +180,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
+        gpus=[plain(gpu) for gpu in gpus_of(events)],
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
