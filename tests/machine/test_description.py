@@ -207,3 +207,10 @@ def test_faults_of_compat(here: Path) -> None:
     remedy = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
     assert told[1].endswith(f"compat.environment[1]: 'A-B' {remedy}")
     assert told[2].endswith(f"compat.environment[2]: '*' {remedy}")
+
+
+@pytest.mark.parametrize("quorum", ["0", "-1", "1.5", "101%", "0%", "'95 %'", "most", "true"])
+def test_faults_of_a_quorum(here: Path, quorum: str) -> None:
+    told = faults(here, GOOD + f"compat: {{quorum: {quorum}}}\n")
+    assert len(told) == 1
+    assert "compat.quorum: " in told[0]

@@ -29,6 +29,16 @@ done
 """
 LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
 
+OF_THREE = r"""
+hosts=$(< "$SEATRIAL_COMPAT/hosts")
+for host in $hosts; do ssh $host hostname; done
+ssh $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1) true; echo $?
+ssh ${hosts##*$'\n'} 'echo $NODELIST'
+cat "$HOSTFILE"
+[ "$NODELIST" = "${hosts//$'\n'/,}" ] || echo "$NODELIST"
+ssh ${hosts##*$'\n'} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
+"""
+
 
 # ---- as runs of a trial -----------------------------------------------------------------------
 
@@ -65,23 +75,46 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     fake.parent.mkdir()
     fake.write_text(
         "#!/bin/bash\n"
-        'node=\'[ "$SLURM_PROCID" = 0 ] && exec bash "$0" node; exec sleep 300\'\n'
+        '[ "${@:$#}" = node ] || exec /usr/bin/srun "$@"\n'
+        "node='[ $SEATRIAL_COMPAT_ATTEMPT$((SLURM_PROCID + 1)) = 1$SLURM_NTASKS ] ||\n"
+        'exec bash "$0" node; exec sleep 300\'\n'
         'exec /usr/bin/srun "${@:1:$#-3}" bash -c "$node" "${@:$#-1:1}"\n'
     )
     fake.chmod(0o755)
     setup = f"export PATH={fake.parent}:$PATH"
-    place.slurm(cluster, compat={"wait": "2s"}, setup=setup)
+    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup)
     place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
+    place.test("three", OF_THREE, run={"nodes": 3, "tasks": 6, "launcher": "compat"})
     assert place.run("--name", "t").code == 1
-    (event,) = place.events("t", CompatStarted)
+    of = {event.asked: event for event in place.events("t", CompatStarted)}
+    verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
+    hosts, said = _went_on(place, of[3])
+    assert verdicts[of[3].run_id].verdict == "pass", said
+    assert said == [*hosts, "255", ",".join(hosts), *(f"{host} slots=2" for host in hosts)]
+    assert of[3].missing not in hosts
+
+    event, judged = of[2], verdicts[of[2].run_id]
     assert (event.answered, event.asked) == (1, 2)
-    (judged,) = place.events("t", RunJudged)
     assert judged.verdict == "boot failure"
     assert f"no answer from {event.missing}" in judged.reason
     folder = place.run_folder("two")
     assert event.missing == (folder / "compat/hosts").read_text().split()[-1]
     assert (folder / "stdout").read_text() == ""
     assert judged.time - event.time < 20e9, "nothing is awaited that cannot come"
+    marks = [f"SEATRIAL_RUN={run}" for run in verdicts]
+    until(lambda: not any(map(with_mark, marks)), "their processes to end", 6)
+
+
+def _went_on(place: Workplace, event: CompatStarted) -> tuple[list[str], list[str]]:
+    """The hosts of a run that went on with a quorum, and what it wrote."""
+    folder = place.trial("t").run("three", event.run_id)
+    assert (event.answered, event.asked) == (2, 3)
+    assert f"; no answer from {event.missing}" in event.text
+    assert event.text.endswith("; the job goes on without, as its quorum is 2")
+    assert event.text in (folder / "stderr").read_text()
+    hosts = (folder / "compat/hosts").read_text().split()
+    assert len(hosts) == 2
+    return hosts, (folder / "stdout").read_text().splitlines()
 
 
 def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:

@@ -128,7 +128,8 @@ class JobsOwnEvent(RunEvent, frozen=True, kw_only=True, tag="job"):
 
 class CompatStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="compat_start"):
     """The nodes of a compat job were to become a cluster: so many ``answered`` of those ``asked``,
-    in so many seconds; ``missing`` are the others. ``mode`` is ``shim`` or ``sshd``."""
+    in so many seconds; ``missing`` are the others, without which it goes on if they are few enough
+    for its quorum. ``mode`` is ``shim`` or ``sshd``."""
 
     number: ClassVar[int] = 169
     answered: Whole = field(name="value")

@@ -20,6 +20,7 @@ from seatrial.units import bytes_of, seconds, share_of, span_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
 _VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
 _NO_NAME = "a name must be letters, digits, ._-"
 
@@ -42,6 +43,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     spot.parsed(seconds, machine.compat.wait, "compat", "wait")
+    if not _QUORUM.fullmatch(str(machine.compat.quorum)):
+        spot.fault(
+            f"{machine.compat.quorum!r} is no quorum; write a number of nodes, or 1% to 100%",
+            *("compat", "quorum"),
+        )
     for i, name in enumerate(machine.compat.environment):
         if not _VARIABLES.fullmatch(name):
             spot.fault(

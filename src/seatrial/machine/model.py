@@ -81,6 +81,9 @@ class Compat(FileModel, frozen=True):
     ] = "shim"
     port: Annotated[int, doc("first port that sshd tries", ge=1024, le=65_000)] = 22422
     wait: Annotated[Duration, doc("time within which all nodes of a job must answer")] = "30s"
+    quorum: Annotated[
+        int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
+    ] = "100%"
     environment: Annotated[
         list[str], doc("further variables that programs get on the nodes: names, and OMP_*")
     ] = []

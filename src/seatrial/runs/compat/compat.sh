@@ -1,12 +1,14 @@
 # A compat job: a job whose nodes look like a cluster of hosts with ssh. This file lies in the
 # directory of the job with `enter`, `rsh`, `ssh` and what a start writes there:
 #
-#   settings     mode (shim or sshd), port, wait (seconds), nodes (slurm, or here: this host alone),
-#                remove (whether this directory goes when the job has ended well)
+#   settings     mode (shim or sshd), port, wait (seconds), quorum (how many nodes must answer, or
+#                which per cent of them), nodes (slurm, or here: this host alone), remove (whether
+#                this directory goes when the job has ended well)
 #   variables    names of variables that programs get, one a line; * stands for any letters
-#   hosts        the nodes, one a line
+#   hosts        the nodes, one a line; those that did not answer are taken out
 #   environment  the variables of the job, read by `enter` before each program
 #   answered     how many nodes answered, of how many, in which time (s), which did not; in words
+#   attempt      1, or 2: the start on those nodes alone that answered in the first one
 #   log          what the nodes said
 #
 #   bash compat.sh run COMMAND ...   starts, runs the command, stops; ends with its exit code
@@ -103,17 +105,27 @@ step() {  # becomes a process that runs `compat.sh node` on each node, and print
   echo "$BASHPID" > "$J/step"
   local mark=$SEATRIAL_COMPAT_JOB
   unset SEATRIAL_COMPAT_JOB SEATRIAL_RUN
-  export SEATRIAL_COMPAT_KEEPER=$mark
+  export SEATRIAL_COMPAT_KEEPER=$mark SEATRIAL_COMPAT_ATTEMPT=$attempt
   if [ "$nodes" = here ]; then exec bash "$J/compat.sh" node; fi
   local job=$SLURM_JOB_ID conf=${SLURM_CONF-} name
   for name in "${!SLURM_@}"; do unset "$name"; done
   [ -z "$conf" ] || export SLURM_CONF=$conf
+  local IFS=,
+  local list=${hosts[*]}
   exec srun --quiet --quiet --jobid="$job" --overlap --nodes="${#hosts[@]}" --ntasks="${#hosts[@]}" \
-    --ntasks-per-node=1 --cpu-bind=none --mem=0 --mpi=none --chdir=/ --kill-on-bad-exit=0 \
-    bash "$J/compat.sh" node
+    --nodelist="$list" --ntasks-per-node=1 --no-kill --cpu-bind=none --mem=0 --mpi=none --chdir=/ \
+    --kill-on-bad-exit=0 bash "$J/compat.sh" node
 }
 
-await_nodes() {  # _missing = the nodes that did not answer within the time
+boot() {  # attempt; _missing = the nodes that did not answer within the time
+  attempt=$1
+  echo "$attempt" > "$J/attempt"
+  exec {_said}< <(exec 2>> "$J/log" < /dev/null; watch | step)
+  await_nodes
+  exec {_said}<&-
+}
+
+await_nodes() {
   local -A silent=() port_of=()
   local host word line end heard=0
   for host in "${hosts[@]}"; do silent[$host]=1; done
@@ -136,19 +148,68 @@ await_nodes() {  # _missing = the nodes that did not answer within the time
   _answered=$((${#hosts[@]} - ${#silent[@]}))
 }
 
+is_quorum() {  # whether enough nodes answered to go on; the first one, where the command runs, must
+  local needed=$quorum
+  case $quorum in *%) needed=$(((${#hosts[@]} * ${quorum%\%} + 99) / 100)) ;; esac
+  [ "$needed" -le ${#hosts[@]} ] || needed=${#hosts[@]}
+  [ "$_answered" -ge "$needed" ] || return
+  case ",$_missing," in *",${hosts[0]},"*) return 1 ;; esac
+}
+
+# A step that has a dead node does not last, and a node may answer late. So the step is ended, and
+# another one has only the nodes that answered.
+leave_out() {
+  local host IFS=, missing=$_missing
+  local answered=()
+  for host in "${hosts[@]}"; do
+    case ",$_missing," in *",$host,"*) ;; *) answered+=("$host") ;; esac
+  done
+  hosts=("${answered[@]}")
+  printf '%s\n' "${hosts[@]}" > "$J/hosts" &&
+    printf 'export NODELIST=%s\n' "${hosts[*]}" >> "$J/environment" &&
+    echo 2 > "$J/attempt" || fail $BROKEN "$UNWRITABLE"
+  unset IFS
+  end_step
+  rm -f "$J/over"
+  [ "$mode" = shim ] || prepare_keys  # the step may have ended before, and removed them
+  boot 2
+  [ -z "$_missing" ] || return
+  _missing=$missing
+}
+
+end_step() {
+  local pid i
+  if read -r pid < "$J/watcher" && kill "$pid"; then
+    if read -r pid < "$J/step"; then
+      for ((i = 0; i < (GRACE + 3) * 50; i++)); do
+        kill -0 "$pid" || break
+        pause 0.02
+      done
+      kill "$pid"  # what a node that did not answer runs holds the step
+    fi
+  fi 2> /dev/null
+}
+
 start() {
   leader=$1
   local up before seconds what
   IFS=' ' read -r up _ < /proc/uptime
   before=${up/./}
-  rm -f "$J/over" "$J/spared"  # of a job that Slurm started again
-  : > "$J/log" || fail $BROKEN "$UNWRITABLE"
+  rm -f "$J/over"  # of a job that Slurm started again
+  # Where the step on the nodes ends at once, its reapers leave who tells of that.
+  echo "$leader $$" > "$J/spared" && : > "$J/log" || fail $BROKEN "$UNWRITABLE"
   find_hosts
   [ "$mode" = shim ] || prepare_keys
   keep_environment || fail $BROKEN "$UNWRITABLE"
-  exec {_said}< <(exec 2>> "$J/log" < /dev/null; watch | step)
-  await_nodes
-  exec {_said}<&-
+  boot 1
+  local asked=${#hosts[@]} boots=1 without=
+  if [ -n "$_missing" ]; then
+    if is_quorum && leave_out; then
+      without="; the job goes on without, as its quorum is $quorum"
+    else
+      boots=
+    fi
+  fi
   # Where Slurm binds nothing, srun complains about the option in each step.
   if grep -q 'lacks support for cpu binding' "$J/log"; then
     : > "$J/step_options"
@@ -158,32 +219,25 @@ start() {
   IFS=' ' read -r up _ < /proc/uptime
   printf -v seconds %02d $(((10#${up/./} - 10#$before + 5) / 10))  # in tenths
   seconds=${seconds%?}.${seconds: -1}
-  what="$_answered of ${#hosts[@]} node$([ ${#hosts[@]} -eq 1 ] || echo s) answered in $seconds s"
+  what="$_answered of $asked node$([ "$asked" -eq 1 ] || echo s) answered in $seconds s"
   if [ -n "$_missing" ]; then
     local said
     said=$(grep -ve '^$' -e 'lacks support for cpu binding' "$J/log" | tail -n 1)
-    what+="; no answer from $_missing${said:+ ($said)}"
+    what+="; no answer from $_missing${said:+ ($said)}$without"
   fi
-  printf '%s\n' "$_answered ${#hosts[@]} $seconds ${_missing:--}" "$what" > "$J/answered"
-  if [ -n "$_missing" ]; then
+  printf '%s\n' "$_answered $asked $seconds ${_missing:--}" "$what" > "$J/answered"
+  if [ -z "$boots" ]; then
     stop
     fail $NOT_BOOTED "$what; see $J/log"
   fi
+  rm -f "$J/spared"
   [ "$mode" = shim ] || write_client
   echo "In compat job ${SLURM_JOB_ID-$leader}: $what" >&2
 }
 
 stop() {
-  local pid i
   echo "${leader:-$PPID} $$" > "$J/spared"
-  if read -r pid < "$J/watcher" && kill "$pid"; then
-    if read -r pid < "$J/step"; then
-      for ((i = 0; i < (GRACE + 3) * 50; i++)); do
-        kill -0 "$pid" || break
-        pause 0.02
-      done
-    fi
-  fi 2> /dev/null
+  end_step
   : > "$J/over"  # for a node that the end of srun does not reach
   rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
 }
@@ -209,7 +263,12 @@ run() {
 # ---- on each node -------------------------------------------------------------------------------
 
 over() {
-  [ -e "$J/over" ] || [ ! -e "$J/settings" ]
+  [ -e "$J/over" ] || [ ! -e "$J/settings" ] || is_left
+}
+
+is_left() {  # whether the job goes on with a second attempt, and this is of the first
+  local now
+  read -r now < "$J/attempt" && [ "$now" != "$SEATRIAL_COMPAT_ATTEMPT" ]
 }
 
 node() {
@@ -251,6 +310,10 @@ reap() {
   trap '' TERM INT HUP
   local i _listener= _spared= _pids=()
   while read -r i; do _listener=$i; done
+  if is_left; then
+    [ -z "$_listener" ] || kill "$_listener" 2> /dev/null
+    return
+  fi
   over || : > "$J/over"
   [ ! -e "$J/spared" ] || read -r _spared < "$J/spared"
   rm -f "$J/key" "$J/host_key"

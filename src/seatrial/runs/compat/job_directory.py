@@ -35,12 +35,14 @@ CompatNodes = Literal["slurm", "here"]
 class CompatSettings(NamedTuple):
     """How the nodes of a compat job are reached: by steps of Slurm (``shim``) or by an sshd on each
     (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all must
-    answer. ``nodes``: those of the Slurm job, or this host alone. ``remove``: the directory goes
+    answer. ``quorum``: the job goes on if so many nodes answered, or so many per cent of them
+    (``95%``). ``nodes``: those of the Slurm job, or this host alone. ``remove``: the directory goes
     when the job has ended well."""
 
     mode: Literal["shim", "sshd"] = "shim"
     port: int = 22422
     wait: int = 30
+    quorum: int | str = "100%"
     nodes: CompatNodes = "slurm"
     remove: bool = False
 
@@ -48,7 +50,7 @@ class CompatSettings(NamedTuple):
 def settings_of(compat: Compat, nodes: CompatNodes) -> CompatSettings:
     """Return the settings of a job for what a machine's file says of compat jobs."""
     wait = math.ceil(seconds(compat.wait))
-    return CompatSettings(compat.mode, compat.port, wait, nodes)
+    return CompatSettings(compat.mode, compat.port, wait, compat.quorum, nodes)
 
 
 def is_pattern_of_variables(text: str) -> bool:

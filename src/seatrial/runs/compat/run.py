@@ -36,6 +36,7 @@ if [ "${{SEATRIAL_COMPAT-}}" != "$_run/{DIRECTORY}" ]; then
 fi
 """
 
+# With a quorum, the files of the run's hosts have those alone that answered.
 _START = """
 _code=0 _figures=
 bash "$SEATRIAL_COMPAT/compat.sh" start $$ || _code=$?
@@ -51,6 +52,13 @@ if [ -n "$_figures" ]; then
   seatrial_event compat_start "$_figures,\\"alias\\":\\"%s\\""
 fi
 [ "$_code" -eq 0 ] || exit "$_code"
+if [ "$_answered" -lt "$_of" ]; then
+  mapfile -t _hosts < "$SEATRIAL_COMPAT/hosts"
+  _nodes=$_answered
+  seatrial_host_files
+  printf -v NODELIST %%s, "${_hosts[@]}"
+  NODELIST=${NODELIST%%,}
+fi
 """
 
 _PATH = "export PATH=$SEATRIAL_COMPAT:$PATH\n"
