@@ -111,6 +111,15 @@ def test_only_the_nodes_that_did_not_answer_a_compat_job_are_blamed() -> None:
     )
 
 
+def test_a_run_that_went_on_without_its_silent_nodes_does_not_blame_them() -> None:
+    nodes = record(9)
+    run = flight("n[1-6]", case=4)
+    run.silent = "n3"
+    nodes.fall("n5", NS)
+    nodes.ended(run, "hung", True)
+    assert nodes.avoid(4, 2) == "n5"
+
+
 def test_each_of_four_nodes_is_blamed_and_of_five_none() -> None:
     nodes = record()
     for time in (1, 2):

@@ -211,6 +211,19 @@ def test_after_a_compat_job_that_could_not_begin_the_next_run_avoids_its_silent_
     assert second.avoid == avoided
 
 
+@pytest.mark.parametrize(("answered", "blamed"), [(5, ["n3"]), (0, [])])
+def test_a_compat_job_blames_silent_nodes_only_if_others_answered(
+    answered: int, blamed: list[str]
+) -> None:
+    table = Table(6, nodes=8, exclusion=Exclusion(after=1, most=0.5))
+    (run,) = table.launch(0)
+    table.note(1, JobStarted, run.run_id, nodes="n[1-6]")
+    table.note(2, CompatStarted, run.run_id, answered=answered, asked=6, missing="n3")
+    table.end(3, run.run_id, 0, BOOT_FAILURE)
+    stops = [stop for stop in table.decide(4).stops if isinstance(stop, NodeExcluded)]
+    assert [stop.nodes for stop in stops] == blamed
+
+
 def test_a_blackout_of_nodes_keeps_runs_off_them_and_holds_nothing_else() -> None:
     window = Window(start=10, end=20, nodes="n[1-3]")
     table = Table(1, 2, nodes=4, blackouts=[window])

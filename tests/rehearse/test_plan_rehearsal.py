@@ -8,10 +8,11 @@ from seatrial.errors import UsageError
 from seatrial.journal.events import NodeDown, RunJudged
 from seatrial.plan.prepare import prepare_plan
 from seatrial.rehearse.behaviour import run_models_of
-from seatrial.rehearse.odds import odds_of, wilson
+from seatrial.rehearse.odds import odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.sampling import Quantity
+from seatrial.statistics.proportion import wilson
 from tests.rehearse.stage import SECOND, START, Played, Stage
 
 

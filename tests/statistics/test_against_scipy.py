@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from seatrial.rehearse.odds import wilson
 from seatrial.statistics import (
     changes,
     defective_nodes,
@@ -22,6 +21,7 @@ from seatrial.statistics import (
     suspects,
     two_sample,
 )
+from seatrial.statistics.proportion import wilson
 from seatrial.statistics.student import normal_deviate
 
 Array = NDArray[np.float64]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from seatrial.store.location import Location
 from seatrial.store.queries import NEWEST, count_runs, run, runs
 from seatrial.store.rows import Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.store.series import pass_counts
 from seatrial.store.sql_filters import conditions
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
@@ -401,3 +403,21 @@ def test_the_newest_runs_need_no_sorting_of_all(tmp_path: Path, filters: dict[st
         steps = [row[3] for row in store.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert all("COVERING INDEX runs_by_" in step for step in steps), steps
     assert len(steps) == 1
+
+
+def test_a_rate_counts_runs_that_ran_again_only_for_faults_of_their_own(
+    tmp_path: Path, location: Location
+) -> None:
+    trial = TrialMaker(tmp_path, "t", [a_case(1), a_case(2)])
+    for case, (name, verdict, again) in product(
+        trial.cases,
+        [("a", codes.FAILED, True), ("b", codes.NODE_FAILURE, True), ("c", codes.LOST, False)],
+    ):
+        trial.run(case, name + case.id, verdict, again=again, stage="full")
+    trial.run(trial.cases[0], "alone", stage="alone")
+    trial.end(passed=False)
+    with synced(location, tmp_path) as store:
+        found = [(rate.counted, rate.passed) for rate in pass_counts(store, Filters(), "full")]
+        assert found == [(2, 0), (2, 0)]
+        found = [(rate.counted, rate.passed) for rate in pass_counts(store, Filters())]
+        assert sorted(found) == [(2, 0), (3, 1)]

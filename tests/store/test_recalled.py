@@ -79,6 +79,8 @@ def test_they_are_in_no_series(store: Store) -> None:
     found = series.elapsed_points(store, trial.row)
     assert found.odd == {"failed": FAILED.number}
     assert found.never == 0
+    (rate,) = series.pass_counts(store, Filters())
+    assert (rate.counted, rate.passed) == (2, 1)
 
 
 def test_junit_skips_them(store: Store) -> None:

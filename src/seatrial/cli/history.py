@@ -15,12 +15,15 @@ from seatrial.cli.note import diary, show_minute
 from seatrial.cli.options import format_option, run_filters
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
+from seatrial.cli.success_rates import print_rates
 from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
+from seatrial.studies.success_rate import is_success_rate, success_rates
 from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
@@ -54,12 +57,18 @@ def command(
 ) -> int:
     """Show METRIC over time, a series for each case, with the changes of its level.
 
-    METRIC is a figure of merit, or `elapsed`: the time of the script. A change is *suspect* or
-    *confirmed*; only confirmed ones for the worse make --check end with 1.
+    METRIC is a figure of merit, `elapsed` (the time of the script), or `success_rate`: the share of
+    the runs of a test that passed, by trial and day. A change is *suspect* or *confirmed*; only
+    confirmed ones for the worse make --check end with 1.
     """
     notes = diary(folders).notes
     with opened(folders) as store:
         tell_damage(store, Filters(**wanted))
+        if is_success_rate(store, metric):
+            if check:
+                raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
+            print_rates(success_rates(store, Filters(**wanted), case, stage or ""), form)
+            return 0
         found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0

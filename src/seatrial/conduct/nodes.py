@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.policy import Exclusion
+from seatrial.journal.codes import BOOT_FAILURE
 from seatrial.machine.facts import fold, unfold_or_empty
 from seatrial.units import SECOND_NS, count, show_seconds
 
@@ -135,14 +136,14 @@ class NodeRecord:
 
     def ended(self, flight: RunInFlight, cause: str, elsewhere: bool) -> None:
         """Record a failed run and its cause. With ``elsewhere`` the next run of its case avoids the
-        nodes that may be to blame: those that failed or were silent, or if none is known all nodes
-        of the run."""
+        nodes that may be to blame: those that failed, or if none is known all nodes of the run. A
+        boot failure is one of silent nodes; a run that went on without them had others."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
         if not flight.nodes or not (elsewhere or held_against):
             return
         on = unfold_or_empty(flight.nodes)
         since = flight.job_started or flight.submitted or 0
-        silent = unfold_or_empty(flight.silent)
+        silent = unfold_or_empty(flight.silent) if cause == BOOT_FAILURE.name else ()
         named = [n for n in on if n in silent or self._went_down.get(n, -1) >= since]
         if elsewhere:
             self._avoid.setdefault(flight.case, set()).update(named or on)

@@ -60,6 +60,12 @@ CUT_OFF = WITHDRAWN | {
 UNCOUNTED = WITHDRAWN | {KNOWN.number}
 """The codes of runs that no rate of passed runs counts."""
 
+OWN_FAULTS = frozenset(
+    code.number for code in (FAILED, WRONG_ANSWER, MISPLACED, PERFORMANCE, NO_FIGURE, OUT_OF_MEMORY)
+)
+"""The codes of runs whose test failed by itself: a rate of passed runs counts them even if their
+cases ran again."""
+
 CODES: dict[int, Code] = {
     code.number: code
     for code in (

@@ -5,15 +5,13 @@ for odds in odds_of(rehearsed_by_seed): print(odds.label, odds.met, odds.of)
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, State
 from seatrial.rehearse.summary import CriterionVerdict, Rehearsed
-
-Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
+from seatrial.statistics.proportion import wilson
 
 
 class UnmetCause(NamedTuple):
@@ -89,14 +87,3 @@ def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause
         known = found.get((result.state, cause), UnmetCause(result.state, 0, seed, result.why))
         found[result.state, cause] = known._replace(seeds=known.seeds + 1)
     return sorted(found.values(), key=lambda each: (each.state, -each.seeds, each.first))
-
-
-def wilson(met: int, of: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927), which holds also for none and all."""
-    if not of:
-        return 0.0, 1.0
-    share = met / of
-    middle = share + Z * Z / (2 * of)
-    half = Z * math.sqrt(share * (1 - share) / of + Z * Z / (4 * of * of))
-    whole = 1 + Z * Z / of
-    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)

@@ -18,6 +18,8 @@ from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
 
+DAY_NS = 86_400 * 10**9
+
 
 def metric_names(store: Store) -> list[str]:
     """Return the names of all metrics that some run has."""
@@ -76,6 +78,34 @@ def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[s
     for case, stage, code, number in store.rows(sql, values):
         counts.setdefault((case, stage), {})[codes.code_of(code).name] = number
     return counts
+
+
+class PassCount(NamedTuple):
+    """The runs of a case in a trial that were created on one day: how many counted and passed.
+    ``time`` is when the first was created (ns), ``day`` the number of the day (UTC) since 1970."""
+
+    case: int
+    trial: str
+    day: int
+    time: int
+    counted: int
+    passed: int
+
+
+def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCount]:
+    """Return the counts of matching runs by case, trial and day, by time; of a ``stage`` if one is
+    given. A rate of passed runs counts what ``journal.codes`` says."""
+    wanted = [
+        f"runs.code NOT IN ({listed((*NO_OUTCOME, *codes.UNCOUNTED))})",
+        f"(NOT runs.again OR runs.code IN ({listed(codes.OWN_FAULTS)}))",
+    ]
+    where, values = conditions(store, filters, *wanted, *(["runs.stage = ?"] if stage else []))
+    columns = (
+        f"runs.case_row, trials.tag, runs.created / {DAY_NS:d}, min(runs.created), count(*),"
+        f" sum(CASE WHEN runs.code = {codes.PASS.number:d} THEN 1 ELSE 0 END)"
+    )
+    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} GROUP BY 1, 2, 3 ORDER BY 4, 1"
+    return [PassCount(*row) for row in store.rows(sql, (*([stage] if stage else []), *values))]
 
 
 def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:

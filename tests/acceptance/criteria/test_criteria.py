@@ -22,10 +22,12 @@ from seatrial.acceptance.criteria import (
 from seatrial.acceptance.criteria.result import Bounds, Reach, listed
 from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal.codes import (
+    BOOT_FAILURE,
     CANCELLED,
     FAILED,
     HUNG,
     LOST,
+    MISPLACED,
     NO_FIGURE,
     NODE_FAILURE,
     PASS,
@@ -169,7 +171,16 @@ def test_values_are_shown_in_their_units(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "n"), [(FAILED, 2), (WRONG_ANSWER, 2), (PERFORMANCE, 2), (HUNG, 1), (LOST, 1)]
+    ("verdict", "n"),
+    [
+        (FAILED, 2),
+        (WRONG_ANSWER, 2),
+        (MISPLACED, 2),
+        (PERFORMANCE, 2),
+        (HUNG, 1),
+        (LOST, 1),
+        (BOOT_FAILURE, 1),
+    ],
 )
 def test_a_retry_makes_up_for_no_fault_of_the_test(verdict: Code, n: int) -> None:
     story = a_day(10)

@@ -30,17 +30,6 @@ from seatrial.units import count
 _ANSWERED = frozenset(
     code.number for code in (codes.PASS, codes.PERFORMANCE, codes.NO_FIGURE, codes.WRONG_ANSWER)
 )
-# The verdicts of runs whose test failed by itself.
-_OWN_FAULTS = frozenset(
-    code.number
-    for code in (
-        codes.FAILED,
-        codes.WRONG_ANSWER,
-        codes.PERFORMANCE,
-        codes.NO_FIGURE,
-        codes.OUT_OF_MEMORY,
-    )
-)
 JUST_LESS = 1e-9  # a share of 1 is out of reach once one run did not pass
 
 
@@ -69,7 +58,7 @@ def counts(run: RunHistory) -> bool:
     and schedulers did, and never for a wrong or failed run."""
     if run.code in codes.UNCOUNTED:
         return False
-    return not run.will_rerun or run.code in _OWN_FAULTS
+    return not run.will_rerun or run.code in codes.OWN_FAULTS
 
 
 def _rate(
