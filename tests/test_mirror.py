@@ -61,7 +61,10 @@ ACROSS_MODULES = {
         "naming": "the file that a report is written to",
         "recalled": "recalled runs in the report",
     },
-    "runs": {"prebuilt": "a binary in place of a build"},
+    "runs": {
+        "compat_runs": "runs that are compat jobs",
+        "prebuilt": "a binary in place of a build",
+    },
     "sinks": {"grafana": "the dashboards and their queries"},
     "statistics": {
         "against_ruptures": "changes beside ruptures",

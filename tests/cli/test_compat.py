@@ -69,6 +69,10 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
     assert asked == f"seatrial: n003 is no node of job {job}, which has n001, n002"
     assert refused("login", "x") == "seatrial: 'x' is no id of a job; `squeue --me` shows them"
     assert "Slurm knows no job 99999" in refused("login", "99999")
+    place.env["DISPLAY"] = "localhost:10.0"
+    assert place.seatrial("compat", "exec", job, "n002", "printenv", "DISPLAY").code == 1
+    no_display = refused("exec", "--x11", job, "n002", "true")
+    assert no_display.startswith(f"seatrial: --x11: job {job} has no display on n002; Slurm gives")
     assert "No such option '-n'" in refused("login", job, "-n001")
     other = batch(cluster, folder, "sleep 60")
     cluster.await_state(other, "RUNNING")

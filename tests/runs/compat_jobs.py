@@ -11,6 +11,9 @@ from seatrial.runs.compat.job_directory import CompatSettings, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
 
+LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
+"""Leaves a process on each of two nodes."""
+
 
 class BatchCompat:
     """A batch job whose script runs in a compat job, in a folder of its own."""

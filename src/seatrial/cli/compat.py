@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -90,7 +89,7 @@ def run(
 
 
 @command.command("exec", context_settings={"ignore_unknown_options": True})
-@click.option("--x11", is_flag=True, help="Show windows here (srun --x11).")
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
 @click.argument("job")
 @click.argument("node")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
@@ -103,7 +102,7 @@ def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:
 
 
 @command.command("login", short_help="Open a shell on a node of your running compat job.")
-@click.option("--x11", is_flag=True, help="Show windows here (srun --x11).")
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
 @click.argument("job")
 @click.argument("node", default="")
 def login(x11: bool, job: str, node: str) -> None:
@@ -115,13 +114,11 @@ def login(x11: bool, job: str, node: str) -> None:
 
 
 def _enter(job: str, node: str, words: tuple[str, ...], x11: bool) -> None:
-    if x11 and not (os.environ.get("DISPLAY") and shutil.which("xauth")):
-        raise UsageError("--x11: DISPLAY is not set, or there is no xauth here")
     found = attach.find_job(job)
     where = attach.node_of(found, node)
     terminal = sys.stdin.isatty()
     line = attach.attach(found, where, words, terminal=terminal, x11=x11)
-    _become(line, attach.outside(os.environ))
+    _become(line, attach.outside(os.environ, found))
 
 
 def _become(line: list[str], environment: dict[str, str]) -> None:

@@ -70,25 +70,29 @@ def node_of(job: RunningJob, node: str) -> str:
 def attach(
     job: RunningJob, node: str, command: Sequence[str], *, terminal: bool, x11: bool
 ) -> list[str]:
-    """Return the line that becomes a program of the job on a node, without one a shell there."""
+    """Return the line that becomes a program of the job on a node, without one a shell there. With
+    ``x11`` it refuses to where the job has no display: srun has --x11 for new jobs alone."""
     script = Path(__file__).with_name("attach.sh").read_text()
-    inside = ["bash", "-c", script, "attach", job.job_id, *command]
+    inside = ["bash", "-c", script, "attach", job.job_id, "x11" if x11 else "-", *command]
     if not job.nodes:
         return inside
     step = [f"--jobid={job.job_id}", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={node}"]
     step += ["--mem=0", "--mpi=none", "--chdir=/"]
     if _BINDS.search(_said("scontrol", "show", "config")):
         step.append("--cpu-bind=none")
-    step += ["--pty"] * terminal + ["--x11"] * x11
+    step += ["--pty"] * terminal
     return ["srun", "--quiet", "--quiet", *step, *inside]
 
 
-def outside(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables of a job in which this process may be."""
+def outside(environment: Mapping[str, str], job: RunningJob) -> dict[str, str]:
+    """Return an environment without the variables of a job in which this process may be, and on
+    other hosts without the display of this one."""
+    left_out = ("DISPLAY", "XAUTHORITY") if job.nodes else ()
     return {
         name: text
         for name, text in environment.items()
-        if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SEATRIAL_COMPAT"))
+        if name == "SLURM_CONF"
+        or not (name in left_out or name.startswith(("SLURM_", "SEATRIAL_COMPAT")))
     }
 
 

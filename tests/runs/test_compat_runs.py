@@ -1,0 +1,162 @@
+"""Runs that are compat jobs: their nodes, a quorum of them, pieces, and what is told of them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from seatrial.journal.events import CompatStarted, RunJudged
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.waiting import until
+
+from .compat_jobs import LEFT, with_mark
+
+pytestmark = pytest.mark.needs("ssh")
+
+EACH = """\
+for host in $(cat "$SEATRIAL_COMPAT/hosts"); do
+  ssh $host 'echo "$(hostname) $OWN $way"'
+done
+"""
+
+OF_THREE = r"""
+hosts=$(< "$SEATRIAL_COMPAT/hosts")
+for host in $hosts; do ssh $host hostname; done
+ssh $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1) true; echo $?
+ssh ${hosts##*$'\n'} 'echo $NODELIST'
+cat "$HOSTFILE"
+[ "$NODELIST" = "${hosts//$'\n'/,}" ] || echo "$NODELIST"
+ssh ${hosts##*$'\n'} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+def test_native_and_compat_are_an_axis(slurm_place: Workplace) -> None:
+    place = slurm_place
+    run = {"nodes": 2, "tasks": 2, "launcher": "way"}
+    ways = {"way": ["compat", "none"]}
+    script = f'[ "$way" = none ] && exit 0\n{EACH}{LEFT}'
+    place.test("two", script, run=run, environment={"OWN": "mine"}, parameters=ways)
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    place.audit("t")
+    (started,) = place.events("t", CompatStarted)
+    names = {case.id: case.name for case in place.trial("t").cases()}
+    assert "way=compat" in names[started.case]
+    assert (started.answered, started.asked, started.mode) == (2, 2, "shim")
+    assert started.text == f"2 of 2 nodes answered in {started.seconds} s"
+    folder = place.trial("t").run("two", started.run_id)
+    said = [line.split(" ", 1) for line in (folder / "stdout").read_text().splitlines()]
+    hosts = (folder / "compat/hosts").read_text().split()
+    assert said == [[host, "mine compat"] for host in hosts]
+    assert f"nodes answered in {started.seconds} s" in (folder / "stderr").read_text()
+    assert (folder / "compat").stat().st_mode & 0o777 == 0o700
+    until(lambda: not with_mark(f"SEATRIAL_RUN={started.run_id}"), "its processes to end", 5)
+    assert f"shim: {started.text}" in place.seatrial("show", started.run_id).out
+
+
+@pytest.mark.slurm(hosts=True)
+def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) -> None:
+    # A real srun, with which the last node of the job starts something else.
+    fake = place.folder / "bin" / "srun"
+    fake.parent.mkdir()
+    fake.write_text(
+        "#!/bin/bash\n"
+        '[ "${@:$#}" = node ] || exec /usr/bin/srun "$@"\n'
+        "node='[ $SEATRIAL_COMPAT_ATTEMPT$((SLURM_PROCID + 1)) = 1$SLURM_NTASKS ] ||\n"
+        'exec bash "$0" node; exec sleep 300\'\n'
+        'exec /usr/bin/srun "${@:1:$#-3}" bash -c "$node" "${@:$#-1:1}"\n'
+    )
+    fake.chmod(0o755)
+    setup = f"export PATH={fake.parent}:$PATH"
+    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup)
+    place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
+    place.test("three", OF_THREE, run={"nodes": 3, "tasks": 6, "launcher": "compat"})
+    assert place.run("--name", "t").code == 1
+    of = {event.asked: event for event in place.events("t", CompatStarted)}
+    verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
+    hosts, said = _went_on(place, of[3])
+    assert verdicts[of[3].run_id].verdict == "pass", said
+    assert said == [*hosts, "255", ",".join(hosts), *(f"{host} slots=2" for host in hosts)]
+    assert of[3].missing not in hosts
+
+    event, judged = of[2], verdicts[of[2].run_id]
+    assert (event.answered, event.asked) == (1, 2)
+    assert judged.verdict == "boot failure"
+    assert f"no answer from {event.missing}" in judged.reason
+    folder = place.run_folder("two")
+    assert event.missing == (folder / "compat/hosts").read_text().split()[-1]
+    assert (folder / "stdout").read_text() == ""
+    assert judged.time - event.time < 20e9, "nothing is awaited that cannot come"
+    marks = [f"SEATRIAL_RUN={run}" for run in verdicts]
+    until(lambda: not any(map(with_mark, marks)), "their processes to end", 6)
+
+
+def _went_on(place: Workplace, event: CompatStarted) -> tuple[list[str], list[str]]:
+    """The hosts of a run that went on with a quorum, and what it wrote."""
+    folder = place.trial("t").run("three", event.run_id)
+    assert (event.answered, event.asked) == (2, 3)
+    assert f"; no answer from {event.missing}" in event.text
+    assert event.text.endswith("; the job goes on without, as its quorum is 2")
+    assert event.text in (folder / "stderr").read_text()
+    hosts = (folder / "compat/hosts").read_text().split()
+    assert len(hosts) == 2
+    return hosts, (folder / "stdout").read_text().splitlines()
+
+
+PIECE = r"""
+read -r host < "$SEATRIAL_COMPAT/hosts"
+ssh $host 'echo "$PIECE" >> "$ROOM/began"; setsid sleep 300 > /dev/null 2>&1 < /dev/null &'
+until [ -e "$ROOM/go" ]; do sleep 0.05; done
+[ "$PIECE" != 2 ] || ssh $host 'echo; exec sleep 300'
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+def test_pieces_a_killed_driver_and_a_walltime(slurm_place: Workplace) -> None:
+    place = slurm_place
+    run = {"nodes": 1, "pieces": 3, "at_once": 2, "walltime": "8s", "launcher": "compat"}
+    place.test("part", PIECE, run=run, environment={"ROOM": str(place.folder)})
+    began = place.folder / "began"
+    driver = place.start_run("--name", "t")
+    driver.until(lambda: began.exists() and len(began.read_text().split()) == 2, "two pieces")
+    driver.kill()
+    (place.folder / "go").touch()
+    assert place.resume().code == 1
+    place.audit("t")
+    judged = place.events("t", RunJudged)
+    assert sorted(one.verdict for one in judged) == ["pass", "pass", "timeout"]
+    (late,) = (one.reason for one in judged if one.verdict == "timeout")
+    assert late.startswith("it reached its walltime of 8 s")
+    assert sorted(began.read_text().split()) == ["1", "2", "3"], "each ran once"
+    assert len(place.events("t", CompatStarted)) == 3
+    until(lambda: not with_mark(f"ROOM={place.folder}"), "their processes to end", 5)
+
+
+def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
+    place.env["HOME"] = "/proc"  # a home that cannot be written
+    place.test("one", EACH + "ssh elsewhere true || echo refused: $?", run={"launcher": "compat"})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    (judged,) = place.events("t", RunJudged)
+    folder = place.trial("t").run("one", judged.run_id)
+    assert (folder / "stdout").read_text() == f"{os.uname().nodename}  \nrefused: 255\n"
+    assert "ssh: elsewhere is no node of this compat job" in (folder / "stderr").read_text()
+    (started,) = place.events("t", CompatStarted)
+    assert (started.answered, started.asked) == (1, 1)
+    assert not with_mark(f"SEATRIAL_RUN={judged.run_id}")
+
+
+@pytest.mark.needs("sshd")
+def test_what_keeps_a_job_from_starting_is_the_reason(place: Workplace) -> None:
+    place.local(compat={"mode": "sshd"})
+    place.test("one", "echo ran", run={"launcher": "compat"})
+    place.folder.chmod(0o775)
+    assert place.run("--name", "t").code == 1
+    (judged,) = place.events("t", RunJudged)
+    assert judged.verdict == "failed"
+    assert judged.reason.startswith(f"compat: {place.folder} can be written by its group or by all")
+    assert not place.events("t", CompatStarted)
+    assert place.ran() == []
