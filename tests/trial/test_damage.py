@@ -142,6 +142,8 @@ def test_verdicts_that_were_lost_are_found_again_from_what_the_runs_left(ended: 
     assert all("`seatrial resume`" in run["why"] for run in lost)
     assert sorted(run["verdict"] for run in shown()) == ["no verdict", "no verdict", "pass", "pass"]
     assert shown("--verdict", "in progress") == []
+    (trial,) = json.loads(ended.seatrial("trials", "--format", "json").out)
+    assert (trial["running"], trial["waiting"]) == (0, 2)
     done = ended.resume()
     assert done.code == 0, done.said
     assert "is complete" not in done.out

@@ -281,6 +281,8 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
             end = time.time_ns()
         else:
             state = "interrupted"
+    elif state == ENDED:  # none of its jobs is left: a verdict is owed, which `resume` gives
+        running, waiting = 0, running + waiting
     elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
     runs = max(planned, passed + failed + running + waiting)
     return TrialRow(
