@@ -137,12 +137,13 @@ def test_pieces_a_killed_driver_and_a_walltime(slurm_place: Workplace) -> None:
 
 def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:
     place.env["HOME"] = "/proc"  # a home that cannot be written
-    place.test("one", EACH + "ssh elsewhere true || echo refused: $?", run={"launcher": "compat"})
+    script = EACH + "ssh elsewhere true || echo refused: $?; rsh $(hostname) 'echo $colour'"
+    place.test("one", script, defaults={"colour": "red"}, run={"launcher": "compat"})
     done = place.run("--name", "t")
     assert done.code == 0, done.said
     (judged,) = place.events("t", RunJudged)
     folder = place.trial("t").run("one", judged.run_id)
-    assert (folder / "stdout").read_text() == f"{os.uname().nodename}  \nrefused: 255\n"
+    assert (folder / "stdout").read_text() == f"{os.uname().nodename}  \nrefused: 255\nred\n"
     assert "ssh: elsewhere is no node of this compat job" in (folder / "stderr").read_text()
     (started,) = place.events("t", CompatStarted)
     assert (started.answered, started.asked) == (1, 1)

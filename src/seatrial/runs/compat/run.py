@@ -95,7 +95,7 @@ def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
         *chain.environment,
         *toolchain_variables(machine, test, case.toolchain),
         *test.environment,
-        *case.parameters,
+        *test.bound(case.parameters),
         *RUN_ONLY,
         "BUILD",
     ]
