@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, name_option, together
+from seatrial.cli.accept_options import plan_argument
+from seatrial.cli.options import format_option, together
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 
@@ -19,11 +20,6 @@ else:  # most of Seatrial
 
 SEVERITIES = ("critical", "major", "minor")
 
-_of_plan = together(
-    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
-    name_option,
-    click.pass_obj,
-)
 _by_option = click.option(
     "--by", multiple=True, metavar="NAME", required=True, help="Who says so; may be repeated."
 )
@@ -52,7 +48,7 @@ def command() -> None:
 
 
 @command.command("open")
-@_of_plan
+@plan_argument
 @click.argument("text")
 @_about_options
 @_by_option
@@ -91,7 +87,7 @@ def open_issue(
 
 
 @command.command("change")
-@_of_plan
+@plan_argument
 @click.argument("issue", type=click.IntRange(min=1))
 @_about_options
 @click.option("--text", default="", metavar="TEXT", help="What the issue is, in other words.")
@@ -135,7 +131,7 @@ def change_issue(
 
 
 @command.command("close")
-@_of_plan
+@plan_argument
 @click.argument("issue", type=click.IntRange(min=1))
 @click.option("--comment", required=True, metavar="TEXT", help="How it was settled.")
 @_by_option
@@ -152,7 +148,7 @@ def close_issue(
 
 
 @command.command("list")
-@_of_plan
+@plan_argument
 @click.option("--all", "closed", is_flag=True, help="Those that are closed, too.")
 @format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:

@@ -27,7 +27,6 @@ from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
-_VERDICTS = {"better": "faster", "worse": "slower"}
 _COLUMNS = (
     *("case", "x", "first_median", "first_runs", "second_median", "second_runs"),
     *("ratio", "low", "high", "verdict", "first_speedup", "second_speedup", "ideal"),
@@ -102,14 +101,9 @@ def _rows(one: RatioTable) -> Iterator[list[object]]:
         a, b = cell.first, cell.second
         yield [
             *(one.case, one.named(cell.x), a.median, a.n, b.median, b.n),
-            *(cell.ratio, cell.low, cell.high, verdict(cell), a.speedup, b.speedup),
+            *(cell.ratio, cell.low, cell.high, cell.word, a.speedup, b.speedup),
             *(a.ideal or b.ideal, a.why, b.why),
         ]
-
-
-def verdict(cell: RatioCell) -> str:
-    """Return how the second way is: faster, slower, same, unclear; "" without a ratio."""
-    return "" if cell.ratio is None else _VERDICTS.get(cell.verdict, cell.verdict)
 
 
 def _page(one: RatioTable) -> str:
@@ -137,7 +131,7 @@ def _table(one: RatioTable) -> str:
         ends = f"{low}..{high}" if low else ""
         runs = f"{a.n}" if a.n == b.n else f"{a.n}, {b.n}"
         speedups = ", ".join(show_number(each.speedup) or "-" for each in (a, b))
-        numbers = (a.median, b.median, runs, cell.ratio, ends, verdict(cell))
+        numbers = (a.median, b.median, runs, cell.ratio, ends, cell.word)
         ideal = a.ideal or b.ideal
         found.add(
             *(one.named(cell.x), *numbers, speedups if ideal else "", ideal),

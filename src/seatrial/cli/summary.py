@@ -18,8 +18,7 @@ from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.studies.one_run import expected, with_elapsed
-from seatrial.trial.corrected_references import references_by_now
+from seatrial.studies.one_run import expected, references_for, with_elapsed
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
@@ -60,7 +59,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
         rows: dict[str, list[SummaryRow]] = {}
-        references = references_by_now(folder, folder.record())
+        references = references_for(store, trial)
         timed = [test for test, metric in references.by_metric if metric == ELAPSED]
         for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
             of_case = rows.setdefault(row.case, [])

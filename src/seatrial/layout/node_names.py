@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -27,8 +28,15 @@ class NamePattern(Struct, frozen=True, dict=True):
 
     def numbers(self, name: str) -> tuple[int, ...] | None:
         """Return the number of each field of a name; None if it does not fit."""
-        found = _compiled(self.text).fullmatch(name)
+        found = self._expression.fullmatch(name)
         return tuple(map(int, found.groups())) if found else None
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        parts = _FIELD.split(self.text)  # texts and fields in turn
+        return re.compile(
+            "".join(r"([0-9]{1,9})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+        )
 
 
 def name_pattern(text: str) -> NamePattern:
@@ -41,13 +49,6 @@ def name_pattern(text: str) -> NamePattern:
     if rest := re.search(r"[{}]", _FIELD.sub("", text)):
         raise ValueError(f"{text!r}: {rest[0]!r} is no part of a field; {EXAMPLE}")
     return NamePattern(text, fields)
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    parts = _FIELD.split(text)  # texts and fields in turn
-    return re.compile(
-        "".join(r"([0-9]{1,9})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
-    )
 
 
 def positions(rows: Sequence[Sequence[int]]) -> list[int]:

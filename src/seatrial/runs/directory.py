@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED
 from seatrial.journal.encoding import decode
-from seatrial.journal.events import CompatStarted, ScriptEnded, ScriptStarted
+from seatrial.journal.events import CompatStarted, JobsOwnEvent, ScriptEnded, ScriptStarted
 from seatrial.runs.environment import write_script
 from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.suite.inputs import name_of
@@ -25,7 +25,6 @@ EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
 MAX_SIZES = 64
 MAX_REFUSED = 8
-_OF_JOBS = (ScriptStarted, ScriptEnded, CompatStarted)
 MAX_FACTS, LONGEST_FACT = 40, 250
 # Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
@@ -168,7 +167,7 @@ def job_events(path: Path) -> JobEvents:
             told = islice((event.sizes or {}).items(), MAX_SIZES)
             sizes = {name[:255]: size for name, size in told} or None
             end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
-        elif not isinstance(event, _OF_JOBS) and event.name and len(refused) < MAX_REFUSED:
+        elif not isinstance(event, JobsOwnEvent) and event.name and len(refused) < MAX_REFUSED:
             refused[event.name[:64]] = None
     return JobEvents(True, start, end, compat, tuple(refused))
 

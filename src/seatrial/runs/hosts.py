@@ -13,9 +13,6 @@ from pathlib import Path
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Case
 
-HOSTFILE, MACHINEFILE, NODEFILE = "job.hostfile", "job.machinefile", "job.nodefile"
-"""The names of the files, in the run's directory."""
-
 
 def host_files(machine: Machine, case: Case) -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is

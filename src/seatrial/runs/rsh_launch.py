@@ -7,7 +7,7 @@ The agent is ``rsh`` by its name, which in a compat job is the job's own. So no 
 
 from __future__ import annotations
 
-from seatrial.runs.hosts import HOSTFILE, MACHINEFILE
+from seatrial.suite.variables import HOSTFILE, MACHINEFILE
 
 # Open MPI 5 calls its agent plm_ssh_agent, Open MPI 4 plm_rsh_agent; each ignores the other's name.
 # Slurm's own way is ruled out, rather than rsh asked for, as that has two names, too.

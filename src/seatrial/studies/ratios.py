@@ -37,6 +37,7 @@ from seatrial.units import NO_DIRECTION, Better, better_of
 
 AXES = (*NUMBERS, CORES)
 NOT_MEASURED = "no such case"
+_WORDS: dict[str, str] = {"better": "faster", "worse": "slower"}
 
 
 class RatioQuery(Struct, frozen=True, kw_only=True):
@@ -61,6 +62,11 @@ class RatioCell(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     verdict: two_sample.Verdict = "unclear"
+
+    @property
+    def word(self) -> str:
+        """How the second way is: faster, slower, same, unclear; "" without a ratio."""
+        return "" if self.ratio is None else _WORDS.get(self.verdict, self.verdict)
 
 
 class RatioTable(Struct, frozen=True, kw_only=True):

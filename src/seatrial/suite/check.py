@@ -36,13 +36,13 @@ from seatrial.suite.run_settings import (
 )
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
-from seatrial.suite.variables import is_reserved
+from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, is_reserved
 from seatrial.units import bytes_of, seconds, span_of
 
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
-        *("compat", "job.hostfile", "job.machinefile", "job.nodefile"),
+        *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *("hung.txt", PAGES_FILE, STRIPES_FILE, PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }

@@ -18,6 +18,9 @@ BUILD_AND_RUN: dict[str, str] = {
     "MACHINE": "name of the machine",
 }
 
+HOSTFILE, MACHINEFILE, NODEFILE = "job.hostfile", "job.machinefile", "job.nodefile"
+"""The files of a run's hosts, in its directory."""
+
 RUN_ONLY: dict[str, str] = {
     "LAUNCH": "the launcher line, such as `srun --ntasks=4`; empty for launcher: none",
     "NODES": "number of nodes",
