@@ -9,7 +9,7 @@ from typing import Any
 
 from seatrial.runs.compat.job_directory import CompatSettings, write
 from tests.slurm.cluster import SlurmCluster
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
 """Leaves a process on each of two nodes."""
@@ -41,15 +41,15 @@ class BatchCompat:
         words = ["sbatch", "--parsable", f"-N{nodes}", f"-o{folder}/batch", *options]
         self.id = cluster.run(*words, "--wrap", line).strip()
 
-    def await_file(self, name: str) -> str:
+    def await_file(self, name: str, timeout: float = LONG_S) -> str:
         """Wait until the script has written a file; return what is in it."""
         path = self.folder / name
-        until(lambda: path.exists() and path.read_text(), name, said=self.said)
+        until(lambda: path.exists() and path.read_text(), name, timeout, self.said)
         return path.read_text()
 
-    def end(self) -> int:
+    def end(self, timeout: float = LONG_S) -> int:
         """Wait for the end; return the exit code."""
-        return int(self.await_file("code"))
+        return int(self.await_file("code", timeout))
 
     def out(self) -> list[str]:
         return (self.folder / "out").read_text().splitlines()
