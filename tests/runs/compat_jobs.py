@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,20 @@ class BatchCompat:
         return with_mark(f"SEATRIAL_COMPAT={self.compat}\0")
 
 
-def with_mark(mark: str) -> list[int]:
-    """The processes on this host, so on all emulated nodes, that have a mark in their
-    environment."""
+def with_mark(mark: str, file: str = "environ") -> list[int]:
+    """The processes on this host, so on all emulated nodes, that have a mark in their environment,
+    or in another file of a process."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+            if entry.name.isdigit() and mark.encode() in (entry / file).read_bytes():
                 found.append(int(entry.name))
         except OSError:
             continue
     return [pid for pid in found if pid != os.getpid()]
+
+
+def shown(pids: list[int]) -> str:
+    """Processes in words, for a test that fails."""
+    line = ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))]
+    return subprocess.run(line, capture_output=True, text=True, check=False).stdout

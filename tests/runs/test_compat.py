@@ -17,7 +17,7 @@ from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
-from .compat_jobs import LEFT, BatchCompat, with_mark
+from .compat_jobs import LEFT, BatchCompat, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh", "script")
 
@@ -230,7 +230,7 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
             os.kill(_parent(_parent(watcher)), signal.SIGKILL)
         else:
             cluster.kill_node("n002", jobs=False, declare_down=True)
-        until(lambda: not job.left(), "its processes to end", 6, lambda: _shown(job.left()))
+        until(lambda: not job.left(), "its processes to end", 6, lambda: shown(job.left()))
     finally:
         if how == "slurmd":
             cluster.start_node("n002")
@@ -238,16 +238,6 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
 
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def _shown(pids: list[int]) -> str:
-    done = subprocess.run(
-        ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.2, 0.5])
