@@ -8,8 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TOOLCHAIN ?= default
 REPEAT ?= 5
-# Three at a time on two cores, as many tests wait for something; a file's tests stay together.
-PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+# Four at a time on two cores, as many tests wait for something; a file's tests stay together.
+PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
 # How many mutants `make mutants` tries, or all; drawn by the seed.
 MUTANTS ?= 400
 SEED ?= 1

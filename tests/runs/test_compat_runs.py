@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
+from pathlib import Path
 
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
-from tests.programs import Workplace
+from tests.programs import LONG_S, Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
 
-from .compat_jobs import LEFT, with_mark
+from .compat_jobs import LEFT, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh")
 
@@ -133,6 +135,74 @@ def test_pieces_a_killed_driver_and_a_walltime(slurm_place: Workplace) -> None:
     assert sorted(began.read_text().split()) == ["1", "2", "3"], "each ran once"
     assert len(place.events("t", CompatStarted)) == 3
     until(lambda: not with_mark(f"ROOM={place.folder}"), "their processes to end", 5)
+
+
+MOMENTS = (
+    *("journal.jsonl", "submissions/*/submit.sh", "submissions/*/answer", "runs/two/*/job.sh"),
+    *("runs/two/*/events.jsonl", "runs/two/*/compat/log", "runs/two/*/compat/step"),
+    *("runs/two/*/compat/answered", "runs/two/*/began", "runs/two/*/compat/over"),
+)
+"""Files that come one after the other in the life of a compat job."""
+
+LEAVING = f"""\
+other=$(tail -n 1 "$SEATRIAL_COMPAT/hosts")
+: > began
+{LEFT.replace("n002", "$other")}
+ssh "$other" hostname
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("sshd")
+def test_a_driver_that_is_killed_at_twenty_moments(
+    tmp_path: Path, cluster: SlurmCluster, chance: random.Random
+) -> None:
+    """Each of 20 trials is killed at a moment. Half are resumed while their jobs go on, the others
+    when these have ended, with which everything of them must be gone."""
+    Path("/run/sshd").mkdir(exist_ok=True)  # what sshd asks for where root runs it
+    places, waiting = [], {}
+    for number, moment in enumerate([*MOMENTS, *chance.choices(MOMENTS, k=10)]):
+        place = Workplace(tmp_path / f"{number}")
+        place.folder.mkdir()
+        place.slurm(cluster, compat={"mode": ("shim", "sshd")[number // 2 % 2]})
+        place.constants = {"backends.slurm.SHORTEST_POLL": 0.2}
+        place.test("two", LEAVING, run={"nodes": 2, "launcher": "compat"})
+        waiting[place.start_run("--name", "t")] = (place, moment)
+        places.append(place)
+    killed = []
+
+    def kill() -> bool:
+        for driver, (place, moment) in [*waiting.items()]:
+            if any(place.trial().path.glob(moment)):
+                killed.append(driver.alive)
+                driver.kill()
+                del waiting[driver]
+        return not waiting
+
+    def end(drivers: list[Driving]) -> None:
+        for driver in drivers:
+            done = driver.end(2 * LONG_S)
+            assert done.code == 0, done.said
+        gone()
+
+    def gone() -> None:
+        until(lambda: not of_trials(tmp_path), "all to end", 5, lambda: shown(of_trials(tmp_path)))
+
+    until(kill, "the moments", 2 * LONG_S)
+    assert sum(killed) >= 18, "most drivers had work to do"
+    resumed = [place.start("resume", "t") for place in places[::2]]
+    until(lambda: not cluster.run("squeue", "-h"), "the jobs to end", 2 * LONG_S)
+    gone()
+    end(resumed)
+    end([place.start("resume", "t") for place in places[1::2]])
+    for place in places:
+        place.audit("t")
+        assert [judged.verdict for judged in place.events("t", RunJudged)] == ["pass"]
+
+
+def of_trials(folder: Path) -> list[int]:
+    """The processes of the compat jobs of trials, also sshd, which overwrites its environment."""
+    return [*with_mark(f"SEATRIAL_COMPAT={folder}/"), *with_mark(f"{folder}/", "cmdline")]
 
 
 def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:

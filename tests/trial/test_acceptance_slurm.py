@@ -122,6 +122,8 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
         ),
         ("alone: 5, full: 3", "alone: 2, full: 1"),
         ("duration: 6m", "duration: 55s"),
+        # How busy this host is decides that, and no test can.
+        ("{criterion: variability, at_most: 50%,", "{criterion: variability, at_most: 500%,"),
         ("\n  - component: stability\n", BROKEN),
     )
     plan.write_text(text)
@@ -184,7 +186,8 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
     states = {each["component"]: each["verdict"] for each in found["trials"]}
     states |= {each["component"]: each["state"] for each in found["records"]["evidence"]}
     assert states["applications"] == "not met"
-    assert {states[each] for each in ("operation", "functionality", "stability")} == {"met"}
+    met = {states[each] for each in ("operation", "functionality", "stability")}
+    assert met == {"met"}, place.seatrial("accept", "status", "plan.yaml").out
     assert states["vendor"] == "shown by evidence"
     assert_report(place, run)
 

@@ -23,6 +23,7 @@ NumaPolicy = Literal["local", "interleave"]
 KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 QuietAnswer = Literal["end", "tell"]
+ExitVerdict = Literal["pass", "failed", "wrong answer", "performance", "node failure"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -189,6 +190,13 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
     python: Annotated[str | None, doc("function that judges: file.py:function")] = None
+    script: Annotated[str | None, doc("script that judges by its exit code: a file")] = None
+    codes: Annotated[
+        dict[str, ExitVerdict] | Literal["oth", "any"] | None,
+        doc("its verdicts by exit code; oth: those of the OLCF Test Harness; any: no verdict"),
+    ] = None
+    time_limit: Annotated[Duration | None, doc("maximum time of that script")] = None
+    memory_limit: Annotated[Size | None, doc("maximum memory of each of its processes")] = None
     placement: Annotated[
         PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
     ] = None
