@@ -81,7 +81,7 @@ def _given(folder: Path) -> CpusGiven | None:
 def _hosts_of_ranks(names: Names, folder: Path) -> tuple[str, ...]:
     """Return the host of each rank by the order of a case; none where there is no order, or its
     files were removed."""
-    if not names.get("case.order"):
+    if not names.get("case.order") and not names.get("case.place"):
         return ()
     try:
         order_text = read_text(folder, ORDER_FILE, DEFAULT_LIMIT)
