@@ -27,9 +27,10 @@ OF_THREE = r"""
 hosts=$(< "$SEATRIAL_COMPAT/hosts")
 for host in $hosts; do ssh $host hostname; done
 ssh $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1) true; echo $?
-ssh ${hosts##*$'\n'} 'echo $NODELIST'
+size='echo "$NODELIST: $NODES nodes, $TASKS tasks, ${LAUNCH%% -launcher*}"'
+ssh ${hosts##*$'\n'} "$size"
+eval "$size"
 cat "$HOSTFILE"
-[ "$NODELIST" = "${hosts//$'\n'/,}" ] || echo "$NODELIST"
 ssh ${hosts##*$'\n'} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 """
 
@@ -73,7 +74,10 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     )
     fake.chmod(0o755)
     setup = f"export PATH={fake.parent}:$PATH"
-    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup)
+    chain = {"launcher": {"kind": "mpiexec", "flavour": "mpich"}}
+    place.slurm(
+        cluster, compat={"wait": "2s", "quorum": 2}, setup=setup, toolchains={"mpich": chain}
+    )
     place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
     place.test("three", OF_THREE, run={"nodes": 3, "tasks": 6, "launcher": "compat"})
     assert place.run("--name", "t").code == 1
@@ -81,7 +85,8 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
     hosts, said = _went_on(place, of[3])
     assert verdicts[of[3].run_id].verdict == "pass", said
-    assert said == [*hosts, "255", ",".join(hosts), *(f"{host} slots=2" for host in hosts)]
+    size = f"{','.join(hosts)}: 2 nodes, 4 tasks, mpiexec -n 4"
+    assert said == [*hosts, "255", size, size, *(f"{host} slots=2" for host in hosts)]
     assert of[3].missing not in hosts
 
     event, judged = of[2], verdicts[of[2].run_id]

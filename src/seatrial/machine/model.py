@@ -85,7 +85,8 @@ class Compat(FileModel, frozen=True):
         int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
     environment: Annotated[
-        list[str], doc("further variables that programs get on the nodes: names, and OMP_*")
+        list[str],
+        doc("further variables that programs get on the nodes: names, and patterns: OMP_*"),
     ] = []
 
 
