@@ -45,7 +45,8 @@ class Launcher(FileModel, frozen=True):
 
     kind: LauncherKind
     flavour: Annotated[
-        Literal["openmpi", "mpich", "other"], doc("the MPI of mpirun or mpiexec")
+        Literal["openmpi", "mpich", "cray", "other"],
+        doc("the MPI that it starts: of mpirun or mpiexec; cray: cray-mpich, of srun"),
     ] = "other"
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []

@@ -53,7 +53,16 @@ seatrial_host_files() {  # _placed = how many tasks have a place
   _placed=$((_tasks - left))
   printf '%s\n' "${slots[@]}" >| "$_run/job.hostfile"
   printf '%s\n' "${places[@]}" >| "$_run/job.machinefile"
+  [ ! -e "$_run/job.order" ] || seatrial_hosts_of_ranks
   printf '%s\n' "${lines[@]}" >| "$_run/job.nodefile"
+}
+seatrial_hosts_of_ranks() {  # with an order, lines has the host of each rank
+  local ranks rank node=0
+  lines=()
+  while IFS=, read -r -a ranks; do
+    for rank in "${ranks[@]}"; do lines[rank]=${_hosts[node]-}; done
+    node=$((node + 1))
+  done < "$_run/job.order"
 }
 _hosts=()
 seatrial_unfold "$_list"

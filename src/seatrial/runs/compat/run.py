@@ -12,7 +12,7 @@ from typing import NamedTuple
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, settings_of, write
 from seatrial.runs.environment import toolchain_variables
-from seatrial.runs.launchers import launcher_of
+from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case, Test
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.suite.variables import RUN_ONLY
@@ -55,6 +55,10 @@ if [ -n "$_figures" ]; then
 fi
 [ "$_code" -eq 0 ] || exit "$_code"
 if [ "$_answered" -lt "$_of" ]; then
+  if [ -e job.order ]; then
+    echo "seatrial: run.order places ranks on $_of nodes; $_answered answered" >&2
+    exit 96
+  fi
   mapfile -t _hosts < "$SEATRIAL_COMPAT/hosts"
   _nodes=$_answered
   seatrial_host_files
