@@ -32,6 +32,7 @@ ROOMS = [
     ["statistics", "journal", "layout"],
     ["machine"],
     ["suite"],
+    ["rules"],
     ["verify"],
     ["conduct"],
     ["plan"],
