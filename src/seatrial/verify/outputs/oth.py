@@ -1,8 +1,9 @@
 """Figures that a check script writes to metrics.txt, as for the OLCF Test Harness.
 
-A figure a line, ``name = value``. Passed over are empty lines, those that begin with #, and values
-that are text, as the harness does; one that begins like a number must be one. Blanks in a name become _, as there. The
-harness has no units and no directions: a figure has the unit 1, and no direction is better.
+A figure a line, ``name = value``. Empty lines, those that begin with #, and values that are text
+are passed over, as the harness does; a value that begins like a number must be one. Blanks in a
+name become _, as there. The harness has no units and no directions: a figure has the unit 1, and no
+direction is better.
 """
 
 from __future__ import annotations
