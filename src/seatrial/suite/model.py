@@ -104,6 +104,13 @@ class RunSpec(FileModel, frozen=True):
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
     spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    order: Annotated[
+        str,
+        doc(
+            "rank order: smp, round robin, folded, grid 8x8 by 2x2, mfdn 5 BDM, file NAME, "
+            "random SEED, default; or a parameter that has it"
+        ),
+    ] = ""
     within: Annotated[
         Literal["allocation"] | None,
         doc("allocation: all cases and repeats share one, in turn on the same nodes"),
@@ -156,6 +163,9 @@ class PlacementCheck(FileModel, frozen=True):
     threads: Annotated[Literal["asked", "any"], doc("asked: so many in each rank")] = "asked"
     nodes: Annotated[
         Literal["asked", "any"], doc("asked: so many nodes, and ranks on each of them")
+    ] = "asked"
+    order: Annotated[
+        Literal["asked", "any"], doc("asked: each rank on the node where run.order has it")
     ] = "asked"
 
 
@@ -388,7 +398,7 @@ class Case(Struct, frozen=True, kw_only=True):
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
     they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
     run has no nodes, tasks and threads. Where runs of cases share an allocation, so many run
-    ``at_once``.
+    ``at_once``. ``order`` is its rank order by words; "": the launcher decides.
     """
 
     id: str
@@ -408,6 +418,7 @@ class Case(Struct, frozen=True, kw_only=True):
     settings: RunSettings = RunSettings()
     placement: TaskPlacement = TaskPlacement()
     at_once: int = 1
+    order: str = ""
 
     @property
     def only_builds(self) -> bool:
