@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import random
 import shutil
 import time
 from collections.abc import Iterator
@@ -93,6 +94,14 @@ def place(tmp_path: Path) -> Workplace:
     workplace = Workplace(tmp_path)
     workplace.local(cores=2)
     return workplace
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Chance by a seed that is printed; SEATRIAL_SEED repeats it."""
+    seed = int(os.environ.get("SEATRIAL_SEED") or time.time_ns() % 1_000_000)
+    print(f"SEATRIAL_SEED={seed}")
+    return random.Random(seed)
 
 
 @pytest.fixture(scope="session")

@@ -425,8 +425,8 @@ def anchors(page: Path) -> set[str]:
 
 def examples(page: Path) -> list[tuple[str, str]]:
     """(file name, text) of the examples that are whole files."""
-    blocks = re.findall(r"^```(?:yaml|python)\n(.*?)^```$", page.read_text(), re.M | re.S)
-    named = [(re.match(r"# (\S+\.(?:yaml|py))\n", block), block) for block in blocks]
+    blocks = re.findall(r"^```(?:yaml|python|bash)\n(.*?)^```$", page.read_text(), re.M | re.S)
+    named = [(re.match(r"# (\S+\.(?:yaml|py|sh))\n", block), block) for block in blocks]
     return [(found[1], block) for found, block in named if found]
 
 
@@ -499,7 +499,7 @@ def put(file: Path, text: str, page: Path) -> None:
     for name in [*build.get("sources", []), *inputs, *filter(None, [build.get("prebuilt")])]:
         (file.parent / name).parent.mkdir(exist_ok=True)
         (file.parent / name).touch()
-    named = [each.get("python") for each in (test.get("metrics", {}), *test.get("verify", []))]
-    for custom in filter(None, named):
+    judges = (test.get("metrics", {}), *test.get("verify", []))
+    for custom in filter(None, [each.get(key) for each in judges for key in ("python", "script")]):
         name = custom.partition(":")[0]
         (file.parent / name).write_text(dict(examples(page))[name])

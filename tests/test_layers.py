@@ -43,7 +43,7 @@ ROOMS = [
     ["studies", "sinks"],
     ["draw"],
     ["rehearse"],
-    ["report", "web"],
+    ["report", "web", "importers"],
     ["cli"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

@@ -31,7 +31,7 @@ def batch(cluster: SlurmCluster, folder: Path, line: str, *options: str) -> str:
 def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster) -> None:
     place, folder = slurm_place, slurm_place.folder
     (folder / "script").write_text(SCRIPT)
-    run = f"{COMMAND} compat run -e 'FLUENT_*' -- bash script > out 2> err; echo $? > code"
+    run = f"{COMMAND} compat run -e 'FLU*ME' -- bash script > out 2> err; echo $? > code"
     job = batch(cluster, folder, f"export FLUENT_HOME=/opt/fluent; {run}")
     until((folder / "begun").exists, "the job")
     assert (folder / "out").read_text() == "n002\n/opt/fluent\n4\n"
@@ -100,5 +100,9 @@ def test_this_host_without_slurm(place: Workplace) -> None:
     done = place.seatrial("compat", "run", "--", "ssh", "localhost", "echo $0; exit 6")
     assert (done.code, done.out) == (6, "/bin/bash\n"), done.err
     assert "1 of 1 node answered" in done.err
-    bad = place.seatrial("compat", "run", "-e", "A-B", "true")
-    assert bad.err == "seatrial: -e A-B: it must be the name of a variable, or NAME_*\n"
+    line = "grep -h quorum $SEATRIAL_COMPAT/settings"
+    done = place.seatrial("compat", "run", "--quorum", "90%", "bash", "-c", line)
+    assert done.out == "quorum=90%\n"
+    for wrong in (("-e", "A-B"), ("-e", "*"), ("--quorum", "0"), ("--quorum", "101%")):
+        bad = place.seatrial("compat", "run", *wrong, "true")
+        assert bad.code == 2 and bad.err.startswith(f"seatrial: {wrong[0]} '{wrong[1]}' is no ")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from seatrial.runs.compat.job_directory import CompatSettings, write
 from tests.slurm.cluster import SlurmCluster
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
 """Leaves a process on each of two nodes."""
@@ -41,15 +42,15 @@ class BatchCompat:
         words = ["sbatch", "--parsable", f"-N{nodes}", f"-o{folder}/batch", *options]
         self.id = cluster.run(*words, "--wrap", line).strip()
 
-    def await_file(self, name: str) -> str:
+    def await_file(self, name: str, timeout: float = LONG_S) -> str:
         """Wait until the script has written a file; return what is in it."""
         path = self.folder / name
-        until(lambda: path.exists() and path.read_text(), name, said=self.said)
+        until(lambda: path.exists() and path.read_text(), name, timeout, self.said)
         return path.read_text()
 
-    def end(self) -> int:
+    def end(self, timeout: float = LONG_S) -> int:
         """Wait for the end; return the exit code."""
-        return int(self.await_file("code"))
+        return int(self.await_file("code", timeout))
 
     def out(self) -> list[str]:
         return (self.folder / "out").read_text().splitlines()
@@ -63,14 +64,20 @@ class BatchCompat:
         return with_mark(f"SEATRIAL_COMPAT={self.compat}\0")
 
 
-def with_mark(mark: str) -> list[int]:
-    """The processes on this host, so on all emulated nodes, that have a mark in their
-    environment."""
+def with_mark(mark: str, file: str = "environ") -> list[int]:
+    """The processes on this host, so on all emulated nodes, that have a mark in their environment,
+    or in another file of a process."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+            if entry.name.isdigit() and mark.encode() in (entry / file).read_bytes():
                 found.append(int(entry.name))
         except OSError:
             continue
     return [pid for pid in found if pid != os.getpid()]
+
+
+def shown(pids: list[int]) -> str:
+    """Processes in words, for a test that fails."""
+    line = ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))]
+    return subprocess.run(line, capture_output=True, text=True, check=False).stdout

@@ -196,7 +196,7 @@ def prrte(tmp_path: Path, machine: Machine, case: Case) -> list[str]:
     """The cores that Open MPI's own runtime gives to each task, by their logical numbers."""
     (tmp_path / "node.xml").write_text(xml_of(str(machine.nodes[0].layout)))
     launch = launch_of(machine, TEST, case)
-    subprocess.run(["bash", "-c", launch.rankfile], cwd=tmp_path, check=True, timeout=30)
+    subprocess.run(["bash", "-c", launch.before], cwd=tmp_path, check=True, timeout=30)
     program, *words = shlex.split(launch.line)
     topology = ["--prtemca", "hwloc_use_topo_file", "node.xml"]
     shown = [*topology, "--do-not-launch", "--display", "map-devel"]
@@ -272,7 +272,7 @@ def test_hydra_binds_as_seatrial_says(tmp_path: Path, notation: str) -> None:
 def test_a_rankfile_of_several_nodes(tmp_path: Path) -> None:
     launch = launch_of(a_machine_of(OPENMPI), TEST, of_shape(3, 2, nodes=2))
     assert launch.line.endswith(f"--rankfile {RANKFILE}")
-    subprocess.run(["bash", "-c", f"set -u; {launch.rankfile}"], cwd=tmp_path, check=True)
+    subprocess.run(["bash", "-c", f"set -u; {launch.before}"], cwd=tmp_path, check=True)
     assert (tmp_path / RANKFILE).read_text().splitlines() == [
         "rank 0=+n0 slot=0-1",
         "rank 1=+n0 slot=6-7",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -14,11 +15,18 @@ import pytest
 
 from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.slurm.cluster import SlurmCluster
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
-from .compat_jobs import LEFT, BatchCompat, with_mark
+from .compat_jobs import LEFT, BatchCompat, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh", "script")
+
+
+@pytest.fixture
+def privileges() -> None:
+    """What sshd asks for where root runs it; it needs nothing where a user does."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
 
 
 # ---- a command on a node ----------------------------------------------------------------------
@@ -79,33 +87,30 @@ def test_a_command_on_a_node_behaves_as_with_ssh(cluster: SlurmCluster, tmp_path
 
 
 @pytest.mark.slurm(hosts=True)
-def test_two_jobs_on_a_node_do_not_mix(cluster: SlurmCluster, tmp_path: Path) -> None:
-    script = (
-        "ssh n002 true; for i in {1..200}; do ssh n001 'echo $X $LD_LIBRARY_PATH'; done | sort -u"
-    )
+@pytest.mark.needs("sshd")
+@pytest.mark.usefixtures("privileges")
+def test_two_jobs_on_a_node_with_200_commands_at_once_do_not_mix(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    script = "for i in {1..200}; do ssh n002 'echo $X $LD_LIBRARY_PATH' & done | sort | uniq -c"
+    modes = ("shim", "sshd")
     jobs = [
         BatchCompat(
             cluster,
-            tmp_path / name,
+            tmp_path / mode,
             script,
             options=["-wn[001-002]"],
             variables=["X"],
-            environment=f"X={name} LD_LIBRARY_PATH=/opt/{name}",
+            environment=f"X={mode} LD_LIBRARY_PATH=/opt/{mode}",
+            mode=mode,
         )
-        for name in ("a", "b")
+        for mode in modes
     ]
-    assert [job.end() for job in jobs] == [0, 0], jobs[0].said() + jobs[1].said()
-    assert [job.out() for job in jobs] == [["a /opt/a"], ["b /opt/b"]]
+    assert [job.end(2 * LONG_S) for job in jobs] == [0, 0], jobs[0].said() + jobs[1].said()
+    assert [job.out() for job in jobs] == [[f"    200 {mode} /opt/{mode}"] for mode in modes]
 
 
 # ---- an sshd on each node ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def privileges() -> None:
-    """What sshd asks for where root runs it; it needs nothing where a user does."""
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
 
 
 SSHD = (
@@ -119,7 +124,6 @@ ssh vm true; echo $?
 echo copied > "$OUT/file"; scp "$OUT/file" n002:"$OUT/copy"; cat "$OUT/copy"
 echo "get $OUT/file $OUT/got" | sftp -b - n002 > /dev/null; cat "$OUT/got"
 ssh -tt n002 tty | grep -c /dev/pts
-for i in {1..20}; do ssh n002 echo $i & done | sort -nu | wc -l
 touch "$OUT/ready"
 while [ ! -e "$OUT/go" ]; do sleep 0.05; done
 """
@@ -164,7 +168,7 @@ def test_sshd_of_the_job(
     until((out / "other").exists, "the other job", said=two.said)
     said = one.out()
     assert said == [
-        *("n002", "7", "1", "n001", "10000000", "255", "255", "copied", "copied", "1", "20"),
+        *("n002", "7", "1", "n001", "10000000", "255", "255", "copied", "copied", "1"),
     ], one.said()
     ports = [dict(line.split() for line in _lines(job.compat / "ports")) for job in jobs]
     assert ports[0]["n001"] != ports[1]["n001"], "the port was in use"
@@ -226,7 +230,7 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
             os.kill(_parent(_parent(watcher)), signal.SIGKILL)
         else:
             cluster.kill_node("n002", jobs=False, declare_down=True)
-        until(lambda: not job.left(), "its processes to end", 6, lambda: _shown(job.left()))
+        until(lambda: not job.left(), "its processes to end", 6, lambda: shown(job.left()))
     finally:
         if how == "slurmd":
             cluster.start_node("n002")
@@ -234,16 +238,6 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
 
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def _shown(pids: list[int]) -> str:
-    done = subprocess.run(
-        ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.2, 0.5])
@@ -312,13 +306,50 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("sshd")
-@pytest.mark.parametrize("home", ["/proc", "/nowhere"])
-def test_a_home_that_cannot_be_written(tmp_path: Path, privileges: None, home: str) -> None:
+def test_a_home_that_is_not_there(tmp_path: Path, privileges: None) -> None:
     write(tmp_path / "compat", CompatSettings("sshd", nodes="here"), [])
     line = "ssh $(< $SEATRIAL_COMPAT/hosts) 'echo $HOME; pwd'"
-    done = started(tmp_path / "compat", "bash", "-c", line, HOME=home)
-    assert done.stdout.split() == [home, home if home == "/proc" else "/"], done.stderr
-    assert done.returncode == 0
+    done = started(tmp_path / "compat", "bash", "-c", line, HOME="/nowhere")
+    assert (done.returncode, done.stdout.split()) == (0, ["/nowhere", "/"]), done.stderr
+
+
+HOSTILE = {
+    ".bashrc": "echo noise; exit 3\n",
+    ".ssh/known_hosts": "* ssh-ed25519 AAAAhostile\n",
+    ".ssh/config": "Host *\n  ProxyCommand false\n  Port 1\n",
+    ".ssh/environment": "STRAY=1\n",
+    ".ssh/rc": "echo noise\n",
+}
+
+
+@pytest.mark.needs("sshd", "unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize("mode", ["shim", "sshd"])
+def test_a_hostile_home(tmp_path: Path, privileges: None, mode: str) -> None:
+    """It cannot be written here, by all elsewhere (StrictModes), and has files against ssh."""
+    compat, home = tmp_path / "compat", tmp_path / "home"
+    write(compat, CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), [])
+    for name, text in HOSTILE.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    home.chmod(0o777)
+    (home / ".ssh").chmod(0o777)
+    line = "ssh $(< $SEATRIAL_COMPAT/hosts) 'echo $PWD $STRAY; touch file'"
+    script = (
+        'mount --bind "$1" "$2" && mount -o remount,ro,bind "$2" || exit 9\n'
+        'bash "$3/compat.sh" run bash -c "$4"'
+    )
+    real = pwd.getpwuid(0).pw_dir  # as sshd and bash find it
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", "-c", script, "-", str(home), real, str(compat), line],
+        env={**os.environ, "HOME": real},
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, f"{real}\n"), done.stderr
+    assert done.stderr.splitlines()[1:] == ["touch: cannot touch 'file': Read-only file system"]
 
 
 def test_every_script_is_bash(tmp_path: Path) -> None:

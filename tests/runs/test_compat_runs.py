@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
-from tests.programs import Workplace
+from tests.programs import LONG_S, Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
 
-from .compat_jobs import LEFT, with_mark
+from .compat_jobs import LEFT, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh")
 
@@ -25,9 +28,11 @@ OF_THREE = r"""
 hosts=$(< "$SEATRIAL_COMPAT/hosts")
 for host in $hosts; do ssh $host hostname; done
 ssh $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1) true; echo $?
-ssh ${hosts##*$'\n'} 'echo $NODELIST'
+size='echo "$NODELIST: $NODES nodes, $TASKS tasks, ${LAUNCH%% --host*}"'
+ssh ${hosts##*$'\n'} "$size"
+eval "$size"
 cat "$HOSTFILE"
-[ "$NODELIST" = "${hosts//$'\n'/,}" ] || echo "$NODELIST"
+cut -d ' ' -f 2 job.rankfile
 ssh ${hosts##*$'\n'} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 """
 
@@ -71,15 +76,28 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     )
     fake.chmod(0o755)
     setup = f"export PATH={fake.parent}:$PATH"
-    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup)
+    chain = {"launcher": {"kind": "mpirun", "flavour": "openmpi"}}
+    kind = {"names": ",".join(cluster.node_names), "cores": 4, "layout": "pack:2 core:2 pu:1"}
+    about: dict[str, Any] = {"nodes": [kind], "toolchains": {"openmpi": chain}}
+    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup, **about)
     place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
-    place.test("three", OF_THREE, run={"nodes": 3, "tasks": 6, "launcher": "compat"})
+    asked = {"nodes": 3, "tasks": 9, "spread": "socket", "bind": "socket"}  # so by a rankfile
+    place.test("three", OF_THREE, run={**asked, "launcher": "compat"})
     assert place.run("--name", "t").code == 1
     of = {event.asked: event for event in place.events("t", CompatStarted)}
     verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
     hosts, said = _went_on(place, of[3])
     assert verdicts[of[3].run_id].verdict == "pass", said
-    assert said == [*hosts, "255", ",".join(hosts), *(f"{host} slots=2" for host in hosts)]
+    size = f"{','.join(hosts)}: 2 nodes, 6 tasks, mpirun -n 6"
+    slots = [f"{host} slots=3" for host in hosts]
+    assert said == [
+        *hosts,
+        "255",
+        size,
+        size,
+        *slots,
+        *(f"{rank}=+n{rank // 3}" for rank in range(6)),
+    ]
     assert of[3].missing not in hosts
 
     event, judged = of[2], verdicts[of[2].run_id]
@@ -133,6 +151,74 @@ def test_pieces_a_killed_driver_and_a_walltime(slurm_place: Workplace) -> None:
     assert sorted(began.read_text().split()) == ["1", "2", "3"], "each ran once"
     assert len(place.events("t", CompatStarted)) == 3
     until(lambda: not with_mark(f"ROOM={place.folder}"), "their processes to end", 5)
+
+
+MOMENTS = (
+    *("journal.jsonl", "submissions/*/submit.sh", "submissions/*/answer", "runs/two/*/job.sh"),
+    *("runs/two/*/events.jsonl", "runs/two/*/compat/log", "runs/two/*/compat/step"),
+    *("runs/two/*/compat/answered", "runs/two/*/began", "runs/two/*/compat/over"),
+)
+"""Files that come one after the other in the life of a compat job."""
+
+LEAVING = f"""\
+other=$(tail -n 1 "$SEATRIAL_COMPAT/hosts")
+: > began
+{LEFT.replace("n002", "$other")}
+ssh "$other" hostname
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("sshd")
+def test_a_driver_that_is_killed_at_twenty_moments(
+    tmp_path: Path, cluster: SlurmCluster, chance: random.Random
+) -> None:
+    """Each of 20 trials is killed at a moment. Half are resumed while their jobs go on, the others
+    when these have ended, with which everything of them must be gone."""
+    Path("/run/sshd").mkdir(exist_ok=True)  # what sshd asks for where root runs it
+    places, waiting = [], {}
+    for number, moment in enumerate([*MOMENTS, *chance.choices(MOMENTS, k=10)]):
+        place = Workplace(tmp_path / f"{number}")
+        place.folder.mkdir()
+        place.slurm(cluster, compat={"mode": ("shim", "sshd")[number // 2 % 2]})
+        place.constants = {"backends.slurm.SHORTEST_POLL": 0.2}
+        place.test("two", LEAVING, run={"nodes": 2, "launcher": "compat"})
+        waiting[place.start_run("--name", "t")] = (place, moment)
+        places.append(place)
+    killed = []
+
+    def kill() -> bool:
+        for driver, (place, moment) in [*waiting.items()]:
+            if any(place.trial().path.glob(moment)):
+                killed.append(driver.alive)
+                driver.kill()
+                del waiting[driver]
+        return not waiting
+
+    def end(drivers: list[Driving]) -> None:
+        for driver in drivers:
+            done = driver.end(2 * LONG_S)
+            assert done.code == 0, done.said
+        gone()
+
+    def gone() -> None:
+        until(lambda: not of_trials(tmp_path), "all to end", 5, lambda: shown(of_trials(tmp_path)))
+
+    until(kill, "the moments", 2 * LONG_S)
+    assert sum(killed) >= 18, "most drivers had work to do"
+    resumed = [place.start("resume", "t") for place in places[::2]]
+    until(lambda: not cluster.run("squeue", "-h"), "the jobs to end", 2 * LONG_S)
+    gone()
+    end(resumed)
+    end([place.start("resume", "t") for place in places[1::2]])
+    for place in places:
+        place.audit("t")
+        assert [judged.verdict for judged in place.events("t", RunJudged)] == ["pass"]
+
+
+def of_trials(folder: Path) -> list[int]:
+    """The processes of the compat jobs of trials, also sshd, which overwrites its environment."""
+    return [*with_mark(f"SEATRIAL_COMPAT={folder}/"), *with_mark(f"{folder}/", "cmdline")]
 
 
 def test_this_host_is_a_cluster_of_one(place: Workplace) -> None:

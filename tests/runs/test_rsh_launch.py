@@ -12,7 +12,8 @@ import pytest
 
 from seatrial.journal.events import RunJudged
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm, Toolchain
-from seatrial.runs.launchers import launch_of, launcher_of
+from seatrial.runs.launchers import launch_of
+from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import RunSpec, Test
 from tests.programs import Workplace
 from tests.runs.helpers import a_case

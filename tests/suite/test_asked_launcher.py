@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.runs.launchers import launcher_of
-from seatrial.suite.asked_launcher import LAUNCHERS
+from seatrial.suite.asked_launcher import LAUNCHERS, launcher_of
 
 from .helpers import Place
 

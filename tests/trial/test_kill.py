@@ -26,13 +26,6 @@ KILLS_OF_A_TRIAL = 10
 SLURM_S = 4 * LONG_S
 
 
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("SEATRIAL_SEED") or time.time_ns() % 1_000_000)
-    print(f"SEATRIAL_SEED={seed}")
-    return random.Random(seed)
-
-
 def begin(place: Workplace, tag: str) -> Driving:
     """Start the trial, or take it up where it exists."""
     if place.trial(tag).path.exists():

@@ -48,6 +48,45 @@ def test_the_verdicts_of_what_hello_says(tmp_path: Path) -> None:
     assert found(tmp_path, SHARED + END, "given node n001 mask 1\n", "placement.txt") == notice
 
 
+@pytest.mark.parametrize(
+    ("order", "hosts", "nodes", "fault"),
+    [
+        ("0,3\n1,2\n", "n1 n2", "n1 n2 n2 n1", ""),
+        ("0,3\n1,2\n", "n1 n2", "n1 n1 n2 n2", "rank 1 on n1; the rank order has it on n2"),
+        ("0,3\n1,2\n", "n1 n2", "n2 n1 n1 n2", "rank 0 on n2; the rank order has it on n1, and 3"),
+        ("0,3\n1,2\n", "n1 n2", "x y y x", ""),  # hosts with names of their own
+        ("0,3\n1,2\n", "n1 n2", "x y x y", "rank 2 on x; the rank order has it on y"),
+        ("0,3\n1,2\n", "n1 n2", "x x x y", "more than asked"),
+        ("0,3\n1\n", "n1 n2", "n1 n1 n2 n2", ""),  # its files are not what was written
+        ("0,3\n1,2\n", "n1", "n1 n1 n2 n2", ""),
+        ("", "n1 n2", "n1 n1 n2 n2", ""),
+    ],
+)
+def test_ranks_are_where_the_order_has_them(
+    tmp_path: Path, order: str, hosts: str, nodes: str, fault: str
+) -> None:
+    if order:
+        (tmp_path / "job.order").write_text(order)
+        lines = [f"{host} slots=2\n" for host in hosts.split()]
+        (tmp_path / "job.hostfile").write_text("".join(lines))
+    said = [
+        f"Hello from rank {rank}, thread 0, on {node}. (core affinity = 0-3)\n"
+        for rank, node in enumerate(nodes.split())
+    ]
+    (tmp_path / "stdout").write_text("".join(said))
+    names = {**NAMES, "case.nodes": 2, "case.tasks": 4, "case.order": "folded"}
+    check = Check(placement=PlacementCheck(nodes="any" if "more" in fault else "asked"))
+    finding = find_fault(check, tmp_path, 0, names)
+    if "more" in fault:
+        fault = "the rank order asks for 2 nodes; x is two of them"
+    assert (finding is None) == (not fault)
+    if finding is not None:
+        assert (finding.code, fault in finding.text) == (MISPLACED, True), finding.text
+    unchecked = Check(placement=PlacementCheck(order="any", nodes="any"))
+    assert find_fault(unchecked, tmp_path, 0, names) is None
+    assert find_fault(check, tmp_path, 0, {**names, "case.order": ""}) is None
+
+
 def test_what_cannot_be_read_is_an_error_of_the_check(tmp_path: Path) -> None:
     code, text = found(tmp_path, SHARED)
     assert (code, "closing line 'hello finished' is missing" in text) == (CHECK_ERROR, True)

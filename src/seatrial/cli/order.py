@@ -24,7 +24,7 @@ _HOW = {
     "cray": "MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=FILE",
     "slurm": "SLURM_HOSTFILE=FILE srun --distribution=arbitrary",
     "openmpi": "mpirun --rankfile FILE",
-    "mpich": "mpiexec -f FILE, without -ppn",
+    "mpich": "mpiexec -launcher ssh -f FILE, without -ppn (by Slurm: srun, or `run.order`)",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,12 +26,14 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
     """Show on which cores of a node the tasks of each case run.
 
     SUITE is a folder with tests, or that of one test (default: the current one). Nothing is run.
-    Cores are drawn by NUMA domain, each with the rank that has it; `.` is a free one.
+    Cores are drawn by NUMA domain, each with the rank that has it; `.` is a free one. With a rank
+    order these are slots, and the ranks of the slots of each node follow.
     """
     import msgspec
 
     from seatrial.runs.geometry import NoGeometry, geometry_of
     from seatrial.runs.launchers import launch_line
+    from seatrial.runs.rank_order import rank_order_of
     from seatrial.trial.prepare import prepare_trial, require_cases
     from seatrial.verify.reading import plain
 
@@ -53,6 +55,9 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
             drawing = _drawing(geometry)
         found.append({"case": case.name, "launch": line, **told})
         launch = line or "(the script starts itself)"
+        order = rank_order_of(prepared.site.machine, test, case)
+        told["order"] = [] if order is None else list(_by_node(order.order, order.sizes))
+        drawing += [] if order is None else [_order_line(case.order, told["order"])]
         lines += [_title(case), *drawing, f"  {launch}", ""]
     if form == "json":
         click.echo(msgspec.json.encode(found).decode())
@@ -66,6 +71,25 @@ def _title(case: Case) -> str:
     nodes = "a node" if case.nodes == 1 else f"each of {case.nodes} nodes"
     tasks = f"{count(case.tasks_per_node, 'task')} of {count(case.threads, 'thread')}"
     return f"{case.name}: {tasks} on {nodes}"
+
+
+def _by_node(order: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the ranks of each node, by slot."""
+    ranks = iter(order)
+    for size in sizes:
+        yield list(islice(ranks, size))
+
+
+def _order_line(words: str, by_node: Sequence[Sequence[int]]) -> str:
+    """Return the ranks of the nodes, as many as there is room for."""
+    line = f"  order {words}: "
+    nodes = [",".join(map(str, ranks)) for ranks in by_node]
+    for number, node in enumerate(nodes):
+        more = f"{' | ' if number else ''}{node}"
+        if len(line) + len(more) > _WIDTH - 6:
+            return f"{line}{' | ' if number else ''}..."
+        line += more
+    return line
 
 
 def _drawing(geometry: TaskGeometry) -> list[str]:

@@ -25,6 +25,11 @@ def hosts_by_rank(order: Sequence[int], names: Sequence[str], sizes: Sequence[in
     return "".join(f"{names[node]}\n" for node in nodes_of_ranks(order, sizes))
 
 
+def rankmap(order: Sequence[int], sizes: Sequence[int]) -> str:
+    """Return the number of the node of each rank: ``-rankmap`` of MPICH's mpiexec, from 4.1 on."""
+    return ",".join(map(str, nodes_of_ranks(order, sizes)))
+
+
 def rankfile(order: Sequence[int], names: Sequence[str], sizes: Sequence[int]) -> str:
     """Return a rankfile of Open MPI 4 and 5, in which a rank has the core with the number of its
     place on the node."""

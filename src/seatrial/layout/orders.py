@@ -9,6 +9,7 @@ permutation of 0 to n - 1. ``sizes`` are the slots of each node; they add up to 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -26,6 +27,19 @@ def node_sizes(ranks: int, per_node: int) -> list[int]:
         raise ValueError(f"{per_node} ranks per node: give at least 1")
     whole, rest = divmod(ranks, per_node)
     return [per_node] * whole + [rest] * (rest > 0)
+
+
+def slots_of_tasks(nodes: int, tasks: int, per_node: int) -> list[int]:
+    """Return how many tasks each node has: the first nodes are full, and each has a task if there
+    are enough; nodes without one are left out. Launchers do the same."""
+    sizes, left = [], tasks
+    for after in reversed(range(nodes)):
+        own = min(per_node, max(left - after, min(left, 1)))
+        if not own:
+            break
+        sizes.append(own)
+        left -= own
+    return sizes
 
 
 def smp(sizes: Sequence[int]) -> Order:
@@ -143,6 +157,22 @@ def checked(order: Sequence[int], ranks: int) -> Order:
         lost = next(rank for rank in range(ranks) if rank not in seen)
         raise ValueError(f"rank {lost} is not in the order; it has {len(seen)} of {ranks}")
     return list(order)
+
+
+def goes_up(order: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Return whether the ranks of each node go up with its slots."""
+    ends = set(itertools.accumulate(sizes))
+    return all(
+        a < b for slot, (a, b) in enumerate(itertools.pairwise(order), 1) if slot not in ends
+    )
+
+
+def slots_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return the slot of each rank on its node, from 0 on."""
+    slots = [0] * len(order)
+    for rank, slot in zip(order, (slot for size in sizes for slot in range(size)), strict=False):
+        slots[rank] = slot
+    return slots
 
 
 def nodes_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:

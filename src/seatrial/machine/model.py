@@ -45,7 +45,8 @@ class Launcher(FileModel, frozen=True):
 
     kind: LauncherKind
     flavour: Annotated[
-        Literal["openmpi", "mpich", "other"], doc("the MPI of mpirun or mpiexec")
+        Literal["openmpi", "mpich", "cray", "other"],
+        doc("the MPI that it starts: of mpirun or mpiexec; cray: cray-mpich, of srun"),
     ] = "other"
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []
@@ -85,7 +86,8 @@ class Compat(FileModel, frozen=True):
         int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
     environment: Annotated[
-        list[str], doc("further variables that programs get on the nodes: names, and OMP_*")
+        list[str],
+        doc("further variables that programs get on the nodes: names, and patterns: OMP_*"),
     ] = []
 
 

@@ -16,7 +16,7 @@ from seatrial.report.content import (
 )
 from seatrial.report.tables import MAX_ROWS
 from seatrial.report.versions import digest_of_struct
-from seatrial.runs.launchers import launchers_of
+from seatrial.suite.asked_launcher import launchers_of
 from seatrial.trial.folder import Record
 from seatrial.units import show_bytes
 

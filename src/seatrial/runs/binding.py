@@ -11,15 +11,26 @@ import re
 from collections.abc import Sequence
 
 from seatrial.layout.node import mask, spans
+from seatrial.layout.order_files import rankmap
 from seatrial.machine.model import Launcher, Machine
-from seatrial.runs.geometry import Cores, TaskGeometry, in_objects
+from seatrial.runs.geometry import Cores, TaskGeometry, has_whole_nodes, in_objects
+from seatrial.runs.rank_order import RankOrder
+from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Bind, Case
+from seatrial.suite.variables import NODEFILE, ORDER_FILE
 
 RANKFILE = "job.rankfile"  # in the run directory
 
 _BINDING = re.compile(r"-bind-to[ =](\S*)")
 _SRUN_BINDING = re.compile(r"--cpu[-_]bind\b|(?:^|\s)-m|--distribution\b")
 _SRUN_WORDS: dict[Bind, str] = {"core": "cores", "numa": "ldoms", "socket": "sockets"}
+
+
+def says_binding(launcher: Launcher) -> bool:
+    """Return whether the machine's options of a launcher say what tasks are bound to."""
+    options = " ".join(launcher.options)
+    pattern = _SRUN_BINDING if launcher.kind == "srun" else _BINDING
+    return pattern.search(options) is not None
 
 
 def numa_policy(launcher: Launcher, case: Case) -> list[str]:
@@ -36,29 +47,46 @@ def numa_policy(launcher: Launcher, case: Case) -> list[str]:
 # ---- srun ---------------------------------------------------------------------------------
 
 
-def srun(launcher: Launcher, case: Case, geometry: TaskGeometry | None) -> list[str]:
+def srun(
+    launcher: Launcher, case: Case, geometry: TaskGeometry | None, order: RankOrder | None = None
+) -> list[str]:
     """Return the cores of each task of a step. With masks a step must have all CPUs of its nodes,
     so it does not ask for CPUs: Slurm would give it those of its choice."""
     cpus = [f"--cpus-per-task={case.threads}"]
     memory = ["--mem-bind=local"] if case.placement.numa_policy == "local" else []
-    if _SRUN_BINDING.search(" ".join(launcher.options)):
+    if says_binding(launcher):
         return [*cpus, *memory]
+    if order is not None and order.cpus:
+        return ["--cpu-bind=none", *memory]
     if geometry is None:
         asked = case.placement.bind
         words = [f"--cpu-bind={_SRUN_WORDS.get(asked, 'none')}"] if asked else []
         return [*cpus, *words, *memory]
     if not geometry.layout.numbered:
-        order = "block" if case.placement.spread == "pack" else "cyclic"
+        in_node = "block" if case.placement.spread == "pack" else "cyclic"
         bind = f"--cpu-bind={_SRUN_WORDS[geometry.bind]}"
-        return [*cpus, bind, f"--distribution=block:{order}", *memory]
+        deal = [] if order is not None else [f"--distribution=block:{in_node}"]
+        return [*cpus, bind, *deal, *memory]
     return [f"--cpu-bind=mask_cpu:{','.join(map(mask, geometry.cpus))}", *memory]
+
+
+def srun_order(launcher: Launcher, order: RankOrder | None) -> list[str]:
+    """Return the options, last on the line, by which a step has its ranks in order: the host of
+    each in a file. cray-mpich orders them itself."""
+    if order is None or reorders(launcher):
+        return []
+    return [f"--nodelist=./{NODEFILE}", "--distribution=arbitrary"]
 
 
 # ---- mpirun and mpiexec -------------------------------------------------------------------
 
 
 def mpi(
-    launcher: Launcher, machine: Machine, case: Case, geometry: TaskGeometry | None
+    launcher: Launcher,
+    machine: Machine,
+    case: Case,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None = None,
 ) -> list[str]:
     """Return the options that bind each task to cores of its own, or to none where there are too
     few. The default would bind all threads of a task to one core. Options of the machine about
@@ -66,12 +94,17 @@ def mpi(
     bound = _BINDING.search(" ".join(launcher.options))
     if launcher.flavour == "openmpi":
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        if order is not None:
+            by_file = slot_cores(launcher, machine, case, geometry) is not None
+            words = ["--rankfile", RANKFILE] if by_file else ["--map-by", "seq"]
+            return [*root, *words, *([] if by_file or bound else ["--bind-to", "none"])]
         if geometry is None or bound:
             return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
         return [*root, *_openmpi(geometry, case)]
     if launcher.flavour == "mpich":
-        ours = [] if bound else _mpich(machine, case, geometry)
-        return ["-ppn", str(case.tasks_per_node), *ours]
+        ours = [] if bound or (order and order.cpus) else _mpich(machine, case, geometry)
+        ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
+        return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
     return []
 
 
@@ -119,6 +152,42 @@ def _object_of(geometry: TaskGeometry) -> tuple[str, int] | None:
         if per_object and in_objects(objects, tasks, per_object, threads) == geometry.cores:
             return name, per_object
     return None
+
+
+def slot_cores(
+    launcher: Launcher, machine: Machine, case: Case, geometry: TaskGeometry | None
+) -> list[Cores] | None:
+    """Return the cores of each slot of a node for a rankfile; None where they are not ours to
+    say."""
+    if _BINDING.search(" ".join(launcher.options)):
+        return None
+    if geometry is not None:
+        return geometry.bound
+    if case.placement.bind == "none" or not (
+        _fits(machine, case) and has_whole_nodes(machine, case)
+    ):
+        return None
+    starts = range(0, case.tasks_per_node * case.threads, case.threads)
+    return [tuple(range(start, start + case.threads)) for start in starts]
+
+
+_ORDERED = """\
+_cores=({cores}) _lines=() _node=0
+while IFS=, read -r -a _ranks; do
+  for _i in "${{!_ranks[@]}}"; do
+    _lines[_ranks[_i]]="rank ${{_ranks[_i]}}={host} slot=${{_cores[_i]}}"
+  done
+  _node=$((_node + 1))
+done < {order}
+printf '%s\\n' "${{_lines[@]}}" >| {file}
+"""
+
+
+def ordered_rankfile(machine: Machine, cores: Sequence[Cores]) -> str:
+    """Return bash that writes a rankfile of Open MPI by the order of the run."""
+    host = "localhost" if machine.scheduler == "local" else "+n$_node"
+    listed = " ".join(map(spans, cores))
+    return _ORDERED.format(cores=listed, host=host, order=ORDER_FILE, file=RANKFILE)
 
 
 def rankfile(machine: Machine, case: Case, geometry: TaskGeometry) -> str:

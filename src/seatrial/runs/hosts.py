@@ -2,7 +2,8 @@
 
 ``$HOSTFILE`` has a line ``host slots=n`` for each host, ``$MACHINEFILE`` a line ``host:n``,
 ``$NODEFILE`` a line for each task, as ``$PBS_NODEFILE``; ``$NODELIST`` is the folded list itself.
-The job script writes the files into the run's directory (``hosts.sh``).
+With a rank order (``job.order``) the n-th line of ``$NODEFILE`` is the host of rank n - 1. The job
+script writes the files into the run's directory (``hosts.sh``).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ seatrial_unfold_name() {  # adds the hosts of one name with brackets to _hosts
 }
 
 # The first nodes are full, as launchers fill them; each has a task, if there are enough.
-seatrial_host_files() {
+seatrial_host_files() {  # _placed = how many tasks have a place
   local LC_ALL=C part host after=$_nodes left=$_tasks number slots=() places=() lines=()
   for host in "${_hosts[@]:0:_nodes}"; do
     after=$((after - 1))
@@ -50,9 +50,19 @@ seatrial_host_files() {
     part=${part// /"$host"$'\n'}
     lines+=("${part%$'\n'}")
   done
+  _placed=$((_tasks - left))
   printf '%s\n' "${slots[@]}" >| "$_run/job.hostfile"
   printf '%s\n' "${places[@]}" >| "$_run/job.machinefile"
+  [ ! -e "$_run/job.order" ] || seatrial_hosts_of_ranks
   printf '%s\n' "${lines[@]}" >| "$_run/job.nodefile"
+}
+seatrial_hosts_of_ranks() {  # with an order, lines has the host of each rank
+  local ranks rank node=0
+  lines=()
+  while IFS=, read -r -a ranks; do
+    for rank in "${ranks[@]}"; do lines[rank]=${_hosts[node]-}; done
+    node=$((node + 1))
+  done < "$_run/job.order"
 }
 _hosts=()
 seatrial_unfold "$_list"

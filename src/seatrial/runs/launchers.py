@@ -3,73 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from seatrial.file_model import Scalar
 from seatrial.machine.model import Launcher, Machine
-from seatrial.runs.binding import RANKFILE, aprun, mpi, numa_policy, rankfile, srun
+from seatrial.runs.binding import (
+    RANKFILE,
+    aprun,
+    mpi,
+    numa_policy,
+    ordered_rankfile,
+    rankfile,
+    says_binding,
+    slot_cores,
+    srun,
+    srun_order,
+)
 from seatrial.runs.geometry import TaskGeometry, geometry_of
+from seatrial.runs.rank_order import BIND, RankOrder, rank_order_of
 from seatrial.runs.rsh_launch import rsh_options
-from seatrial.suite.asked_launcher import asked_launcher
+from seatrial.suite.asked_launcher import has_mpi, launcher_of
+from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
-
-
-def launcher_of(
-    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
-) -> Launcher:
-    """Return the launcher of a case: of the kind that its test asks for; else the machine's; else,
-    where the machine names none, the toolchain's own. That of a compat job has the MPI of the
-    toolchain or the machine, if it names none itself."""
-    found = _of_kind(machine, test, toolchain, parameters)
-    if found.kind != "compat" or _has_mpi(found):
-        return found
-    chain = machine.toolchains.get(toolchain)
-    for one in (chain.launcher if chain else None, machine.launcher):
-        if one is not None and one.kind in ("mpirun", "mpiexec"):
-            return replace(one, kind="compat", command=one.command or one.kind)
-    return found
-
-
-def _has_mpi(launcher: Launcher) -> bool:
-    return bool(launcher.command) or launcher.flavour != "other"
-
-
-def _of_kind(
-    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
-) -> Launcher:
-    chain = machine.toolchains.get(toolchain)
-    own = chain.launcher if chain else None
-    wanted = asked_launcher(test.run, parameters)
-    if wanted is None:
-        return machine.launcher if machine.launcher.kind != "none" or own is None else own
-    if machine.launcher.kind == wanted:
-        return machine.launcher
-    if own is not None and wanted in ("mpirun", "mpiexec"):
-        return own
-    return Launcher(kind=wanted)
-
-
-def launchers_of(
-    machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
-) -> list[Launcher]:
-    """Return the launchers of cases, each once."""
-    found: list[Launcher] = []
-    for case in cases:
-        one = launcher_of(machine, tests[case.test], case.toolchain, case.parameters)
-        if one not in found:
-            found.append(one)
-    return found
+from seatrial.suite.variables import HOSTFILE, NODEFILE, ORDER_FILE
 
 
 class LaunchLine(NamedTuple):
     """The value of $LAUNCH, quoted for the shell ("" where the script starts itself), and bash that
-    writes the rankfile that it names."""
+    comes before it: it writes the rankfile that the line names, or sets what an MPI reads."""
 
     line: str
-    rankfile: str = ""
+    before: str = ""
 
 
 def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
@@ -77,22 +41,57 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
-    if launcher.kind == "none" or (over_rsh and not _has_mpi(launcher)):
+    if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
+    order = _order(machine, test, case, launcher)
     if launcher.kind == "srun":
-        arguments = [*_step(case), *srun(launcher, case, geometry), *_of_job(case)]
+        arguments = [*_step(case), *srun(launcher, case, geometry, order), *_of_job(case)]
     elif launcher.kind == "aprun":
         arguments = aprun(case, geometry)
     else:
-        arguments = ["-n", str(case.tasks), *(rsh_options(launcher.flavour) if over_rsh else [])]
-        arguments += mpi(launcher, machine, case, geometry)
+        placed = mpi(launcher, machine, case, geometry, order)
+        arguments = ["-n", str(case.tasks), *_hosts(launcher, placed, order), *placed]
+    last = [*srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
+    if order is not None and order.cpus:
+        last = [*last, f"./{BIND}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
-    words = [program, *arguments, *map(shlex.quote, launcher.options), *policy]
-    if geometry is None or RANKFILE not in arguments:
-        return LaunchLine(" ".join(words))
-    return LaunchLine(" ".join(words), rankfile(machine, case, geometry))
+    words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
+    return LaunchLine(
+        " ".join(words), _before(machine, case, launcher, geometry, RANKFILE in arguments)
+    )
+
+
+def _order(machine: Machine, test: Test, case: Case, launcher: Launcher) -> RankOrder | None:
+    """Return the order of a case. That of a file that is no longer there is not known; a run of it
+    is not made."""
+    try:
+        found = rank_order_of(machine, test, case)
+    except ValueError:
+        return None
+    return found._replace(cpus=()) if found and says_binding(launcher) else found
+
+
+def _hosts(launcher: Launcher, placed: Sequence[str], order: RankOrder | None) -> list[str]:
+    """Return the options by which an MPI's launcher takes hosts from files of the run."""
+    by_line = order is not None and "seq" in placed  # of Open MPI
+    if launcher.kind == "compat":
+        return rsh_options(launcher.flavour, NODEFILE if by_line else HOSTFILE)
+    return ["--hostfile", NODEFILE] if by_line else []
+
+
+def _before(
+    machine: Machine, case: Case, launcher: Launcher, geometry: TaskGeometry | None, ranks: bool
+) -> str:
+    """Return the bash that comes before $LAUNCH; ``ranks``: its line names a rankfile."""
+    if case.order and reorders(launcher):
+        return f'export MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"\n'
+    if not ranks:
+        return ""
+    if case.order:
+        return ordered_rankfile(machine, slot_cores(launcher, machine, case, geometry) or [])
+    return rankfile(machine, case, geometry) if geometry is not None else ""
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:

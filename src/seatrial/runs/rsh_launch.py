@@ -21,13 +21,13 @@ _OPENMPI = {
 }
 
 
-def rsh_options(flavour: str) -> list[str]:
+def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
     """Return the options by which an MPI's launcher takes the hosts of the run from its files, and
     starts its processes there by rsh; none for an MPI that is not known. Intel MPI's hydra has the
-    options of MPICH's."""
+    options of MPICH's. ``hostfile``: another one for Open MPI."""
     if flavour == "openmpi":
         settings = [word for name, value in _OPENMPI.items() for word in ("--mca", name, value)]
-        return ["--hostfile", HOSTFILE, *settings]
+        return ["--hostfile", hostfile, *settings]
     if flavour == "mpich":
         return ["-launcher", "ssh", "-launcher-exec", "rsh", "-f", MACHINEFILE]
     return []

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
-from seatrial.runs.compat.run import script_parts
+from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import launch_of
@@ -197,12 +197,12 @@ class ScriptWriter:
                 exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
                 host_files(self.machine, case),
                 self._shared(test, case.toolchain),
-                launch.rankfile,
+                launch.before,
                 exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case),
                 _GIVEN if tells_placement(test) else "",
-                _PROVE % HELLO if test.run.prove else "",
                 compat.start,
+                _proof(compat) if test.run.prove else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,
@@ -243,6 +243,12 @@ class ScriptWriter:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
+
+
+def _proof(compat: CompatParts) -> str:
+    """Return bash that starts the probe hello, with the programs of a compat job if it is one."""
+    line = _PROVE % HELLO
+    return f"(\n{compat.path}{line})\n" if compat.path else line
 
 
 def facts_script() -> str:

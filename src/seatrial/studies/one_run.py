@@ -34,10 +34,11 @@ from seatrial.journal.events import (
     ScriptStarted,
     SubmitEnded,
 )
-from seatrial.runs.launchers import launch_line, launcher_of
+from seatrial.runs.launchers import launch_line
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.folder import Record, TrialFolder, references_of

@@ -21,13 +21,13 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.machine.model import Slurm, SlurmOverride
 from seatrial.runs.compiler_versions import VERSIONS, read_found
-from seatrial.runs.launchers import launcher_of
 from seatrial.store.rows import TrialRow
 from seatrial.studies.file_sums import DIGITS, sums_of_side
 from seatrial.studies.linked_libraries import libraries_of
 from seatrial.studies.run_variables import variables_of
 from seatrial.studies.selection import Side
 from seatrial.suite import inputs
+from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.job_options import ASKED_KEYS, as_written
 from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder

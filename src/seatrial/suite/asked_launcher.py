@@ -1,15 +1,19 @@
-"""The launcher that a test asks for: a word (``launcher: srun``), or a parameter that has the word,
-so that launchers can be compared as an axis."""
+"""The launcher of a case. A test asks for one by a word (``launcher: srun``), or by a parameter
+that has the word, so that launchers can be compared as an axis."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
 
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
+from seatrial.machine import model as machines
+from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.model import Launcher, RunSpec
+from seatrial.suite.model import Case, Launcher, RunSpec, Test
 from seatrial.suite.quantities import DEFAULT
 
 LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
@@ -42,3 +46,54 @@ def _launcher(word: str | None) -> Launcher | None:
 
 def _choices() -> str:
     return ", ".join((*LAUNCHERS, DEFAULT))
+
+
+# ---- of a case ----------------------------------------------------------------------------
+
+
+def launcher_of(
+    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
+) -> machines.Launcher:
+    """Return the launcher of a case: of the kind that its test asks for; else the machine's; else,
+    where the machine names none, the toolchain's own. That of a compat job has the MPI of the
+    toolchain or the machine, if it names none itself."""
+    found = _of_kind(machine, test, toolchain, parameters)
+    if found.kind != "compat" or has_mpi(found):
+        return found
+    chain = machine.toolchains.get(toolchain)
+    for one in (chain.launcher if chain else None, machine.launcher):
+        if one is not None and one.kind in ("mpirun", "mpiexec"):
+            return replace(one, kind="compat", command=one.command or one.kind)
+    return found
+
+
+def has_mpi(launcher: machines.Launcher) -> bool:
+    """Return whether a launcher of compat jobs names its MPI."""
+    return bool(launcher.command) or launcher.flavour != "other"
+
+
+def _of_kind(
+    machine: Machine, test: Test, toolchain: str, parameters: Mapping[str, Scalar]
+) -> machines.Launcher:
+    chain = machine.toolchains.get(toolchain)
+    own = chain.launcher if chain else None
+    wanted = asked_launcher(test.run, parameters)
+    if wanted is None:
+        return machine.launcher if machine.launcher.kind != "none" or own is None else own
+    if machine.launcher.kind == wanted:
+        return machine.launcher
+    if own is not None and wanted in ("mpirun", "mpiexec"):
+        return own
+    return machines.Launcher(kind=wanted)
+
+
+def launchers_of(
+    machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
+) -> list[machines.Launcher]:
+    """Return the launchers of cases, each once."""
+    found: list[machines.Launcher] = []
+    for case in cases:
+        one = launcher_of(machine, tests[case.test], case.toolchain, case.parameters)
+        if one not in found:
+            found.append(one)
+    return found

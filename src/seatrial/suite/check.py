@@ -12,6 +12,7 @@ from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.asked_launcher import fault_of_launcher
+from seatrial.suite.asked_order import fault_of_order
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.job_options import (
@@ -36,12 +37,13 @@ from seatrial.suite.run_settings import (
 )
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
-from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, is_reserved
+from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE, is_reserved
 from seatrial.units import bytes_of, seconds, span_of
 
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
+        *(ORDER_FILE, "job.bind"),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *("hung.txt", PAGES_FILE, STRIPES_FILE, PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
@@ -299,6 +301,10 @@ class _Checker:
                 self.fault(fault, "run", key)
         if run.spread not in (None, "default") and run.tasks_per_numa is not None:
             self.fault(NOT_BOTH, "run", "tasks_per_numa")
+        if run.order and run.order not in known:
+            words = self._text(run.order, known, "run", "order")
+            if words and self.names_known and (fault := fault_of_order(words)):
+                self.fault(fault, "run", "order")
         if isinstance(run.spare_cores, str):
             self._expression(run.spare_cores, known, "run", "spare_cores")
         elif run.spare_cores < 0:

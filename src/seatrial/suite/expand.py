@@ -22,7 +22,8 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
-from seatrial.suite.asked_launcher import asked_launcher
+from seatrial.suite.asked_launcher import launcher_of
+from seatrial.suite.asked_order import AskedOrder, misfit_of_order
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
@@ -147,6 +148,7 @@ class _Binder:
         self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
         self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
         self.placement = AskedPlacement(run)
+        self.order = AskedOrder(run)
         self.fills_domains = run.tasks_per_numa is not None and not (
             run.tasks or run.tasks_per_node
         )
@@ -248,7 +250,7 @@ class _Binder:
             tasks = self._tasks_of(names, nodes, placement)
             walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
-        asked_launcher(self.test.run, binding)  # the word is one that there is
+        launcher = launcher_of(self.machine, self.test, chain, binding)
         job = self.asked.of(names)
         settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)
@@ -278,7 +280,10 @@ class _Binder:
                 settings=settings,
                 placement=placement,
                 at_once=at_once,
+                order=self.order.of(names),
             )
+            if fault := misfit_of_order(case, self.test.folder, launcher):
+                raise ExpressionError(f"{case.order}: {fault}", "run", "order")
             if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
                 self._skip(reason, case)
             elif nodes > available:

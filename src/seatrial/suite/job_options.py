@@ -124,12 +124,17 @@ class Text(NamedTuple):
         """The text where it has no expression."""
         return None if len(self.parts) > 1 else str(self.parts[0])
 
-    def value(self, names: Names) -> str:
-        """Return the text for the values of a case. Raises ExpressionError."""
-        text = "".join(
+    def inserted(self, names: Names) -> str:
+        """Return the text with the values of a case. Raises ExpressionError."""
+        return "".join(
             part if isinstance(part, str) else show(part.evaluate(names, "run", *self.key))
             for part in self.parts
         )
+
+    def value(self, names: Names) -> str:
+        """Return the text for the values of a case, which is a word for Slurm. Raises
+        ExpressionError."""
+        text = self.inserted(names)
         if fault := fault_of_word(text) if "options" in self.key else fault_of_name(text):
             raise ExpressionError(fault, "run", *self.key)
         return text

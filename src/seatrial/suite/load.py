@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
 from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
-from seatrial.suite.model import Input, Test
+from seatrial.suite.model import Check, Input, Test
 from seatrial.suite.proving import with_proof
 
 TEST_FILE = "test.yaml"
@@ -189,10 +189,14 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
         metrics["python"] = own(absolute(custom, "metrics", "python"))
-    verify = [
-        check
-        if check.python is None
-        else replace(check, python=own(absolute(check.python, "verify", i, "python")))
-        for i, check in enumerate(test.verify)
-    ]
+
+    def located(check: Check, i: int) -> Check:
+        files = {
+            key: own(absolute(named, "verify", i, key))
+            for key in ("python", "script")
+            if (named := getattr(check, key)) is not None
+        }
+        return replace(check, **files) if files else check
+
+    verify = [located(check, i) for i, check in enumerate(test.verify)]
     return replace(test, build=build, inputs=inputs, metrics=metrics, verify=verify)

@@ -23,6 +23,7 @@ NumaPolicy = Literal["local", "interleave"]
 KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 QuietAnswer = Literal["end", "tell"]
+ExitVerdict = Literal["pass", "failed", "wrong answer", "performance", "node failure"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -103,6 +104,13 @@ class RunSpec(FileModel, frozen=True):
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
     spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    order: Annotated[
+        str,
+        doc(
+            "rank order: smp, round robin, folded, grid 8x8 by 2x2, mfdn 5 BDM, file NAME, "
+            "random SEED, default; or a parameter that has it"
+        ),
+    ] = ""
     within: Annotated[
         Literal["allocation"] | None,
         doc("allocation: all cases and repeats share one, in turn on the same nodes"),
@@ -156,6 +164,9 @@ class PlacementCheck(FileModel, frozen=True):
     nodes: Annotated[
         Literal["asked", "any"], doc("asked: so many nodes, and ranks on each of them")
     ] = "asked"
+    order: Annotated[
+        Literal["asked", "any"], doc("asked: each rank on the node where run.order has it")
+    ] = "asked"
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -179,6 +190,13 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
     sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
     python: Annotated[str | None, doc("function that judges: file.py:function")] = None
+    script: Annotated[str | None, doc("script that judges by its exit code: a file")] = None
+    codes: Annotated[
+        dict[str, ExitVerdict] | Literal["oth", "any"] | None,
+        doc("its verdicts by exit code; oth: those of the OLCF Test Harness; any: no verdict"),
+    ] = None
+    time_limit: Annotated[Duration | None, doc("maximum time of that script")] = None
+    memory_limit: Annotated[Size | None, doc("maximum memory of each of its processes")] = None
     placement: Annotated[
         PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
     ] = None
@@ -380,7 +398,7 @@ class Case(Struct, frozen=True, kw_only=True):
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
     they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
     run has no nodes, tasks and threads. Where runs of cases share an allocation, so many run
-    ``at_once``.
+    ``at_once``. ``order`` is its rank order by words; "": the launcher decides.
     """
 
     id: str
@@ -400,6 +418,7 @@ class Case(Struct, frozen=True, kw_only=True):
     settings: RunSettings = RunSettings()
     placement: TaskPlacement = TaskPlacement()
     at_once: int = 1
+    order: str = ""
 
     @property
     def only_builds(self) -> bool:

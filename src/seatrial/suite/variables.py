@@ -21,6 +21,9 @@ BUILD_AND_RUN: dict[str, str] = {
 HOSTFILE, MACHINEFILE, NODEFILE = "job.hostfile", "job.machinefile", "job.nodefile"
 """The files of a run's hosts, in its directory."""
 
+ORDER_FILE = "job.order"
+"""The file of a run with its rank order: a line for each node, the ranks of its slots."""
+
 RUN_ONLY: dict[str, str] = {
     "LAUNCH": "the launcher line, such as `srun --ntasks=4`; empty for launcher: none",
     "NODES": "number of nodes",

@@ -187,7 +187,10 @@ class RunCollector:
             isinstance(metric, Metric) and metric.in_file == "stdout"
             for metric in test.metrics.values()
         ) and all(
-            check.identical is None and check.python is None and check.in_file == "stdout"
+            check.identical is None
+            and check.python is None
+            and check.script is None
+            and check.in_file == "stdout"
             for check in test.verify
         )
         return "stdout" not in sizes or (by_patterns and sizes["stdout"] <= PAGE)

@@ -160,11 +160,11 @@ def _said(suites: Sequence[str], record: Record) -> str:
 
 
 def _judging(test: Test) -> Iterator[bytes]:
-    """Yield what a test judges by: its checks and metrics, and the files of its functions."""
+    """Yield what a test judges by: its checks and metrics, and the files of its own judges."""
     yield msgspec.json.encode([test.verify, test.metrics])
-    for function in _functions(test):
+    for file in _own_judges(test):
         with contextlib.suppress(OSError):
-            yield (Path(test.folder) / function.rpartition(":")[0]).read_bytes()
+            yield (Path(test.folder) / file).read_bytes()
 
 
 def _sha256(parts: Iterable[bytes]) -> str:
@@ -292,15 +292,16 @@ def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
     for name in judged_files(new):
         if (surely or name not in before) and not (path / name).exists():
             return f"{name} is not there, and whether the run wrote it is not known"
-    if run.is_cleaned and _functions(new):
-        return "files of it were removed by keep, and a function may need them"
+    if run.is_cleaned and _own_judges(new):
+        return "files of it were removed by keep, and a function or script may need them"
     return ""
 
 
-def _functions(test: Test) -> list[str]:
-    """Return the Python functions that a test judges by."""
-    named: list[Any] = [check.python for check in test.verify]
-    return [each for each in (*named, test.metrics.get(PYTHON)) if isinstance(each, str)]
+def _own_judges(test: Test) -> list[str]:
+    """Return the files of the Python functions and of the scripts that a test judges by."""
+    functions: list[Any] = [*(check.python for check in test.verify), test.metrics.get(PYTHON)]
+    files = [each.rpartition(":")[0] for each in functions if isinstance(each, str)]
+    return files + [check.script for check in test.verify if check.script is not None]
 
 
 # ---- recording ----------------------------------------------------------------------------

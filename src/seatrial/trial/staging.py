@@ -17,6 +17,7 @@ from seatrial.runs.compat.run import prepare as prepare_compat
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
+from seatrial.runs.rank_order import prepare as prepare_order
 from seatrial.suite.model import Case, Input, Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tasks import Tasks
@@ -92,6 +93,7 @@ class Staging:
         test = self._record.tests[room.case.test]
         aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
+        prepare_order(self._record.machine, test, room.case, room.path)
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 

@@ -10,6 +10,7 @@ from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.load import Suite, names_known
 from seatrial.suite.model import Case, Check, Test
+from seatrial.verify.check_script import faults_of_script
 from seatrial.verify.check_values import bounds_of, depends, faults_of_names, names_of
 from seatrial.verify.checks import faults_of_check
 from seatrial.verify.metrics import faults_of_metrics
@@ -22,6 +23,7 @@ def check_judging(suite: Suite, faults: Faults) -> None:
         first: dict[str, int] = {}  # the checks by name
         for i, check in enumerate(test.verify):
             found = [*faults_of_check(check), *_faults_of_function(check, test)]
+            found += faults_of_script(check, Path(test.folder))
             if names_known(suite.nodes[name], suite.faulty.get(name, [])):
                 found += faults_of_names(check, test.parameter_names)
             for key, message in found:

@@ -17,6 +17,7 @@ from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER,
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Check, Test
 from seatrial.units import bytes_of, listed, show_number
+from seatrial.verify.check_script import find_by_script
 from seatrial.verify.check_values import (
     BOUNDS,
     NO_NAMES,
@@ -129,6 +130,8 @@ def _finding(
     try:
         if check.placement is not None:
             return find_misplaced(check, _text_of(check, folder), folder, names)
+        if check.script is not None:
+            return find_by_script(check, test_folder, folder, names)
         if check.python is not None:
             fault = _python(check.python, test_folder, folder, names)
         else:
@@ -250,7 +253,7 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
     "value": _value,
     "identical": _identical,
 }
-KINDS = ("exit_code", *_FUNCTIONS, "python", "placement")
+KINDS = ("exit_code", *_FUNCTIONS, "python", "script", "placement")
 _COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 
 

@@ -50,7 +50,8 @@ class CpusGiven(NamedTuple):
 
 
 class AskedShape(NamedTuple):
-    """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known."""
+    """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known.
+    ``hosts`` has the host of each rank by its order, if there is one."""
 
     nodes: int
     tasks: int
@@ -58,6 +59,7 @@ class AskedShape(NamedTuple):
     threads: int
     cores: int = 0
     cores_per_numa: int = 0
+    hosts: tuple[str, ...] = ()
 
 
 class PlacementJudgement(NamedTuple):
@@ -159,6 +161,29 @@ def _miscounted(
             yield f"asked {count(asked.threads, 'thread')}, {wrong[rank]} ran{where}"
     if check.nodes == "asked":
         yield from _misspread(places, asked)
+    if check.order == "asked" and asked.hosts:
+        yield from _misordered(places, asked.hosts)
+
+
+def _misordered(places: Sequence[ThreadPlace], hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the first rank that is not on the node where the order has it. Programs may call nodes
+    otherwise than the scheduler; then ranks of one node must be on one node."""
+    node_of = {place.rank: place.node for place in places if place.rank < len(hosts)}
+    if {*node_of.values()} == {*hosts}:
+        called = {host: host for host in hosts}
+    else:
+        called = {}
+        for rank in sorted(node_of):
+            called.setdefault(hosts[rank], node_of[rank])
+        if len({*called.values()}) < len(called):
+            again = [name for name, n in Counter(called.values()).items() if n > 1]
+            yield f"the rank order asks for {count(len(called), 'node')}; {again[0]} is two of them"
+            return
+    wrong = [rank for rank in sorted(node_of) if node_of[rank] != called[hosts[rank]]]
+    if wrong:
+        rank, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        asked_for = called[hosts[rank]]
+        yield f"rank {rank} on {node_of[rank]}; the rank order has it on {asked_for}{more}"
 
 
 def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS
+from seatrial.layout import orders
 from seatrial.suite.model import Check
 from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.suite.variables import HOSTFILE, ORDER_FILE
 from seatrial.verify.check_values import Names
 from seatrial.verify.figures import Finding
 from seatrial.verify.outputs import hello, xthi
@@ -61,7 +64,8 @@ def find_misplaced(check: Check, text: str, folder: Path, names: Names) -> Findi
         told = _last_line(text) if check.in_file == PLACEMENT_FILE else ""
         said = f"; the last is {told!r}" if told else ""
         return Finding(CHECK_ERROR, f"{check.in_file} has no lines of hello or xthi{said}")
-    found = judge(places, asked_by(names), check.placement, _given(folder))
+    asked = asked_by(names)._replace(hosts=_hosts_of_ranks(names, folder))
+    found = judge(places, asked, check.placement, _given(folder))
     if found.fault:
         return Finding(MISPLACED, found.fault)
     return Finding(PASS, found.notice) if found.notice else None
@@ -72,6 +76,22 @@ def _given(folder: Path) -> CpusGiven | None:
         return given_in(read_text(folder, PLACEMENT_FILE, DEFAULT_LIMIT))
     except Missing:
         return None
+
+
+def _hosts_of_ranks(names: Names, folder: Path) -> tuple[str, ...]:
+    """Return the host of each rank by the order of a case; none where there is no order, or its
+    files were removed."""
+    if not names.get("case.order"):
+        return ()
+    try:
+        order_text = read_text(folder, ORDER_FILE, DEFAULT_LIMIT)
+        hosts_text = read_text(folder, HOSTFILE, DEFAULT_LIMIT)
+        by_node = [orders.parsed(line) for line in order_text.splitlines()]
+        order = orders.checked([*chain.from_iterable(by_node)], names["case.tasks"])
+        hosts = [line.partition(" ")[0] for line in hosts_text.splitlines()]
+        return tuple(hosts[node] for node in orders.nodes_of_ranks(order, [*map(len, by_node)]))
+    except (Missing, ValueError, IndexError):
+        return ()
 
 
 def asked_by(names: Names) -> AskedShape:

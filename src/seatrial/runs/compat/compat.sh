@@ -166,7 +166,6 @@ leave_out() {
   done
   hosts=("${answered[@]}")
   printf '%s\n' "${hosts[@]}" > "$J/hosts" &&
-    printf 'export NODELIST=%s\n' "${hosts[*]}" >> "$J/environment" &&
     echo 2 > "$J/attempt" || fail $BROKEN "$UNWRITABLE"
   unset IFS
   end_step
@@ -182,7 +181,9 @@ end_step() {
   if read -r pid < "$J/watcher" && kill "$pid"; then
     if read -r pid < "$J/step"; then
       for ((i = 0; i < (GRACE + 3) * 50; i++)); do
-        kill -0 "$pid" || break
+        # Its parent may have been ended before it, and not every init takes in dead processes at
+        # once: such a one has no program.
+        [ -e "/proc/$pid/exe" ] || break
         pause 0.02
       done
       kill "$pid"  # what a node that did not answer runs holds the step

@@ -1,0 +1,250 @@
+"""Runs whose ranks are placed by an order: what launchers are told, and where ranks really are."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.layout.order_words import parse_order
+from seatrial.layout.orders import nodes_of_ranks, slots_of_ranks
+from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.runs.launchers import launch_of
+from seatrial.runs.rank_order import prepare
+from seatrial.suite.model import Case, RunSpec, TaskPlacement, Test
+from tests.programs import Workplace
+from tests.runs.helpers import a_case
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
+
+SPLIT = "pack:1 numa:2 core:1 pu:1"
+"""Two cores, each in a domain of its own: then Seatrial says which task has which."""
+
+DOWN = "5,4\n0,1\n3,2\n"
+"""An order in which ranks do not go up with the slots."""
+
+
+def a_machine(launcher: Launcher, layout: str | None = SPLIT) -> Machine:
+    kind = NodeGroup(names="n[1-3]", cores=2, numa_domains=2, layout=layout)
+    return Machine(
+        machine="m",
+        scheduler="slurm",
+        slurm=Slurm(whole_nodes=True),
+        nodes=[kind],
+        launcher=launcher,
+    )
+
+
+def ordered(order: str, **placement: Any) -> Case:
+    return msgspec.structs.replace(
+        a_case(),
+        nodes=3,
+        tasks=6,
+        tasks_per_node=2,
+        threads=1,
+        order=order,
+        placement=TaskPlacement(**placement),
+    )
+
+
+TEST = Test(name="t", folder="/t", app="t", run=RunSpec(script="true"))
+AT_THE_HOSTS = "--nodelist=./job.nodefile --distribution=arbitrary"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "end"),
+    [
+        (Launcher(kind="srun"), AT_THE_HOSTS),
+        (Launcher(kind="srun", options=["--mpi=pmi2", "-m", "cyclic"]), AT_THE_HOSTS),
+        (Launcher(kind="srun", flavour="cray"), "--cpus-per-task=1"),
+        (Launcher(kind="aprun"), "aprun -n 6 -N 2 -d 1"),
+        (Launcher(kind="mpirun", flavour="openmpi"), "--rankfile job.rankfile"),
+        (
+            Launcher(kind="mpirun", flavour="openmpi", options=["--bind-to", "none"]),
+            "--hostfile job.nodefile --map-by seq --bind-to none",
+        ),
+        (
+            Launcher(kind="mpiexec", flavour="mpich"),
+            "-ppn 2 -rankmap 0,1,2,2,1,0 -bind-to core:1",
+        ),
+        (
+            Launcher(kind="compat", flavour="openmpi", options=["--bind-to", "none"]),
+            "--hostfile job.nodefile --mca plm ^slurm --mca ras ^slurm --mca plm_ssh_agent rsh "
+            "--mca plm_rsh_agent rsh --mca pml ob1 --mca btl tcp,self --map-by seq --bind-to none",
+        ),
+        (
+            Launcher(kind="compat", flavour="mpich"),
+            "-f job.machinefile -ppn 2 -rankmap 0,1,2,2,1,0 -bind-to core:1",
+        ),
+    ],
+)
+def test_what_launchers_are_told(launcher: Launcher, end: str) -> None:
+    line = launch_of(a_machine(launcher), TEST, ordered("folded")).line
+    assert line.replace(" --allow-run-as-root", "").endswith(end)
+
+
+def test_cray_mpich_orders_ranks_itself(tmp_path: Path) -> None:
+    machine = a_machine(Launcher(kind="srun", flavour="cray"))
+    before = launch_of(machine, TEST, ordered("folded")).before
+    script = f"_run={tmp_path}\n{before}env | grep ^MPICH_RANK | sort"
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == [
+        f"MPICH_RANK_REORDER_FILE={tmp_path}/job.order",
+        "MPICH_RANK_REORDER_METHOD=3",
+    ]
+    prepare(machine, TEST, ordered("folded"), tmp_path)
+    assert (tmp_path / "job.order").read_text() == "0,5\n1,4\n2,3\n"
+    assert not (tmp_path / "job.bind").exists()
+
+
+def test_a_rank_keeps_the_cores_of_its_slot(tmp_path: Path) -> None:
+    """Where the ranks of a node do not go up, a rankfile or a program of the run binds them."""
+    (tmp_path / "down").write_text(DOWN)
+    test = msgspec.structs.replace(TEST, folder=str(tmp_path))
+    case = ordered("file down", spread="numa")
+    openmpi = a_machine(Launcher(kind="mpirun", flavour="openmpi"))
+    prepare(openmpi, test, case, tmp_path)
+    launch = launch_of(openmpi, test, case)
+    subprocess.run(["bash", "-c", f"set -u; {launch.before}"], cwd=tmp_path, check=True)
+    assert (tmp_path / "job.rankfile").read_text().splitlines() == [
+        "rank 0=+n1 slot=0",
+        "rank 1=+n1 slot=1",
+        "rank 2=+n2 slot=1",
+        "rank 3=+n2 slot=0",
+        "rank 4=+n0 slot=1",
+        "rank 5=+n0 slot=0",
+    ]
+    assert not (tmp_path / "job.bind").exists()
+    for launcher, bind in (
+        (Launcher(kind="srun"), f"--cpu-bind=none {AT_THE_HOSTS} ./job.bind"),
+        (Launcher(kind="mpiexec", flavour="mpich"), "-rankmap 1,1,2,2,0,0 ./job.bind"),
+    ):
+        assert launch_of(a_machine(launcher), test, case).line.endswith(bind)
+        prepare(a_machine(launcher), test, case, tmp_path)
+    shown = tmp_path / "taskset"
+    shown.write_text('#!/bin/sh\necho "$@"\n')
+    shown.chmod(0o700)
+    for rank, cpu in enumerate("011010"):
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PMI_RANK": str(rank)}
+        said = subprocess.run(
+            [tmp_path / "job.bind", "a", "b c"],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout == f"-c {cpu} a b c\n"
+    line = launch_of(a_machine(Launcher(kind="srun"), None), test, case).line
+    assert line.endswith(f"--cpu-bind=cores {AT_THE_HOSTS}"), "numbers of CPUs are not known"
+
+
+# ---- really -------------------------------------------------------------------------------
+
+XTHI = """\
+mask=$(while read -r name list; do
+  [ "$name" = Cpus_allowed_list: ] && echo "$list"; done < /proc/self/status)
+rank=${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}
+echo "Hello from rank $rank, thread 0, on $(uname -n). (core affinity = $mask)"
+"""
+WORDS = ["round robin", "folded", "random 5", "file down", "grid 3x2 by 1x2 column"]
+
+
+@pytest.fixture(scope="module")
+def binding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    options = ClusterOptions(nodes=3, cores=2, hosts=True, bind=True)
+    with SlurmCluster(tmp_path_factory.mktemp("ordered"), options) as cluster:
+        yield cluster
+
+
+def expected(words: str) -> dict[int, tuple[str, str]]:
+    """The node and the CPU of each rank."""
+    sizes = [2, 2, 2]
+    order = [5, 4, 0, 1, 3, 2] if words == "file down" else parse_order(words).of(sizes)
+    nodes, slots = nodes_of_ranks(order, sizes), slots_of_ranks(order, sizes)
+    return {r: (f"n{nodes[r] + 1:03}", str(slots[r])) for r in range(6)}
+
+
+def told(text: str) -> dict[int, tuple[str, str]]:
+    xthi = re.findall(r"rank (\d+), thread 0, on (\S+)\. \(core affinity = (\S+)\)", text)
+    hello = re.findall(r"^rank (\d+) of 6 thread 0 .* node (\S+) .* mask (\S+)", text, re.MULTILINE)
+    return {int(rank): (node, cpus) for rank, node, cpus in xthi or hello}
+
+
+def ordered_suite(
+    place: Workplace, cluster: SlurmCluster, words: list[str], run: dict[str, Any], **more: Any
+) -> None:
+    place.slurm(cluster, {"poll": "0.5s", "whole_nodes": True}, **more)
+    text = place.machine.read_text().replace("cores: 2", f'cores: 2\n  layout: "{SPLIT}"')
+    place.machine.write_text(text)
+    script = run.pop("script")
+    shape = {"nodes": 3, "tasks": 6, "spread": "numa", "within": "allocation"}
+    folder = place.test(
+        "t",
+        script,
+        parameters={"how": words},
+        run={**shape, "order": "how", **run},
+        verify=[{"placement": {}}] if not run.get("prove") else [],
+        build={"script": "true"},
+    )
+    (folder / "down").write_text(DOWN)
+
+
+def audited(place: Workplace, file: str) -> None:
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert set(place.verdicts().values()) == {"pass"}
+    for run_id in place.ran():
+        case = next(e.case for e in place.events("t") if getattr(e, "run_id", "") == run_id)
+        (words,) = (c.parameters["how"] for c in place.trial().cases() if c.id == case)
+        text = (place.trial().run("t", run_id) / file).read_text()
+        assert told(text) == expected(str(words)), f"{words}:\n{text}"
+
+
+OPENMPI_4 = "/usr/bin/mpirun.openmpi"
+UNDER = {
+    "srun": {"kind": "srun"},
+    "Open MPI 4": {"kind": "mpirun", "flavour": "openmpi", "command": OPENMPI_4},
+}
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.parametrize("name", UNDER)
+def test_ranks_under_a_launcher(place: Workplace, binding: SlurmCluster, name: str) -> None:
+    """A task tells its rank, its node and its CPUs; Debian's Open MPI 4 is without a compiler."""
+    if name != "srun" and not Path(OPENMPI_4).exists():
+        pytest.skip(f"{name} is not installed")
+    (place.folder / "xthi").write_text(XTHI)
+    script = f"$LAUNCH bash {place.folder}/xthi"
+    ordered_suite(place, binding, WORDS, {"script": script}, launcher=UNDER[name])
+    audited(place, "stdout")
+
+
+OPENMPI, HYDRA = str(Path(sys.executable).with_name("mpirun")), shutil.which("mpiexec.hydra") or ""
+MPIS = {
+    "Open MPI 5": ("mpirun", "openmpi", OPENMPI),
+    "Open MPI 5 over rsh": ("compat", "openmpi", OPENMPI),
+    "MPICH": ("mpirun", "mpich", HYDRA),
+    "MPICH over rsh": ("compat", "mpich", HYDRA),
+}
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.parametrize("name", MPIS)
+def test_ranks_under_an_mpi(place: Workplace, binding: SlurmCluster, name: str) -> None:
+    """The probe hello tells where ranks are, and the check compares that with the order."""
+    kind, flavour, command = MPIS[name]
+    if not Path(command).is_file():
+        pytest.skip(f"the wheel of {name} is not installed")
+    launcher = {"kind": kind, "flavour": flavour, "command": command}
+    chain = {"cc": "cc", "mpicc": str(Path(command).with_name("mpicc")), "launcher": launcher}
+    run = {"script": "true", "prove": True}
+    ordered_suite(place, binding, ["random 5", "file down"], run, toolchains={"mpi": chain})
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    audited(place, "placement.txt")
