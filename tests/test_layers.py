@@ -32,6 +32,7 @@ ROOMS = [
     ["statistics", "journal", "layout"],
     ["machine"],
     ["suite"],
+    ["rules"],
     ["verify"],
     ["conduct"],
     ["plan"],
@@ -42,7 +43,7 @@ ROOMS = [
     ["studies", "sinks"],
     ["draw"],
     ["rehearse"],
-    ["report", "web"],
+    ["report", "web", "importers"],
     ["cli"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

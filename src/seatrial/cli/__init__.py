@@ -59,11 +59,13 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
+        "facts": "Collect the facts of nodes; show which nodes differ.",
         "place": "Show on which cores of a node the tasks of each case run.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",
     },
     "Keep and exchange data": {
+        "import": "Make a suite of the tests that another harness has.",
         "figures": "Bring in figures that others give, such as a vendor's.",
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
@@ -77,7 +79,7 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 _WIDTH = max(map(len, COMMANDS))
-_MODULES = {"list": "list_cases"}  # of commands whose module has another name
+_MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
 
 class Commands(click.Group):
