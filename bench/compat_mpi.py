@@ -1,8 +1,8 @@
 """MPI natively and in a compat job, side by side, by `seatrial ratio` itself.
 
-Latency and bandwidth are of the probe `ring`, a rank on each of two emulated nodes, by MPICH's
+Latency and bandwidth are of the probe `pingpong`, a rank on each of two emulated nodes, by MPICH's
 wheel: natively under `srun --mpi=pmi2`, and by hydra over the job's rsh; both by the same transport
-(ch4, between hosts). They are the best of a run, as a rank that waits for a core says nothing.
+(ch4, between hosts).
 LAMMPS is Debian's, with its Open MPI 4: over rsh and TCP, beside Open MPI's own way in Slurm with
 the same transport, and with that of its choice. The ways take turns in one trial: on a host with
 other work, two trials one after the other compare what else it did. All nodes are this host, so a
@@ -28,19 +28,6 @@ REPEAT = "8"
 OPENMPI = {"flavour": "openmpi", "command": "mpirun.openmpi", "options": ["--bind-to", "none"]}
 TCP = "export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
 WAYS = {"native": ("mpirun", "true"), "native-tcp": ("mpirun", TCP), "compat": ("compat", "true")}
-RING: dict[str, Any] = {
-    "app": "ring",
-    "build": {"sources": ["ring.c"], "script": "$MPICC $CFLAGS -o ring ring.c $LDLIBS"},
-    "run": {"nodes": 2, "tasks_per_node": 1, "exclusive": True, "script": "$LAUNCH $BUILD/ring"},
-    "metrics": {
-        "latency": {"find": r"^natural latency min (\S+)", "unit": "us", "better": "lower"},
-        "bandwidth": {
-            "find": r"^natural bandwidth .* max (\S+)",
-            "unit": "MiB/s",
-            "better": "higher",
-        },
-    },
-}
 LAMMPS: dict[str, Any] = {
     "app": "lammps",
     "parameters": {
@@ -68,18 +55,18 @@ def measure() -> list[Row]:
         rows = []
         bench = _Trials(cluster, folder)
         if mpich := _mpich(folder):
-            suite = _suite(folder, "ring", RING, ROOT / "suites/probes/ring/ring.c")
-            bench.run("mpich", _mpich_toolchains(mpich), suite)
+            words = ("-k", "pingpong", "--set", "hosts=2", "--set", "ranks=1")
+            bench.run("mpich", _mpich_toolchains(mpich), ROOT / "suites/probes", *words)
             claim = "MPICH in a compat job (hydra over rsh) beside `srun --mpi=pmi2`"
             rows += [
                 bench.row(f"{claim}: {of}", "mpich", "toolchain=native,compat", of)
-                for of in RING["metrics"]
+                for of in ("latency", "bandwidth")
             ]
         else:
             rows.append(Row("MPICH in a compat job", "not measured", "its wheel is not there", ""))
         if shutil.which("lmp") and shutil.which("mpirun.openmpi"):
-            suite = _suite(folder, "lammps", LAMMPS, ROOT / "suites/recipes/lammps/lj/in.lj")
-            bench.run("lammps", {"one": {"launcher": {"kind": "mpirun", **OPENMPI}}}, suite)
+            chain = {"launcher": {"kind": "mpirun", **OPENMPI}}
+            bench.run("lammps", {"one": chain}, _lammps(folder))
             claim = "LAMMPS over rsh and TCP beside Open MPI in Slurm"
             rows += [
                 bench.row(f"{claim}, by TCP: loop time", "lammps", "way=native-tcp,compat", "loop"),
@@ -90,12 +77,12 @@ def measure() -> list[Row]:
         return rows
 
 
-def _suite(folder: Path, name: str, test: dict[str, Any], file: Path) -> Path:
-    """Write a suite of one test with a file; return its folder."""
-    suite = folder / f"suite-{name}"
-    (suite / name).mkdir(parents=True)
-    shutil.copy(file, suite / name)
-    (suite / name / "test.yaml").write_text(yaml.safe_dump(test))
+def _lammps(folder: Path) -> Path:
+    """Write the suite of LAMMPS; return its folder."""
+    suite = folder / "suite"
+    (suite / "lammps").mkdir(parents=True)
+    shutil.copy(ROOT / "suites/recipes/lammps/lj/in.lj", suite / "lammps")
+    (suite / "lammps/test.yaml").write_text(yaml.safe_dump(LAMMPS))
     return suite
 
 
