@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.file_model import Scalar
+from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
-from seatrial.runs.launchers import launch_of
+from seatrial.runs.launchers import LaunchLine, launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
@@ -202,7 +203,7 @@ class ScriptWriter:
                 launch.before,
                 exports({"LAUNCH": launch.line}),
                 settings_lines(self.machine, test, case, directory),
-                _GIVEN if tells_placement(test) else "",
+                _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
                 _GPUS if case.gpus else "",
@@ -245,6 +246,14 @@ class ScriptWriter:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
+
+
+def _given(launch: LaunchLine) -> str:
+    """Return bash that tells which CPUs the job was given, and which its launcher asks for."""
+    asked = "".join(
+        f"asked slot {slot} mask {spans(cpus)}\n" for slot, cpus in enumerate(launch.cpus)
+    )
+    return _GIVEN + (f"cat >> placement.txt << 'END'\n{asked}END\n" if asked else "")
 
 
 def _proof(compat: CompatParts) -> str:

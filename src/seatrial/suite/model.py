@@ -174,6 +174,10 @@ class PlacementCheck(FileModel, frozen=True):
     order: Annotated[
         Literal["asked", "any"], doc("asked: each rank on the node where run.order has it")
     ] = "asked"
+    cpus: Annotated[
+        Literal["asked", "any"],
+        doc("asked: each rank may use no other CPUs than $LAUNCH asked for, if it says which"),
+    ] = "asked"
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
