@@ -34,6 +34,7 @@ ROOMS = [
     ["statistics", "journal", "layout"],
     ["machine"],
     ["suite"],
+    ["rules"],
     ["verify"],
     ["conduct"],
     ["plan"],

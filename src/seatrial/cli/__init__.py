@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
+        "facts": "Collect the facts of nodes; show which nodes differ.",
         "place": "Show on which cores of a node the tasks of each case run.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",

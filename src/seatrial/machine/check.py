@@ -35,6 +35,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.slurm.exclude:
         spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
+    for name, folded in machine.roles.items():
+        at = spot.inside("roles", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        at.parsed(unfold, folded)
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")

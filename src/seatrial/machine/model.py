@@ -261,6 +261,10 @@ class Machine(FileModel, frozen=True):
         dict[str, str],
         doc("node sets by name: nodes near each other in the network, such as a rack"),
     ] = {}
+    roles: Annotated[
+        dict[str, str],
+        doc("node sets by role: routers, servers, login nodes; most are not in `nodes`"),
+    ] = {}
     places: Annotated[Places, doc("where `groups` are read from, in place of writing them")] = (
         Places()
     )
