@@ -24,6 +24,7 @@ from seatrial.machine.topologies import levels_of_switches, made
 
 PATIENCE_SECONDS = 20.0
 
+_AWAY = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
@@ -121,6 +122,17 @@ def nodes_seen() -> list[NodeSeen]:
         NodeSeen(fields["NodeName"], _kind(fields), tuple(_words(fields, "Partitions")))
         for fields in map(_fields, lines)
         if "NodeName" in fields
+    ]
+
+
+def nodes_away() -> list[str]:
+    """Return the nodes that no job gets now: down, drained, reserved for maintenance, or without an
+    answer. Raises UsageError if Slurm does not answer."""
+    found = map(_fields, _ask("scontrol", "show", "node", "--oneliner").splitlines())
+    return [
+        fields["NodeName"]
+        for fields in found
+        if "NodeName" in fields and _AWAY.search(fields.get("State", ""))
     ]
 
 

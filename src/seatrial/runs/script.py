@@ -264,7 +264,7 @@ def _proof(compat: CompatParts) -> str:
 
 def facts_script() -> str:
     """Return the script by which a job tells what it found: kernel, CPU, compilers, ..."""
-    return Path(__file__).with_name(FACTS_SCRIPT).read_text()
+    return (Path(__file__).parent / "facts" / "job.sh").read_text()
 
 
 def judged_files(test: Test) -> list[str]:

@@ -166,7 +166,6 @@ leave_out() {
   done
   hosts=("${answered[@]}")
   printf '%s\n' "${hosts[@]}" > "$J/hosts" &&
-    printf 'export NODELIST=%s\n' "${hosts[*]}" >> "$J/environment" &&
     echo 2 > "$J/attempt" || fail $BROKEN "$UNWRITABLE"
   unset IFS
   end_step
