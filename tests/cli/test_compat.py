@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.programs import COMMAND, Workplace
-from tests.slurm.cluster import SlurmCluster
-from tests.waiting import until
+from tests.runs.compat_jobs import display
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.waiting import LONG_S, until
 
 SCRIPT = """\
 ssh n002 'hostname; echo $FLUENT_HOME; exit 4'; echo $?
@@ -89,6 +90,32 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
     until((folder / "code").exists, "its end")
     assert (folder / "code").read_text() == "5\n"
     assert not list(folder.glob("compat-*")), "the directory of the job is removed"
+
+
+WINDOWS = f"""\
+ssh n002 xdpyinfo
+{COMMAND} compat exec --x11 $SLURM_JOB_ID n002 xdpyinfo
+enter="{COMMAND} compat login --x11 $SLURM_JOB_ID n002"
+printf "xdpyinfo\\nexit\\n" | script -qec "$enter" /dev/null
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("script", "Xvfb", "xauth", "xdpyinfo")
+def test_windows_come_to_the_display_of_the_job(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(WINDOWS)
+    options = ClusterOptions(nodes=2, extra_conf="PrologFlags=X11")
+    with display(tmp_path) as shown, SlurmCluster(tmp_path / "cluster", options) as cluster:
+        done = subprocess.run(
+            ["salloc", "--x11", "-N2", str(COMMAND), "compat", "run", "bash", "script"],
+            env={**os.environ, **cluster.env, **shown},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            check=False,
+        )
+    assert done.stdout.count("name of display:    localhost:") == 3, done.stdout + done.stderr
 
 
 def test_this_host_without_slurm(place: Workplace) -> None:

@@ -97,7 +97,7 @@ def run(
 
 
 @command.command("exec", context_settings={"ignore_unknown_options": True})
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
 @click.argument("job")
 @click.argument("node")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
@@ -110,7 +110,7 @@ def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:
 
 
 @command.command("login", short_help="Open a shell on a node of your running compat job.")
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
 @click.argument("job")
 @click.argument("node", default="")
 def login(x11: bool, job: str, node: str) -> None:
