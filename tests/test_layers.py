@@ -26,6 +26,8 @@ ROOMS = [
         "files",
         "log",
         "file_model",
+        "settings",
+        "settings_file",
         "documents",
         "yaml_positions",
     ],
