@@ -23,6 +23,7 @@ SCRIPTS = (
     "compare",
     "compat_mpi",
     "history",
+    "imports",
     "matrix",
     "quality",
     "report",

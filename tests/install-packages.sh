@@ -67,6 +67,9 @@ missing_openssh() {
     command -v ssh-keygen >/dev/null && command -v ssh-agent >/dev/null || printf ' openssh-client'
     command -v sshd >/dev/null || printf ' openssh-server'
     command -v openssl >/dev/null || printf ' openssl'
+    command -v xauth >/dev/null || printf ' xauth'
+    command -v xdpyinfo >/dev/null || printf ' x11-utils'
+    command -v Xvfb >/dev/null || printf ' xvfb'
 }
 
 groups="slurm recipes applications postgresql influxdb chromium openssh hwloc torture"

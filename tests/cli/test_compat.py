@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.programs import COMMAND, Workplace
-from tests.slurm.cluster import SlurmCluster
-from tests.waiting import until
+from tests.runs.compat_jobs import display
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.waiting import LONG_S, until
 
 SCRIPT = """\
 ssh n002 'hostname; echo $FLUENT_HOME; exit 4'; echo $?
@@ -31,7 +32,7 @@ def batch(cluster: SlurmCluster, folder: Path, line: str, *options: str) -> str:
 def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster) -> None:
     place, folder = slurm_place, slurm_place.folder
     (folder / "script").write_text(SCRIPT)
-    run = f"{COMMAND} compat run -e 'FLUENT_*' -- bash script > out 2> err; echo $? > code"
+    run = f"{COMMAND} compat run -e 'FLU*ME' -- bash script > out 2> err; echo $? > code"
     job = batch(cluster, folder, f"export FLUENT_HOME=/opt/fluent; {run}")
     until((folder / "begun").exists, "the job")
     assert (folder / "out").read_text() == "n002\n/opt/fluent\n4\n"
@@ -91,6 +92,32 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
     assert not list(folder.glob("compat-*")), "the directory of the job is removed"
 
 
+WINDOWS = f"""\
+ssh n002 xdpyinfo
+{COMMAND} compat exec --x11 $SLURM_JOB_ID n002 xdpyinfo
+enter="{COMMAND} compat login --x11 $SLURM_JOB_ID n002"
+printf "xdpyinfo\\nexit\\n" | script -qec "$enter" /dev/null
+"""
+
+
+@pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("script", "Xvfb", "xauth", "xdpyinfo")
+def test_windows_come_to_the_display_of_the_job(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(WINDOWS)
+    options = ClusterOptions(nodes=2, extra_conf="PrologFlags=X11")
+    with display(tmp_path) as shown, SlurmCluster(tmp_path / "cluster", options) as cluster:
+        done = subprocess.run(
+            ["salloc", "--x11", "-N2", str(COMMAND), "compat", "run", "bash", "script"],
+            env={**os.environ, **cluster.env, **shown},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            check=False,
+        )
+    assert done.stdout.count("name of display:    localhost:") == 3, done.stdout + done.stderr
+
+
 def test_this_host_without_slurm(place: Workplace) -> None:
     place.env |= {"PATH": f"{place.folder}/none:/usr/bin:/bin", "SEATRIAL_COMPAT_DIR": "/nowhere"}
     done = place.seatrial("compat", "run", "true")
@@ -100,5 +127,18 @@ def test_this_host_without_slurm(place: Workplace) -> None:
     done = place.seatrial("compat", "run", "--", "ssh", "localhost", "echo $0; exit 6")
     assert (done.code, done.out) == (6, "/bin/bash\n"), done.err
     assert "1 of 1 node answered" in done.err
-    bad = place.seatrial("compat", "run", "-e", "A-B", "true")
-    assert bad.err == "seatrial: -e A-B: it must be the name of a variable, or NAME_*\n"
+    for words, code, said in (
+        (("--port", "3", "true"), 2, "No such option '--port'"),
+        (("stop",), 127, "stop"),
+        (("--mode", "sshd", "true"), 95, "can be written by its group"),
+    ):
+        place.folder.chmod(0o775)
+        done = place.seatrial("compat", "run", *words)
+        assert done.code == code and said in done.err
+        assert not list(place.folder.glob("compat-*")), "nothing is left"
+    line = "grep -h quorum $SEATRIAL_COMPAT/settings"
+    done = place.seatrial("compat", "run", "--quorum", "90%", "bash", "-c", line)
+    assert done.out == "quorum=90%\n"
+    for wrong in (("-e", "A-B"), ("-e", "*"), ("--quorum", "0"), ("--quorum", "101%")):
+        bad = place.seatrial("compat", "run", *wrong, "true")
+        assert bad.code == 2 and bad.err.startswith(f"seatrial: {wrong[0]} '{wrong[1]}' is no ")

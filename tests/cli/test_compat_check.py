@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -15,24 +13,14 @@ from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import CompatStarted, RunCreated, RunJudged
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.named_hosts import inside
 from tests.waiting import LONG_S
-
-
-def inside(cluster: SlurmCluster, node: str) -> list[str]:
-    """Words that run a command in the mount namespace of a node."""
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        words = entry.read_bytes().split(b"\0") if entry.exists() else []
-        own = any(str(cluster.conf).encode() == word for word in words)
-        if own and words[0].endswith(b"slurmd") and node.encode() in words:
-            user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
-            return ["nsenter", f"--target={entry.parent.name}", "--mount", *user]
-    raise AssertionError(f"no slurmd of {node}")
 
 
 @contextmanager
 def hidden(cluster: SlurmCluster, node: str, path: str) -> Iterator[None]:
     """A file that only one node does not have: an empty one lies over it there."""
-    enter = inside(cluster, node)
+    enter = inside(cluster.conf, node)
     subprocess.run([*enter, "mount", "--bind", "/dev/null", path], check=True, timeout=LONG_S)
     try:
         yield

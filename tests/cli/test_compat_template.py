@@ -21,9 +21,10 @@ def program(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def run(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, name: str, **given: str) -> subprocess.CompletedProcess[str]:
     """Run a template on this host, a compat job of one node with two tasks."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
+    env |= given
     env["PATH"] = f"{folder}:{SEATRIAL}:{env['PATH']}"
     (folder / "job.sh").write_text(text_of(name))
     return subprocess.run(
@@ -43,7 +44,7 @@ def test_a_template_is_a_script_with_comments(tmp_path: Path, name: str) -> None
     assert text == text_of(name)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=LONG_S)
     assert text.startswith("#!/bin/bash\n#SBATCH --nodes=2\n")
-    assert "\n# Change: " in text and "exec seatrial compat run --" in text
+    assert "\n# Change: " in text and "exec seatrial compat run " in text
 
 
 def test_an_unknown_template_is_told(tmp_path: Path) -> None:
@@ -97,3 +98,14 @@ def test_the_file_of_hosts_is_written(
     done = run(tmp_path, name)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / file).read_text() == said.replace("HERE", os.uname().nodename)
+
+
+def test_a_k_point_may_have_several_ranks(tmp_path: Path) -> None:
+    program(tmp_path, "run_lapw", "ssh localhost env")
+    done = run(tmp_path, "kpoints", RANKS="2", WIENROOT="/opt/wien")
+    assert done.returncode == 0, done.stderr
+    here = os.uname().nodename
+    lines = (tmp_path / ".machines").read_text().splitlines()
+    assert lines == [f"lapw0: {here}:2", f"1:{here}:2", "granularity:1", "extrafine:1"]
+    got = done.stdout.splitlines()
+    assert {"HYDRA_LAUNCHER_EXEC=rsh", "WIENROOT=/opt/wien"} <= {*got}

@@ -5,41 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.errors import InvalidFiles, UsageError
-from seatrial.machine import choice, load
-from seatrial.machine.choice import default_machine
+from seatrial.errors import UsageError
+from seatrial.machine import load
 from seatrial.machine.load import find_machine
 from tests.machine.fakes import program
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.plans import accept, short, write_plan
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings of a user; those of the site are beside them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(choice, "SITE_CONFIG", tmp_path / "site.yaml")
-    folder = tmp_path / ".config" / "seatrial"
-    folder.mkdir(parents=True)
-    return folder
-
-
-def test_the_user_comes_before_the_site(home: Path) -> None:
-    assert default_machine() is None
-    (home.parents[1] / "site.yaml").write_text("machine: frost\n")
-    assert default_machine() == "frost"
-    (home / "config.yaml").write_text("{}\n")
-    assert default_machine() == "frost"
-    (home / "config.yaml").write_text("machine: /m/lab.yaml\n")
-    assert default_machine() == "/m/lab.yaml"
-
-
-@pytest.mark.parametrize("text", ["machines: frost\n", "machine: [1]\n", "{"])
-def test_a_fault_in_the_settings_is_told_at_its_line(home: Path, text: str) -> None:
-    (home / "config.yaml").write_text(text)
-    with pytest.raises(InvalidFiles, match=r"config.yaml:\d"):
-        default_machine()
 
 
 @pytest.fixture
@@ -107,8 +79,11 @@ def test_a_real_login_node(place: Workplace, cluster: SlurmCluster) -> None:
 
 
 def test_a_machine_of_the_site_is_found_by_name(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    home = tmp_path / ".config" / "seatrial"
+    home.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(load, "SITE_FOLDER", tmp_path / "etc")
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/frost.yaml").write_text("machine: frost\nnodes: [{names: n1, cores: 4}]\n")

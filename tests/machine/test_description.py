@@ -201,12 +201,13 @@ def test_facts_of_several_kinds_of_nodes() -> None:
 
 
 def test_faults_of_compat(here: Path) -> None:
-    told = faults(here, GOOD + "compat: {wait: soon, environment: [OMP_*, 'A-B', '*']}\n")
+    names = "[A, OMP_*, 'A-B', '*', '*_ROOT', 'X*Y']"
+    told = faults(here, GOOD + f"compat: {{wait: soon, environment: {names}}}\n")
     assert len(told) == 3
     assert "compat.wait: 'soon'" in told[0]
     remedy = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
-    assert told[1].endswith(f"compat.environment[1]: 'A-B' {remedy}")
-    assert told[2].endswith(f"compat.environment[2]: '*' {remedy}")
+    assert told[1].endswith(f"compat.environment[2]: 'A-B' {remedy}")
+    assert told[2].endswith(f"compat.environment[3]: '*' {remedy}")
 
 
 @pytest.mark.parametrize("quorum", ["0", "-1", "1.5", "101%", "0%", "'95 %'", "most", "true"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +83,24 @@ def shown(pids: list[int]) -> str:
     """Processes in words, for a test that fails."""
     line = ["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, pids))]
     return subprocess.run(line, capture_output=True, text=True, check=False).stdout
+
+
+@contextmanager
+def display(folder: Path) -> Iterator[dict[str, str]]:
+    """An X server without a screen; yields the variables by which programs find it."""
+    mine = folder / "xauthority"
+    mine.touch()
+    read, write = os.pipe()
+    words = ["Xvfb", "-displayfd", str(write), "-auth", str(mine), "-nolisten", "tcp"]
+    server = subprocess.Popen(words, pass_fds=[write], stderr=subprocess.DEVNULL)
+    try:
+        os.close(write)
+        name = f":{os.read(read, 10).decode().strip()}"
+        cookie = ["xauth", "-q", "-f", str(mine), "add", name, ".", "0f" * 16]
+        subprocess.run(cookie, check=True, timeout=LONG_S)
+        server.send_signal(signal.SIGHUP)  # it reads the file again
+        yield {"DISPLAY": name, "XAUTHORITY": str(mine)}
+    finally:
+        os.close(read)
+        server.kill()
+        server.wait()

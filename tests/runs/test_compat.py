@@ -17,7 +17,7 @@ from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
-from .compat_jobs import LEFT, BatchCompat, shown, with_mark
+from .compat_jobs import LEFT, BatchCompat, display, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh", "script")
 
@@ -350,6 +350,21 @@ def test_a_hostile_home(tmp_path: Path, privileges: None, mode: str) -> None:
     )
     assert (done.returncode, done.stdout) == (1, f"{real}\n"), done.stderr
     assert done.stderr.splitlines()[1:] == ["touch: cannot touch 'file': Read-only file system"]
+
+
+@pytest.mark.needs("sshd", "Xvfb", "xauth", "xdpyinfo")
+def test_windows_come_through_ssh(tmp_path: Path, privileges: None) -> None:
+    write(tmp_path / "compat", CompatSettings("sshd", nodes="here"), [])
+    line = (
+        "for x in -x -X -Y; do"
+        " ssh $x $(< $SEATRIAL_COMPAT/hosts) 'echo $DISPLAY; xdpyinfo | grep -c ^name'; done"
+    )
+    with display(tmp_path) as environment:
+        done = started(tmp_path / "compat", "bash", "-c", line, **environment)
+    shown, *others = [int(word) for word in done.stdout.split() if word.isdigit()]
+    assert (shown, others) == (0, [1, 1]), done.stderr
+    assert done.stdout.count("localhost:") == 2
+    assert "xauth" not in done.stderr
 
 
 def test_every_script_is_bash(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,11 @@ OF_THREE = r"""
 hosts=$(< "$SEATRIAL_COMPAT/hosts")
 for host in $hosts; do ssh $host hostname; done
 ssh $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1) true; echo $?
-ssh ${hosts##*$'\n'} 'echo $NODELIST'
+size='echo "$NODELIST: $NODES nodes, $TASKS tasks, ${LAUNCH%% --host*}"'
+ssh ${hosts##*$'\n'} "$size"
+eval "$size"
 cat "$HOSTFILE"
-[ "$NODELIST" = "${hosts//$'\n'/,}" ] || echo "$NODELIST"
+cut -d ' ' -f 2 job.rankfile
 ssh ${hosts##*$'\n'} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 """
 
@@ -73,15 +76,28 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     )
     fake.chmod(0o755)
     setup = f"export PATH={fake.parent}:$PATH"
-    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup)
+    chain = {"launcher": {"kind": "mpirun", "flavour": "openmpi"}}
+    kind = {"names": ",".join(cluster.node_names), "cores": 4, "layout": "pack:2 core:2 pu:1"}
+    about: dict[str, Any] = {"nodes": [kind], "toolchains": {"openmpi": chain}}
+    place.slurm(cluster, compat={"wait": "2s", "quorum": 2}, setup=setup, **about)
     place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
-    place.test("three", OF_THREE, run={"nodes": 3, "tasks": 6, "launcher": "compat"})
+    asked = {"nodes": 3, "tasks": 9, "spread": "socket", "bind": "socket"}  # so by a rankfile
+    place.test("three", OF_THREE, run={**asked, "launcher": "compat"})
     assert place.run("--name", "t").code == 1
     of = {event.asked: event for event in place.events("t", CompatStarted)}
     verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
     hosts, said = _went_on(place, of[3])
     assert verdicts[of[3].run_id].verdict == "pass", said
-    assert said == [*hosts, "255", ",".join(hosts), *(f"{host} slots=2" for host in hosts)]
+    size = f"{','.join(hosts)}: 2 nodes, 6 tasks, mpirun -n 6"
+    slots = [f"{host} slots=3" for host in hosts]
+    assert said == [
+        *hosts,
+        "255",
+        size,
+        size,
+        *slots,
+        *(f"{rank}=+n{rank // 3}" for rank in range(6)),
+    ]
     assert of[3].missing not in hosts
 
     event, judged = of[2], verdicts[of[2].run_id]

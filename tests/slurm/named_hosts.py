@@ -35,6 +35,23 @@ def as_host(name: str, hosts: Path, argv: Sequence[str]) -> list[str]:
     return [*_unshare(), "sh", "-c", become, "sh", str(hosts), name, *argv]
 
 
+def inside(conf: Path, node: str) -> list[str]:
+    """Return the words that run a command in the mount namespace of a node of a cluster, which is
+    named by its slurm.conf."""
+    user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+    return ["nsenter", f"--target={slurmd_of(conf, node)}", "--mount", *user]
+
+
+def slurmd_of(conf: Path, node: str) -> int:
+    """Return the process id of the slurmd of a node."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        words = entry.read_bytes().split(b"\0") if entry.exists() else []
+        own = any(str(conf).encode() == word for word in words)
+        if own and words[0].endswith(b"slurmd") and node.encode() in words:
+            return int(entry.parent.name)
+    raise AssertionError(f"no slurmd of {node}")
+
+
 @cache
 def forbidden() -> str | None:
     """Return None if this host lets nodes be hosts, else a sentence that says why not."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,32 @@ def test_every_recipe_is_right_on_two_nodes(place: Workplace, cluster: SlurmClus
     assert "worker 0 on n00" in said and "linda: 2 workers, started by rsh" in said
     machines = (folders["kpoints"] / ".machines").read_text().splitlines()
     assert len({line.split(":")[1] for line in machines if line[0] == "1"}) == 2
+
+
+@pytest.mark.slurm(hosts=True)
+def test_k_points_run_by_mpi_on_a_node_and_on_two(place: Workplace, cluster: SlurmCluster) -> None:
+    programs = Path(sys.executable).parent
+    if not (programs / "mpirun").exists():
+        pytest.skip("Open MPI's wheel is not installed")
+    roots = ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT")
+    place.slurm(
+        cluster,
+        toolchains={"five": {"mpicc": str(programs / "mpicc")}},
+        environment={name + end: 1 for name in roots for end in ("", "_CONFIRM")},
+        setup=f"export PATH={programs}:$PATH",
+    )
+    of_two = ("-k", "kpoints", "--set", "points=6", "--set", "places=1")
+    done = place.seatrial(
+        *("run", str(SUITE), "-m", str(place.machine), "--name", "t", *of_two),
+        *("--set", "ranks=1,2", "--set", "span=1,2"),
+    )
+    assert done.code == 0, done.said
+    machines = []
+    for judged in place.events("t", RunJudged):
+        folder = place.trial("t").run("kpoints", judged.run_id)
+        text = (folder / ".machines").read_text()
+        machines += [re.sub(r"n\d+", "N", line) for line in text.splitlines() if line[0] == "1"]
+    assert sorted(machines) == ["1:N"] * 2 + ["1:N:1 N:1"] + ["1:N:2"] * 2 + ["1:N:2 N:2"]
 
 
 @pytest.mark.slurm(hosts=True)

@@ -19,6 +19,7 @@ import click
 
 from seatrial import __version__
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.settings import setting
 from seatrial.store.location import shown
 
 # The commands and their lines in the help, in groups with a heading each.
@@ -59,11 +60,16 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
+        "facts": "Collect the facts of nodes; show which nodes differ.",
+        "lint": "Judge the facts of nodes by rules, each with its source.",
+        "check": "Check nodes by rules; drain those with findings.",
+        "lnet": "Write the configuration of LNet from a routing plan.",
         "place": "Show on which cores of a node the tasks of each case run.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",
     },
     "Keep and exchange data": {
+        "import": "Make a suite of the tests that another harness has.",
         "figures": "Bring in figures that others give, such as a vendor's.",
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
@@ -71,13 +77,27 @@ GROUPS: dict[str, dict[str, str]] = {
         "store": "Create, update, rebuild or inspect the store of results.",
         "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
         "parse": "Print the figures of a known output format as JSON.",
+        "config": "Show the settings, and where each comes from.",
+        "completion": "Print what makes a shell complete commands.",
         "schema": "Print the JSON Schema of the files that people write.",
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 _WIDTH = max(map(len, COMMANDS))
-_MODULES = {"list": "list_cases"}  # of commands whose module has another name
+_MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
+
+
+BUILT_IN = {"trials": "trials", "log_level": "warning"}
+"""The values of global options that neither a command line nor a setting gives."""
+
+
+def usual(key: str) -> str:
+    """Return the value of a global option where the command line and the environment give none."""
+    found = setting(key)
+    if key in ("trials", "store") and found.startswith("~"):
+        found = str(Path(found).expanduser())
+    return found or BUILT_IN.get(key, "")
 
 
 class Commands(click.Group):
@@ -114,14 +134,13 @@ class Commands(click.Group):
 @click.option(
     "--trials",
     type=click.Path(path_type=Path),
-    default=Path("trials"),
+    default=lambda: usual("trials"),
     envvar="SEATRIAL_TRIALS",
-    show_default=True,
-    help="Folder of the trials.",
+    help="Folder of the trials; default: `trials`, or as `seatrial config` says.",
 )
 @click.option(
     "--store",
-    default=None,
+    default=lambda: usual("store") or None,
     envvar="SEATRIAL_STORE",
     help="Store of results: a file, or postgresql://USER@HOST/DATABASE;"
     " default: store.sqlite in the folder of the trials.",
@@ -129,10 +148,9 @@ class Commands(click.Group):
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    default="warning",
+    default=lambda: usual("log_level"),
     envvar="SEATRIAL_LOG_LEVEL",
-    show_default=True,
-    help="What goes to the log files of drivers, sinks and the server.",
+    help="What goes to the log files of drivers, sinks and the server; default: warning.",
 )
 @click.pass_context
 def seatrial(context: click.Context, trials: Path, store: str | None, log_level: str) -> None:
@@ -169,9 +187,10 @@ class Folders:
     def command(self, *words: str) -> str:
         """Return what to type in the present directory to use the same folders with other words."""
         places: list[str] = []
-        if not _same(self.trials, os.environ.get("SEATRIAL_TRIALS") or "trials"):
+        if not _same(self.trials, os.environ.get("SEATRIAL_TRIALS") or usual("trials")):
             places += ["--trials", str(self.trials)]
-        if self._named_store and not _same(self._named_store, os.environ.get("SEATRIAL_STORE")):
+        named = os.environ.get("SEATRIAL_STORE") or usual("store")
+        if self._named_store and not _same(self._named_store, named):
             places += ["--store", shown(self._named_store)]
         return shlex.join(["seatrial", *places, *words])
 

@@ -15,10 +15,11 @@ from seatrial.cli.compat_check import check
 from seatrial.cli.compat_template import template
 from seatrial.cli.options import machine_option
 from seatrial.errors import UsageError
+from seatrial.machine.check import fault_of_names, fault_of_quorum
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Compat
 from seatrial.runs.compat import attach
-from seatrial.runs.compat.job_directory import is_pattern_of_variables, settings_of, write
+from seatrial.runs.compat.job_directory import settings_of, write
 
 DIRECTORY = "SEATRIAL_COMPAT_DIR"
 
@@ -35,7 +36,7 @@ command.add_command(template)
 command.add_command(check)
 
 
-@command.command("run", context_settings={"ignore_unknown_options": True})
+@command.command("run", context_settings={"allow_interspersed_args": False})
 @machine_option
 @click.option(
     "--mode",
@@ -49,13 +50,19 @@ command.add_command(check)
     "names",
     multiple=True,
     metavar="NAME",
-    help="Pass this variable to the nodes, too; FLUENT_* passes all with that beginning.",
+    help="Pass this variable to the nodes, too; FLUENT_* passes all that begin so.",
+)
+@click.option(
+    "--quorum",
+    metavar="NODES",
+    help="Go on if so many nodes answer, or so many per cent (95%); default: the machine's.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
 def run(
     machine: str | None,
     mode: Literal["shim", "sshd"] | None,
     names: tuple[str, ...],
+    quorum: str | None,
     words: tuple[str, ...],
 ) -> None:
     """Run COMMAND in the job in which this is typed, as a compat job.
@@ -69,11 +76,12 @@ def run(
     that of COMMAND.
     """
     for name in names:
-        if not is_pattern_of_variables(name):
-            raise UsageError(f"-e {name}: it must be the name of a variable, or NAME_*")
+        if told := fault_of_names(name):
+            raise UsageError(f"-e {told}")
+    if quorum is not None and (told := fault_of_quorum(quorum)):
+        raise UsageError(f"--quorum {told}")
     compat = find_machine(machine).machine.compat if machine else Compat()
-    if mode:
-        compat = replace(compat, mode=mode)
+    compat = replace(compat, mode=mode or compat.mode, quorum=quorum or compat.quorum)
     job = os.environ.get("SLURM_JOB_ID", "")
     settings = settings_of(compat, "slurm" if job else "here")._replace(remove=True)
     base = Path(os.environ.get(DIRECTORY) or ".").absolute()
@@ -88,8 +96,8 @@ def run(
     _become(["bash", str(folder / "compat.sh"), "run", *words], dict(os.environ))
 
 
-@command.command("exec", context_settings={"ignore_unknown_options": True})
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
+@command.command("exec", context_settings={"allow_interspersed_args": False})
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
 @click.argument("job")
 @click.argument("node")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
@@ -102,7 +110,7 @@ def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:
 
 
 @command.command("login", short_help="Open a shell on a node of your running compat job.")
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (sbatch --x11).")
+@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
 @click.argument("job")
 @click.argument("node", default="")
 def login(x11: bool, job: str, node: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import complete
+from seatrial.settings import setting
 from seatrial.units import moment_of, share_of
 
 if TYPE_CHECKING:
@@ -119,9 +120,7 @@ name_option = click.option(
 
 
 def _default_machine() -> str | None:
-    from seatrial.machine.choice import default_machine  # takes 20 ms
-
-    return default_machine()
+    return setting("machine") or None
 
 
 machine_option = click.option(
@@ -130,14 +129,12 @@ machine_option = click.option(
     envvar="SEATRIAL_MACHINE",
     shell_complete=complete.machines,
     default=_default_machine,
-    help="Machine, by name or file; default: SEATRIAL_MACHINE, else this host.",
+    help="Machine, by name or file; default: `seatrial config machine`, else this host.",
 )
 
 
 def _default_alert() -> str:
-    from seatrial.machine.choice import default_alert  # takes 20 ms
-
-    return default_alert()
+    return setting("alert")
 
 
 alert_option = click.option(

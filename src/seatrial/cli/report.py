@@ -14,9 +14,9 @@ from seatrial.cli.options import name_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
-from seatrial.machine.choice import setting
 from seatrial.report.sign import require_key, sign, signatures_of
 from seatrial.report.verify import tags_in
+from seatrial.settings import setting
 from seatrial.store.schema import Store
 from seatrial.units import show_bytes
 

@@ -21,7 +21,7 @@ from seatrial.units import bytes_of, seconds, share_of, span_of
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
-_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
+_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -35,6 +35,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.slurm.exclude:
         spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
+    for name, folded in machine.roles.items():
+        at = spot.inside("roles", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        at.parsed(unfold, folded)
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
@@ -43,17 +48,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     spot.parsed(seconds, machine.compat.wait, "compat", "wait")
-    if not _QUORUM.fullmatch(str(machine.compat.quorum)):
-        spot.fault(
-            f"{machine.compat.quorum!r} is no quorum; write a number of nodes, or 1% to 100%",
-            *("compat", "quorum"),
-        )
+    if told := fault_of_quorum(machine.compat.quorum):
+        spot.fault(told, "compat", "quorum")
     for i, name in enumerate(machine.compat.environment):
-        if not _VARIABLES.fullmatch(name):
-            spot.fault(
-                f"{name!r} is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*",
-                *("compat", "environment", i),
-            )
+        if told := fault_of_names(name):
+            spot.fault(told, "compat", "environment", i)
     for name, chain in machine.toolchains.items():
         at = spot.inside("toolchains", name)
         if not _NAME.fullmatch(name):
@@ -73,6 +72,21 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         _gauge(name, gauge, machine, spot.inside("gauges", name))
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+
+
+def fault_of_quorum(quorum: int | str) -> str:
+    """Return why this is no quorum of a compat job; "" if it is one."""
+    if _QUORUM.fullmatch(str(quorum)):
+        return ""
+    return f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%"
+
+
+def fault_of_names(pattern: str) -> str:
+    """Return why this names no variables for the nodes of a compat job; "" if it does. ``*`` stands
+    for any letters, anywhere but alone."""
+    if _VARIABLES.fullmatch(pattern):
+        return ""
+    return f"{pattern!r} is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
 
 
 def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:

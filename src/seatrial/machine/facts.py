@@ -70,6 +70,19 @@ def groups_of(machine: Machine) -> dict[str, str]:
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
 
 
+COMPUTE = "compute"
+"""The role of the nodes of a machine that have no other."""
+
+
+def roles_of(machine: Machine) -> dict[str, str]:
+    """Return the role of each node and host: the first that names it, else ``COMPUTE``."""
+    found: dict[str, str] = {}
+    for role, folded in machine.roles.items():
+        for node in unfold(folded):
+            found.setdefault(node, role)
+    return {**dict.fromkeys(node_names(machine), COMPUTE), **found}
+
+
 def unknown_features(machine: Machine, there: Mapping[str, Collection[str]]) -> dict[str, str]:
     """Return the features that the machine's file gives to nodes and Slurm does not, each with the
     first node that shows it. ``there`` are the features that Slurm has, by node; nothing is said

@@ -86,7 +86,8 @@ class Compat(FileModel, frozen=True):
         int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
     environment: Annotated[
-        list[str], doc("further variables that programs get on the nodes: names, and OMP_*")
+        list[str],
+        doc("further variables that programs get on the nodes: names, and patterns: OMP_*"),
     ] = []
 
 
@@ -151,6 +152,7 @@ class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run directory is placed on one of its targets."""
 
     path: Annotated[str, doc("folder on it, below which run directories are made")]
+    type: Annotated[str, doc("its type as df names it: lustre, xfs, tmpfs; default: any")] = ""
     targets: Annotated[list[str | MetadataTarget], doc("its metadata targets, by index")] = []
     place: Annotated[
         str,
@@ -263,6 +265,10 @@ class Machine(FileModel, frozen=True):
     groups: Annotated[
         dict[str, str],
         doc("node sets by name: nodes near each other in the network, such as a rack"),
+    ] = {}
+    roles: Annotated[
+        dict[str, str],
+        doc("node sets by role: routers, servers, login nodes; most are not in `nodes`"),
     ] = {}
     places: Annotated[Places, doc("where `groups` are read from, in place of writing them")] = (
         Places()

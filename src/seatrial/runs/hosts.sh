@@ -35,7 +35,7 @@ seatrial_unfold_name() {  # adds the hosts of one name with brackets to _hosts
 }
 
 # The first nodes are full, as launchers fill them; each has a task, if there are enough.
-seatrial_host_files() {
+seatrial_host_files() {  # _placed = how many tasks have a place
   local LC_ALL=C part host after=$_nodes left=$_tasks number slots=() places=() lines=()
   for host in "${_hosts[@]:0:_nodes}"; do
     after=$((after - 1))
@@ -50,6 +50,7 @@ seatrial_host_files() {
     part=${part// /"$host"$'\n'}
     lines+=("${part%$'\n'}")
   done
+  _placed=$((_tasks - left))
   printf '%s\n' "${slots[@]}" >| "$_run/job.hostfile"
   printf '%s\n' "${places[@]}" >| "$_run/job.machinefile"
   [ ! -e "$_run/job.order" ] || seatrial_hosts_of_ranks

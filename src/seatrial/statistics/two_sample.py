@@ -2,7 +2,8 @@
 
 compare([5.1, 5.2, 5.0, 5.1], [5.6, 5.5, 5.7, 5.6], "lower")     # ratio 1.09, verdict "worse"
 
-The interval is a percentile bootstrap (Efron 1979). The verdict is "better" or "worse" if the
+The interval is a percentile bootstrap (Efron 1979), and where a side has fewer than five figures
+Welch's on logarithms (few_figures.py). The verdict is "better" or "worse" if the
 interval lies on one side of 1, the ratio differs from 1 by the least effect, the test of Mann and
 Whitney (1947) gives p < 0.05, and rounding does not explain the difference. The test needs four
 figures on each side, or three and five: fewer cannot give p < 0.05. The verdict is "same" if there
@@ -22,6 +23,7 @@ from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.statistics.arrays import Floats, Ints
+from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.rounding import hides
 from seatrial.units import Better
 
@@ -146,12 +148,15 @@ def twice(figures: int) -> int:
 
 
 def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the ratio of medians, second to first.
+    """Return the 95 % interval of the ratio of medians, second to first; of samples of one figure
+    without a width.
 
     Its ends may be infinite if a resample's median is 0. Raises ValueError for an empty sample.
     """
     if not first or not second:
         raise ValueError("an empty sample has no median")
+    if min(len(first), len(second)) > 1 and are_few((first, second)):
+        return ratio_interval([second], [first], CONFIDENCE)
     below, above, often = _drawn(len(first), len(second))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = _middles(second, above) / _middles(first, below)

@@ -4,7 +4,8 @@
 #   farm.sh PLACES COMMANDS
 #
 # PLACES has a host a line, as often as it takes a command at a time ($NODEFILE). COMMANDS has a
-# command a line. What the n-th command prints goes to farm.n, what it says on stderr to farm.n.err.
+# command a line; $PLACE in it is the line of its host in PLACES, from 0 on. What the n-th command
+# prints goes to farm.n, what it says on stderr to farm.n.err.
 # Prints a line for each command: its number, host, exit code. Exits 1 if one failed.
 set -u
 mapfile -t places < "$1"
@@ -14,7 +15,7 @@ exec {ended}<> <(:)  # a pipe: who ends writes its place and number
 
 start() {  # place, number of the command
   local host=${places[$1]} line
-  printf -v line 'cd %q && { %s\n}' "$PWD" "${commands[$2]}"
+  printf -v line 'cd %q && PLACE=%s && { %s\n}' "$PWD" "$1" "${commands[$2]}"
   {
     "$shell" "$host" "$line" < /dev/null > "farm.$2" 2> "farm.$2.err"
     echo "$1 $2 $?" >&"$ended"

@@ -4,7 +4,7 @@
 job=$1 x11=$2
 shift 2
 if [ "$x11" = x11 ] && [ -z "${DISPLAY-}" ]; then
-  echo "seatrial: --x11: job $job has no display on ${SLURMD_NODENAME:-this host}; Slurm gives one only to a job that was submitted with --x11 (sbatch, salloc), if the site allows it (PrologFlags=X11)" >&2
+  echo "seatrial: --x11: job $job has no display on ${SLURMD_NODENAME:-this host}; Slurm gives one only to a job of \`salloc --x11\`, typed where you have a display, if the site allows it (PrologFlags=X11)" >&2
   exit 2
 fi
 for file in $(grep -lsz "^SEATRIAL_COMPAT_KEEPER=$job\." /proc/[0-9]*/environ); do

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -26,7 +25,6 @@ its stderr says; as not all nodes answered in time."""
 
 _FILES = ("compat.sh", "sshd.sh", "client.sh")
 _PROGRAMS = {"enter": "enter", "rsh": "shim", "ssh": "shim"}
-_PATTERN = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 
 
 CompatNodes = Literal["slurm", "here"]
@@ -51,11 +49,6 @@ def settings_of(compat: Compat, nodes: CompatNodes) -> CompatSettings:
     """Return the settings of a job for what a machine's file says of compat jobs."""
     wait = math.ceil(seconds(compat.wait))
     return CompatSettings(compat.mode, compat.port, wait, compat.quorum, nodes)
-
-
-def is_pattern_of_variables(text: str) -> bool:
-    """Return whether a text is a name of a variable, or a pattern of names: ``OMP_*``."""
-    return _PATTERN.fullmatch(text) is not None
 
 
 def write(folder: Path, settings: CompatSettings, variables: Iterable[str]) -> None:

@@ -36,7 +36,9 @@ if [ "${{SEATRIAL_COMPAT-}}" != "$_run/{DIRECTORY}" ]; then
 fi
 """
 
-# With a quorum, the files of the run's hosts have those alone that answered.
+# With a quorum, the files of the run's hosts, the variables of its size and the launch line have
+# those alone that answered, also on the nodes. Ranks are placed from the first host on, so those
+# without a place are the last ones, in a rankfile, too.
 _START = """
 _code=0 _figures=
 bash "$SEATRIAL_COMPAT/compat.sh" start $$ || _code=$?
@@ -61,7 +63,15 @@ if [ "$_answered" -lt "$_of" ]; then
   _nodes=$_answered
   seatrial_host_files
   printf -v NODELIST %%s, "${_hosts[@]}"
-  NODELIST=${NODELIST%%,}
+  NODELIST=${NODELIST%%,} NODES=$_answered
+  LAUNCH=${LAUNCH/ -n $TASKS / -n $_placed } TASKS=$_placed
+  for _name in NODELIST NODES TASKS LAUNCH; do
+    printf 'export %%s=%%q\n' "$_name" "${!_name}"
+  done >> "$SEATRIAL_COMPAT/environment"
+  if [ -e job.rankfile ]; then
+    mapfile -t -n "$_placed" _ranks < job.rankfile
+    printf '%%s\n' "${_ranks[@]}" >| job.rankfile
+  fi
 fi
 """
 

@@ -43,6 +43,7 @@ prepare_keys() {
   # long and print text, and `enter` clears the environment after it. No sshd refuses 200 commands
   # at once: MaxStartups has no share that is dropped by chance.
   echo "compat $(< "$J/host_key.pub")" > "$J/known_hosts"
+  : > "$J/Xauthority"  # without it xauth complains in the first session with windows
   echo "restrict,pty,X11-forwarding,from=\"${addresses//$'\n'/,}\" $(< "$J/key.pub")" \
     > "$J/authorized_keys"
   cat > "$J/sshd.conf" << END

@@ -1,0 +1,258 @@
+"""``seatrial facts``: what the nodes of a machine are, and which of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.facts_collect import collect
+from seatrial.cli.note import show_minute
+from seatrial.cli.options import json_option, machine_filter
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.machine.facts import fold, groups_of, roles_of, unfold
+from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
+from seatrial.rules import drift, facts
+from seatrial.rules.facts import FactTable
+from seatrial.store.export import to_json
+from seatrial.store.schema import Store
+from seatrial.studies import node_facts
+from seatrial.units import count, share_of
+from seatrial.verify.reading import plain_line
+
+MAX_ROWS = 200
+MISSES = "(missing)"
+
+
+@click.group("facts")
+def command() -> None:
+    """Collect the facts of nodes, and show which nodes differ.
+
+    Facts are kernel, firmware, mounts, limits, modules, packages, huge pages, PCIe, errors of
+    memory, networks. `seatrial lint` judges them by rules.
+    """
+
+
+command.add_command(collect)
+
+
+@command.command("diff")
+@click.argument("source", default="")
+@click.argument("other", default="")
+@machine_filter
+@click.option("--majority", is_flag=True, help="Compare nodes with each other, whatever OTHER is.")
+@click.option("--facts", "patterns", multiple=True, metavar="PATTERN", help="Only these facts.")
+@click.option(
+    "--waive", multiple=True, metavar="PATTERN", help="Facts that may differ, such as 'module.*'."
+)
+@click.option(
+    "--within",
+    multiple=True,
+    metavar="PATTERN=SHARE",
+    help="Numbers that may differ by a share: memory.*=2%.",
+)
+@json_option
+@click.pass_obj
+def diff(
+    folders: Folders,
+    source: str,
+    other: str,
+    machine: str,
+    majority: bool,
+    patterns: tuple[str, ...],
+    waive: tuple[str, ...],
+    within: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Show which nodes differ.
+
+    SOURCE and OTHER are trials that collected facts, files of facts, or machines (their newest
+    trial). Of SOURCE alone (default: the newest trial), nodes are compared with most of their role.
+    With OTHER of the same machine: what changed since. With OTHER of another machine: where usual
+    values differ. Exits 1 if something differs.
+
+    \b
+    seatrial facts diff                       nodes that differ from most
+    seatrial facts diff before after          what changed between two trials
+    seatrial facts diff testsystem frost      a test system against production
+    """
+    limits = drift.parsed_limits(map(_share, within), waive)
+    with opened(folders) as store:
+        found = source_of(store, [source] if source else [], machine)
+        against = source_of(store, [other], machine) if other else None
+    found = found._replace(table=_only(found.table, patterns))
+    tell_troubles(found.table)
+    if against is None or majority:
+        differences = drift.from_majority(found.table, found.roles, limits)
+        return _show(_majority_rows(differences), found, as_json, "fact | usual~ | but~ | on~")
+    tell_troubles(against.table)
+    if against.machine == found.machine:
+        changes = drift.between(found.table, _only(against.table, patterns), limits)
+        rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
+        return _show(rows, against, as_json, "fact | before~ | after~ | on~")
+    contrasts = drift.against(found.table, _only(against.table, patterns), limits)
+    rows = [(c.key, _usual(c.here), _usual(c.there), "") for c in contrasts]
+    columns = f"fact | {found.machine or 'first'}~ | {against.machine or 'second'}~ | on~"
+    return _show(rows, found, as_json, columns)
+
+
+@command.command("history")
+@click.argument("key", metavar="FACT")
+@machine_filter
+@click.option("--nodes", default="", metavar="SET", help="Only these nodes.")
+@json_option
+@click.pass_obj
+def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
+    """Show when nodes got another value of a fact, such as node.kernel."""
+    with opened(folders) as store:
+        collections = node_facts.collected(store, machine)
+        if not collections:
+            node_facts.newest(store, machine)  # raises, and says how to collect
+        found = node_facts.spells(collections, key, _unfolded(nodes))
+    if not any(one.value is not None for one in found):
+        known = collections[0].table().keys
+        near = [name for name in known if key.rpartition(".")[2] in name][:8]
+        hint = f"; there are {', '.join(near)}" if near else ""
+        raise UsageError(f"no node has a fact {key!r}{hint}")
+    rows = [(show_minute(o.time), o.trial, o.value or MISSES, fold(o.nodes)) for o in found]
+    if as_json:
+        names = ("time_ns", "trial", "value", "nodes")
+        records = [
+            dict(zip(names, (o.time, *row[1:]), strict=True))
+            for o, row in zip(found, rows, strict=True)
+        ]
+        click.echo(to_json(records), nl=False)
+    else:
+        click.echo(TextTable("since | trial | value~ | nodes~", rows))
+    return 0
+
+
+# ---- where facts come from ----------------------------------------------------------------
+
+
+class FactSource(NamedTuple):
+    """Facts and where they are from: a name for people, the machine ("" if unknown), and its
+    description, by which nodes have roles and groups."""
+
+    name: str
+    machine: str
+    description: Machine | None
+    table: FactTable
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each node."""
+        return roles_of(self.description) if self.description else {}
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """The group of each node in the network."""
+        return groups_of(self.description) if self.description else {}
+
+
+def source_of(store: Store, names: Sequence[str], machine: str = "") -> FactSource:
+    """Return the facts of files, trials and machines (their newest trial) together; of none named,
+    the newest trial. Of a node that is in several the first counts. Raises UsageError."""
+    files: list[Path] = []
+    found: list[node_facts.Collection] = []
+    for name in names:
+        if Path(name).is_file():
+            files.append(Path(name))
+        else:
+            newest = next(iter(node_facts.collected(store, name)), None)
+            found.append(newest or node_facts.of_trial(store, name))
+    if not names:
+        found = [node_facts.newest(store, machine)]
+    table = facts.read([*files, *(path for one in found for path in one.files)])
+    told = ", ".join([*(one.trial for one in found), *map(str, files)])
+    drift.require_nodes(table, told)
+    described = next((about for one in found if (about := one.description())), None)
+    name = machine or next((one.machine for one in found), "")
+    if described is None or (machine and described.machine != machine):
+        described = _described(name)
+    return FactSource(told, name, described, table)
+
+
+def _described(machine: str) -> Machine | None:
+    try:
+        return find_machine(machine).machine if machine else None
+    except SeatrialError:
+        return None
+
+
+def tell_troubles(table: FactTable) -> None:
+    """Tell on stderr which nodes did not answer, or not as they should."""
+    if table.silent:
+        names = plain_line(fold(table.silent))
+        click.echo(
+            f"seatrial: {count(len(table.silent), 'node')} did not answer: {names}", err=True
+        )
+    for line in table.troubles[:20]:
+        click.echo(f"seatrial: {plain_line(line)}", err=True)
+    if len(table.troubles) > 20:
+        click.echo(f"seatrial: and {len(table.troubles) - 20} more such answers", err=True)
+
+
+def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
+    return table.with_keys(patterns) if patterns else table
+
+
+def _unfolded(nodes: str) -> tuple[str, ...]:
+    try:
+        return unfold(nodes) if nodes else ()
+    except ValueError as error:
+        raise UsageError(f"--nodes: {error}") from None
+
+
+def _share(text: str) -> tuple[str, float]:
+    name, equals, share = text.rpartition("=")
+    try:
+        found = share_of(share)
+    except ValueError as error:
+        raise UsageError(f"--within {text}: {error}") from None
+    if not (name and equals):
+        raise UsageError(f"--within {text}: write PATTERN=SHARE, such as memory.*=2%")
+    return name, found
+
+
+# ---- in words -----------------------------------------------------------------------------
+
+
+def _majority_rows(differences: list[drift.FactDifference]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for row in differences:
+        usual = row.usual or MISSES if row.agreed else "(no value of more than half)"
+        for value, nodes in row.others.items():
+            rows.append((row.key, usual, value or MISSES, fold(nodes)))
+    return rows
+
+
+def _usual(values: drift.Values) -> str:
+    """Return the value of most nodes, and how many other values there are."""
+    usual = next(iter(values), None)
+    more = f" ({len(values) - 1} other values)" if len(values) > 1 else ""
+    return f"{usual or MISSES}{more}"
+
+
+def _show(
+    rows: list[tuple[str, str, str, str]], found: FactSource, as_json: bool, columns: str
+) -> int:
+    if as_json:
+        names = [form.rstrip("~") for form in columns.split(" | ")]
+        click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
+        return 1 if rows else 0
+    if rows:
+        click.echo(TextTable(columns, rows[:MAX_ROWS]))
+    if len(rows) > MAX_ROWS:
+        click.echo(f"and {len(rows) - MAX_ROWS} more; --facts chooses, --json has all")
+    keys = len({row[0] for row in rows})
+    said = "1 fact differs" if keys == 1 else f"{keys} facts differ"
+    told = f"{count(len(found.table.nodes), 'node')} of {plain_line(found.name)}"
+    click.echo(f"{told}: {said if rows else 'no fact differs'}")
+    return 1 if rows else 0

@@ -1,0 +1,205 @@
+"""``seatrial facts collect``: a trial that asks every node of a machine for its facts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+import seatrial.runs.facts as collection
+from seatrial.cli import run
+from seatrial.cli.options import machine_option
+from seatrial.errors import UsageError
+from seatrial.machine.draining import states
+from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.load import find_machine, machine_file
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.rules import readers
+from seatrial.rules.facts import of_nodes, text_of
+from seatrial.units import count
+
+SUITE = Path(collection.__file__).parent
+
+
+@click.command("collect")
+@machine_option
+@click.option(
+    "--by",
+    type=click.Choice(["job", "array", "ssh"]),
+    default="job",
+    show_default=True,
+    help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
+)
+@click.option("--nodes", default="", metavar="SET", help="Only these nodes, or with ssh hosts.")
+@click.option("--role", "roles", multiple=True, help="With --by ssh: only hosts of this role.")
+@click.option(
+    "--read",
+    "given",
+    multiple=True,
+    metavar="SET=FILE",
+    help="Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
+    "`lctl get_param`, `sysctl -a`, or facts.",
+)
+@click.option("--package", "packages", multiple=True, help="Tell the version of this package.")
+@click.option(
+    "--patience",
+    type=click.IntRange(1, 3600),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that nodes have to answer.",
+)
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and `facts`.")
+@click.pass_context
+def collect(
+    context: click.Context,
+    machine: str | None,
+    by: str,
+    nodes: str,
+    roles: tuple[str, ...],
+    given: tuple[str, ...],
+    packages: tuple[str, ...],
+    patience: int,
+    tag: str | None,
+) -> int:
+    """Ask every node for its facts. It is a trial; no root is needed.
+
+    Nodes that are down are left out, and a node that does not answer is named.
+
+    \b
+    seatrial facts collect -m frost                      one job on all nodes
+    seatrial facts collect -m frost --by ssh             routers, servers, login nodes
+    seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
+    """
+    found = find_machine(machine).machine
+    chosen: str | None
+    settings = [f"patience={patience}"]
+    if packages:
+        settings.append(f"packages={' '.join(packages)}")
+    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as folder:
+        place = Path(folder)
+        if given:
+            test, chosen = "hosts", _here(found, place)
+            (place / "facts.txt").write_text(_read(given))
+            settings.append(f"given={place / 'facts.txt'}")
+        elif by == "ssh":
+            test, chosen = "hosts", _here(found, place)
+            hosts = _hosts(found, roles, nodes)
+            (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
+            settings.append(f"hosts={place / 'hosts'}")
+        else:
+            test = "nodes" if by == "job" else "each"
+            chosen, size = _usable(found, machine, nodes, by == "array", place)
+            settings += [f"size={size}"] if by == "job" else []
+        code: int = context.invoke(
+            run.command,
+            suites=(str(SUITE / test),),
+            machine=chosen,
+            tag=tag,
+            toolchains=("default",),
+            settings=tuple(settings),
+        )
+    return code
+
+
+def _usable(
+    machine: Machine, name: str | None, nodes: str, each: bool, place: Path
+) -> tuple[str | None, int]:
+    """Return the machine with the nodes that can answer now, and how many these are."""
+    known = node_names(machine)
+    wanted = set(_unfolded(nodes)) if nodes else set(known)
+    if other := sorted(wanted - set(known)):
+        raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
+    if machine.scheduler != "slurm":
+        return name, len(known)
+    away = [node for node, state in states().items() if state.away and node in wanted]
+    left = [node for node in known if node in wanted and node not in away]
+    if away:
+        told = count(len(away), "node")
+        click.echo(f"left out, as no job gets them now: {told}: {fold(away)}", err=True)
+    if not left:
+        raise UsageError(f"{machine.machine}: no node is up")
+    if len(left) == len(known):
+        return name, len(left)
+    file = machine_file(name)
+    if file is None:
+        raise UsageError("no file describes this machine; name one with -m")
+    kept = set(left)
+    exclude = {*unfold(machine.slurm.exclude)} if machine.slurm.exclude else set()
+    exclude |= {node for node in known if node not in kept}
+    about: dict[str, Any] = {"include": str(file.absolute()), "slurm": {"exclude": fold(exclude)}}
+    if each:  # a job for each of the nodes that are described
+        kinds = [_without(kind, kept) for kind in machine.nodes]
+        about["nodes"] = [kind for kind in kinds if kind["names"]]
+        about.update(dict.fromkeys(("groups", "places", "topology", "rehearsal")))
+    return _written(place / file.name, about), len(left)
+
+
+def _without(kind: NodeGroup, kept: set[str]) -> dict[str, Any]:
+    """Return a kind of nodes with those that are kept; its layout plays no part here."""
+    names = [node for node in unfold(kind.names) if node in kept]
+    return {
+        "names": fold(names),
+        "cores": kind.cores,
+        "partition": kind.partition,
+        "features": kind.features,
+    }
+
+
+def _here(machine: Machine, place: Path) -> str:
+    """Return a file of a machine of that name whose only node is this host: hosts that run no jobs
+    are asked from here."""
+    about: dict[str, Any] = {"machine": machine.machine, "nodes": [{"names": "here", "cores": 1}]}
+    about["roles"] = machine.roles  # by which rules judge
+    return _written(place / "machine.yaml", {**about, "toolchains": {"none": {}}})
+
+
+def _written(path: Path, about: dict[str, Any]) -> str:
+    path.write_text(json.dumps(about))  # JSON is YAML
+    return str(path)
+
+
+def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
+    """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
+    if nodes:
+        return list(_unfolded(nodes))
+    if unknown := [role for role in roles if role not in machine.roles]:
+        known = ", ".join(machine.roles) or "none"
+        raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
+    own = set(node_names(machine))
+    found = {
+        host: None
+        for role, folded in machine.roles.items()
+        if not roles or role in roles
+        for host in unfold(folded)
+        if roles or host not in own
+    }
+    if not found:
+        raise UsageError(
+            f"--by ssh: {machine.machine} has no hosts besides its nodes; write them under "
+            "`roles` of its file, or name them with --nodes"
+        )
+    return list(found)
+
+
+def _unfolded(nodes: str) -> tuple[str, ...]:
+    try:
+        return unfold(nodes)
+    except ValueError as error:
+        raise UsageError(f"--nodes: {error}") from None
+
+
+def _read(given: tuple[str, ...]) -> str:
+    """Return the facts in files, as text."""
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        folded, equals, name = text.partition("=")
+        if not equals:
+            raise UsageError(f"--read {text}: write SET=FILE, such as 'r[1-14]=lnetctl.yaml'")
+        own = readers.read(Path(name))
+        for node in _unfolded(folded):
+            found.setdefault(node, {}).update(own)
+    return text_of(of_nodes(found))

@@ -1,0 +1,92 @@
+"""``seatrial import``: tests that other harnesses have become a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.errors import UsageError
+from seatrial.units import count
+
+NOTES_SHOWN = 10
+PLACES_SHOWN = 2
+
+
+@click.group("import")
+def command() -> None:
+    """Make a suite of the tests that another harness has."""
+
+
+@command.command("oth")
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder of the new suite.",
+)
+@click.option(
+    "--machine-ini",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The harness's file of the machine, for values that tests take from the environment.",
+)
+@click.pass_obj
+def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | None) -> int:
+    """Import tests of the OLCF Test Harness.
+
+    PATH is a folder with applications (APPLICATION/TEST/Scripts/rgt_test_input.ini), at any depth,
+    or an input file with lines `Test = APPLICATION TEST`. Nothing of it is executed or changed.
+    Copies of a test that differ in a number become parameters of one test, where that is provably
+    the same. What was not carried over is listed, with file and line, in SUITE/import.md.
+
+    \b
+    seatrial import oth applications -o suites/oth
+    seatrial list suites/oth
+    """
+    from seatrial.importers.notes import by_text
+    from seatrial.importers.oth.ini import read_list, read_machine
+    from seatrial.importers.oth.suite import import_tests
+
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"{output}: is there already; name a folder that is new or empty")
+    try:
+        environment = read_machine(machine_ini) if machine_ini else {}
+        wanted = read_list(path) if path.is_file() else None
+        root = wanted.folder if wanted else path
+        only = [(app, test) for app, test, _ in wanted.tests] if wanted else None
+        done = import_tests(root, output, environment, only)
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from None
+    if not done.tests:
+        reasons = "".join(f"\n{note.place}: {note.text}" for note in done.notes[:NOTES_SHOWN])
+        raise UsageError(f"{root}: no test of the OLCF Test Harness could be read{reasons}")
+    grouped = by_text(done.notes)
+    lines = [f"{count(len(places), 'place')}: {text}" for text, places in grouped]
+    click.echo(f"{count(done.read, 'test')} became {count(len(done.tests), 'test')} in {output}")
+    for name, group in done.tests.items():
+        if len(group.tests) > 1:
+            sizes = [f"{axis} ({len(set(values))})" for axis, values in group.axes.items()]
+            axes = (" with " if group.zipped else " x ").join(sizes)
+            click.echo(f"  {name}: {len(group.tests)} copies, by {axes}")
+    for (text, places), _ in zip(grouped[:NOTES_SHOWN], lines, strict=False):
+        click.echo(f"note: {text}")
+        for note in places[:PLACES_SHOWN]:
+            click.echo(f"      {note.place}")
+        if len(places) > PLACES_SHOWN:
+            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
+    _write_notes(output / "import.md", path, grouped)
+    click.echo(f"all notes are in {output / 'import.md'}")
+    click.echo(f"next   {folders.command('list', str(output))}")
+    return 0
+
+
+def _write_notes(file: Path, path: Path, grouped: list[tuple[str, list]]) -> None:  # type: ignore[type-arg]
+    lines = [f"# Imported from {path}\n\n"]
+    for text, places in grouped:
+        lines.append(f"## {text}\n\n")
+        lines += [f"- {note.place}\n" for note in places]
+        lines.append("\n")
+    file.write_text("".join(lines))

@@ -1,0 +1,1 @@
+"""Importers of what other harnesses have, a folder each: they write suites as people write them."""

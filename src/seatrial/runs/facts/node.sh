@@ -1,0 +1,282 @@
+#!/bin/bash
+# The facts of this node, one a line: SECTION.NAME<TAB>VALUE. The last line is `end<TAB>LINES`.
+#
+#   bash node.sh                        of this node; job.sh lies beside it
+#   bash node.sh FOLDER                 writes FOLDER/NODE, where NODE is the name of this node
+#   SEATRIAL_ROOT=tree bash node.sh     of the files in a tree, as they lie below /
+#   SEATRIAL_PACKAGES='slurmd' bash node.sh     with the versions of these packages
+#
+# It needs no root, and starts a process only for packages, GPUs and time servers: with 12,288 nodes
+# each process counts. What cannot be read by this user is told as skipped.NAME. Facts of the section
+# `now` change by themselves (counters, free memory): no digest has them.
+set -u
+LC_ALL=C
+shopt -s nullglob
+root=${SEATRIAL_ROOT-}
+lines=0
+out=
+
+fact() {  # section.name, value
+  local value=${2:0:400}
+  [ -n "$value" ] || return 0
+  value=${value//[[:cntrl:]]/ }
+  out+=$1$'\t'$value$'\n'
+  lines=$((lines + 1))
+}
+first() {  # line = the first line of a file; fails if it cannot be read or is empty
+  line=
+  [ -r "$1" ] || return 1
+  { IFS= read -r line < "$1"; } 2> /dev/null
+  [ -n "$line" ]
+}
+file() { if first "$2"; then fact "$1" "$line"; fi; }  # section.name, file
+skipped() { fact "skipped.$1" "$2"; }
+
+seatrial_fact() {  # what job.sh tells of the node
+  case $1 in host | toolchain) ;; *) fact "node.${1// /_}" "$2" ;; esac
+}
+
+# ---- node: operating system, kernel, CPU, memory, firmware, network, GPUs ------------------
+seatrial_of_node() {  # collect.sh puts the text of job.sh in place of the next line
+. "$(dirname "${BASH_SOURCE[0]}")/job.sh"
+}
+seatrial_of_node
+file node.kernel_build "$root/proc/sys/kernel/version"
+file node.command_line "$root/proc/cmdline"
+for name in bios_vendor bios_date board_name board_version; do
+  file "node.$name" "$root/sys/class/dmi/id/$name"
+done
+if [ -e "$root/sys/class/dmi/id/product_serial" ] && ! first "$root/sys/class/dmi/id/product_serial"
+then skipped serial 'product_serial is for root'; fi
+
+# ---- cpu -----------------------------------------------------------------------------------
+cpu=$root/sys/devices/system/cpu
+while IFS=: read -r name value; do
+  case $name in
+    microcode*) fact cpu.microcode "${value# }"; break ;;
+    flags*) break ;;
+  esac
+done 2> /dev/null < "$root/proc/cpuinfo"
+file cpu.smt "$cpu/smt/active"
+file cpu.governor "$cpu/cpu0/cpufreq/scaling_governor"
+file cpu.driver "$cpu/cpu0/cpufreq/scaling_driver"
+file cpu.khz_most "$cpu/cpu0/cpufreq/cpuinfo_max_freq"
+file cpu.khz_allowed "$cpu/cpu0/cpufreq/scaling_max_freq"
+file cpu.boost "$cpu/cpufreq/boost"
+file cpu.no_turbo "$cpu/intel_pstate/no_turbo"
+file cpu.threads_of_core "$cpu/cpu0/topology/thread_siblings_list"
+file cpu.of_socket "$cpu/cpu0/topology/core_siblings_list"
+file cpu.numa_domains "$root/sys/devices/system/node/online"
+for path in "$cpu"/vulnerabilities/*; do file "cpu.${path##*/}" "$path"; done
+
+# ---- memory and huge pages -----------------------------------------------------------------
+total=0
+while read -r name value _; do
+  case $name in
+    MemTotal:) total=$value; fact memory.total_kib "$value" ;;
+    MemAvailable:) fact now.memory_available_kib "$value" ;;
+    SwapTotal:) fact memory.swap_kib "$value" ;;
+    HugePages_Total:) fact memory.huge_pages "$value" ;;
+    HugePages_Free:) fact now.huge_pages_free "$value" ;;
+    Hugepagesize:) fact memory.huge_page_kib "$value" ;;
+  esac
+done 2> /dev/null < "$root/proc/meminfo"
+# Pages of order 9 and above, in units of order 9, are what huge pages of 2 MiB can be made of.
+free=0 blocks=0
+while read -r -a word; do
+  [ "${word[2]-}" = zone ] && [ "${#word[@]}" -gt 13 ] || continue
+  for ((order = 9; order + 4 < ${#word[@]}; order++)); do
+    blocks=$((blocks + ${word[order + 4]} * (1 << (order - 9))))
+  done
+done 2> /dev/null < "$root/proc/buddyinfo"
+free=$((blocks * 2048))
+if [ -r "$root/proc/buddyinfo" ]; then
+  fact now.huge_possible "$blocks"
+  if [ "$total" -gt 0 ]; then fact now.huge_percent "$((free * 100 / total))"; fi
+fi
+for name in enabled defrag; do
+  if first "$root/sys/kernel/mm/transparent_hugepage/$name"; then
+    line=${line#*[} && fact "memory.thp_$name" "${line%%]*}"
+  fi
+done
+
+# ---- limits: of a job, soft and hard ---------------------------------------------------------
+for each in nofile:n processes:u locked:l stack:s core:c virtual:v; do
+  name=${each%:*}
+  fact "limit.$name" "$(ulimit -S"${each#*:}")"
+  fact "limit.${name}_hard" "$(ulimit -H"${each#*:}")"
+done
+
+# ---- mounts ----------------------------------------------------------------------------------
+while read -r what where kind how _; do
+  case $kind in
+    lustre | nfs | nfs4 | gpfs | beegfs | ceph | fuse.* | dvs | panfs | wekafs | ext[234] | xfs | btrfs | zfs | tmpfs) ;;
+    *) continue ;;
+  esac
+  case $where in
+    /run | /run/* | /sys/* | /proc/* | /etc/* | /var/lib/docker/* | /var/spool/slurm*) continue ;;
+  esac
+  [ "$kind" != tmpfs ] || what=tmpfs
+  fact "mount.${where//[[:space:]]/?}" "$kind $what ${how%%,*}"
+done 2> /dev/null < "$root/proc/self/mounts"
+
+# ---- kernel modules, their parameters; module files ------------------------------------------
+for path in "$root"/sys/module/*/version; do
+  name=${path%/version}
+  file "module.${name##*/}" "$path"
+done
+for name in lnet ko2iblnd ksocklnd kkfilnd kgnilnd ptlrpc obdclass; do
+  for path in "$root/sys/module/$name/parameters/"*; do
+    if [ -r "$path" ]; then file "$name.${path##*/}" "$path"; else skipped "${name}_${path##*/}" 'for root'; fi
+  done
+done
+for name in version timeout health_check jobid_var; do file "lustre.$name" "$root/sys/fs/lustre/$name"; done
+if [ -e "$root/sys/kernel/debug" ] && [ ! -r "$root/sys/kernel/debug/lnet/routes" ]; then
+  skipped lnet_routes '/sys/kernel/debug is for root'
+elif [ -r "$root/sys/kernel/debug/lnet/routes" ]; then
+  while read -r net hops _ state gateway _; do
+    case $net in *[0-9]) fact "route.$net.$gateway" "$state $hops" ;; esac
+  done < "$root/sys/kernel/debug/lnet/routes"
+fi
+fact environment.modules "${LOADEDMODULES-}"
+IFS=: read -r -a folders <<< "${MODULEPATH-}"
+for folder in "${folders[@]}"; do
+  for path in "$root$folder"/*/.version "$root$folder"/*/.modulerc "$root$folder"/*/.modulerc.lua; do
+    name=${path%/*}
+    while read -r word key value _; do
+      case $word$key in
+        setModulesVersion) ;;
+        module-version*) case $value in default) value=$key ;; *) continue ;; esac ;;
+        'module_version("'*) value=${word#*'("'}$key ;;
+        *) continue ;;
+      esac
+      fact "default.${name##*/}" "${value//[\"{\}]/}"
+    done 2> /dev/null < "$path"
+  done
+done
+
+# ---- settings of the kernel --------------------------------------------------------------------
+for name in vm/swappiness vm/overcommit_memory vm/overcommit_ratio vm/zone_reclaim_mode vm/min_free_kbytes \
+  vm/nr_hugepages vm/dirty_ratio vm/max_map_count kernel/numa_balancing kernel/pid_max kernel/threads-max \
+  kernel/core_pattern kernel/perf_event_paranoid kernel/yama/ptrace_scope kernel/watchdog kernel/nmi_watchdog \
+  kernel/randomize_va_space net/core/rmem_max net/core/wmem_max net/core/somaxconn net/ipv4/tcp_rmem \
+  net/ipv4/tcp_wmem net/ipv4/tcp_congestion_control fs/file-max; do
+  key=${name//\//_}
+  file "sysctl.${key//-/_}" "$root/proc/sys/$name"
+done
+
+# ---- PCI: devices for storage, networks, displays and accelerators; width and speed, and their most
+narrow= slow= devices=0
+for path in "$root"/sys/bus/pci/devices/*; do
+  first "$path/class" || continue
+  case $line in 0x01* | 0x02* | 0x03* | 0x12*) class=${line:2:4} ;; *) continue ;; esac
+  first "$path/max_link_width" || continue
+  width_most=$line
+  first "$path/current_link_width" || continue
+  width=$line
+  first "$path/max_link_speed"; speed_most=${line%% *}
+  first "$path/current_link_speed"; speed=${line%% *}
+  first "$path/vendor"; id=${line#0x}
+  first "$path/device"; id+=:${line#0x}
+  where=${path##*/}
+  devices=$((devices + 1))
+  fact "pci.$where" "$class $id x$width of x$width_most"
+  fact "now.pci_speed_$where" "$speed of $speed_most"
+  case $width_most in 0 | 255) continue ;; esac  # the device does not tell
+  [ "$width" = "$width_most" ] || narrow+="${narrow:+ }$where"
+  [ "$speed" = "$speed_most" ] || case $class in 02*) slow+="${slow:+ }$where" ;; esac
+done
+fact pci.devices "$devices"
+fact pci.narrow "${narrow:-none}"
+fact pci.slow_network "${slow:-none}"
+
+# ---- errors of memory and machine ---------------------------------------------------------------
+corrected=0 uncorrected=0 controllers=0
+for path in "$root"/sys/devices/system/edac/mc/mc[0-9]*; do
+  controllers=$((controllers + 1))
+  if first "$path/ce_count"; then corrected=$((corrected + line)); fi
+  if first "$path/ue_count"; then uncorrected=$((uncorrected + line)); fi
+done
+fact edac.controllers "$controllers"
+if [ "$controllers" -gt 0 ]; then
+  fact now.edac_corrected "$corrected"
+  fact now.edac_uncorrected "$uncorrected"
+fi
+if [ -r "$root/proc/interrupts" ]; then
+  while read -r name value _; do
+    case $name in MCE:) fact now.machine_checks "$value" ;; esac
+  done < "$root/proc/interrupts"
+fi
+
+# ---- networks -------------------------------------------------------------------------------------
+for path in "$root"/sys/class/infiniband/*; do
+  device=${path##*/}
+  file "ib.$device.firmware" "$path/fw_ver"
+  file "ib.$device.board" "$path/board_id"
+  for port in "$path"/ports/*; do
+    own=ib.$device.${port##*/}
+    if first "$port/state"; then fact "$own.state" "${line#*: }"; fi
+    if first "$port/phys_state"; then fact "$own.phys_state" "${line#*: }"; fi
+    file "$own.rate" "$port/rate"
+    for name in symbol_error link_error_recovery link_downed port_rcv_errors local_link_integrity_errors \
+      excessive_buffer_overrun_errors port_xmit_discards; do
+      file "now.ib_${device}_${port##*/}_$name" "$port/counters/$name"
+    done
+  done
+done
+for path in "$root"/sys/class/net/*; do
+  name=${path##*/}
+  [ -e "$path/device" ] || continue
+  file "net.$name.mtu" "$path/mtu"
+  file "net.$name.state" "$path/operstate"
+  file "net.$name.speed" "$path/speed"
+done
+
+# ---- clocks ----------------------------------------------------------------------------------------
+file clock.source "$root/sys/devices/system/clocksource/clocksource0/current_clocksource"
+fact now.clock_s "${EPOCHREALTIME-${EPOCHSECONDS-}}"
+if first "$root/proc/uptime"; then fact now.uptime_s "${line%%.*}"; fi
+if first "$root/proc/loadavg"; then fact now.load "${line%% *}"; fi
+
+# ---- GPUs: what the driver says --------------------------------------------------------------------
+if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
+  number=0
+  while IFS= read -r line; do
+    fact "gpu.$number" "$line"
+    number=$((number + 1))
+  done < <(timeout 20 nvidia-smi --format=csv,noheader \
+    --query-gpu=name,driver_version,vbios_version,memory.total,ecc.mode.current 2> /dev/null)
+  fact gpu.count "$number"
+fi
+
+# ---- packages: how many, a digest of all, the versions of some -----------------------------------
+if [ -z "$root" ]; then
+  if command -v dpkg-query > /dev/null; then
+    all=$(timeout 10 dpkg-query -W -f '${Package} ${Version}\n' 2> /dev/null)
+  elif command -v rpm > /dev/null; then
+    all=$(timeout 10 rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' 2> /dev/null | sort)
+  else
+    all=
+  fi
+  if [ -n "$all" ]; then
+    only=${all//[!$'\n']/}
+    fact package.count "$((${#only} + 1))"
+    sum=$(sha256sum <<< "$all")
+    fact package.digest "${sum:0:16}"
+    for name in ${SEATRIAL_PACKAGES-}; do
+      case $'\n'$all in *$'\n'"$name "*) line=${all##*$'\n'"$name "}; [ "$line" != "$all" ] || line=${all#"$name "}
+        fact "package.$name" "${line%%$'\n'*}" ;; esac
+    done
+  else
+    skipped packages 'neither dpkg-query nor rpm answers'
+  fi
+fi
+printf -v out '%send\t%s\n' "$out" "$lines"
+if [ -z "${1-}" ]; then
+  printf '%s' "$out"
+else
+  first /proc/sys/kernel/hostname
+  name=${SLURMD_NODENAME:-$line}
+  set -C # who answers twice does not replace its first answer
+  { printf '%s' "$out" > "$1/$name"; } 2> /dev/null || printf '%s' "$out" > "$1/$name+$$"
+fi

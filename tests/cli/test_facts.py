@@ -1,0 +1,238 @@
+"""``seatrial facts``: nodes that differ are named, and no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.programs import Done, Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.named_hosts import inside, slurmd_of
+from tests.waiting import LONG_S
+
+BUDDIES = "Node 0, zone   Normal  1  2  0  1  1  1  1  0  1  {}  {}\n"
+
+
+class Nodes:
+    """The nodes of an emulated cluster whose files can be made to differ."""
+
+    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self._mounted: list[tuple[str, str]] = []
+        self._limited: list[str] = []
+        self._number = 0
+
+    def limit(self, node: str, limit: str) -> None:
+        """Lower a limit of a node's slurmd, and so of its jobs: ``memlock=65536:65536``."""
+        process = str(slurmd_of(self.cluster.conf, node))
+        subprocess.run(["prlimit", "--pid", process, f"--{limit}"], check=True, timeout=LONG_S)
+        self._limited.append(node)
+
+    def over(self, node: str, path: str, text: str) -> None:
+        """Let a file have another text on one node."""
+        self._number += 1
+        own = self.folder / f"own.{self._number}"
+        own.write_text(text)
+        self._mount(node, "--bind", str(own), path)
+
+    def folder_over(self, node: str, path: str, files: dict[str, str]) -> None:
+        """Let a folder have other content on one node."""
+        self._number += 1
+        own = self.folder / f"own.{self._number}"
+        for name, text in files.items():
+            (own / name).parent.mkdir(parents=True, exist_ok=True)
+            (own / name).write_text(text)
+        self._mount(node, "--bind", str(own), path)
+
+    def tmpfs(self, node: str, path: str) -> None:
+        self._mount(node, "-t", "tmpfs", "scratch", path)
+
+    def _mount(self, node: str, *words: str) -> None:
+        enter = inside(self.cluster.conf, node)
+        subprocess.run([*enter, "mount", *words], check=True, timeout=LONG_S)
+        self._mounted.append((node, words[-1]))
+
+    def restore(self) -> None:
+        for node, path in reversed(self._mounted):
+            enter = inside(self.cluster.conf, node)
+            subprocess.run([*enter, "umount", path], check=True, timeout=LONG_S)
+        self._mounted.clear()
+        for node in self._limited:  # a lower limit lasts as long as its process
+            self.cluster.kill_node(node)
+            self.cluster.start_node(node)
+        self._limited.clear()
+
+
+@pytest.fixture
+def nodes(cluster: SlurmCluster, tmp_path: Path) -> Iterator[Nodes]:
+    (tmp_path / "nodes").mkdir()
+    made = Nodes(cluster, tmp_path / "nodes")
+    yield made
+    made.restore()
+
+
+def classes(firmware: str) -> dict[str, str]:
+    """The files of /sys/class of a node with this firmware."""
+    return {"dmi/id/bios_version": f"{firmware}\n", "dmi/id/sys_vendor": "maker\n"}
+
+
+def device(width: int) -> dict[str, str]:
+    """The files of /sys/bus of a node with one network card of that width, made for 16 lanes."""
+    values = {
+        "class": "0x020700",
+        "vendor": "0x15b3",
+        "device": "0x101b",
+        "current_link_width": str(width),
+        "max_link_width": "16",
+        "current_link_speed": "16.0 GT/s PCIe",
+        "max_link_speed": "16.0 GT/s PCIe",
+    }
+    return {f"pci/devices/0000:3b:00.0/{name}": f"{value}\n" for name, value in values.items()}
+
+
+def differing(done: Done) -> dict[str, str]:
+    """Return the nodes of each fact in which some differ."""
+    rows: list[dict[str, str]] = json.loads(done.out)
+    return {row["fact"]: row["on"] for row in rows}
+
+
+@pytest.mark.slurm(hosts=True)
+def test_each_node_that_differs_is_named_and_no_other(
+    slurm_place: Workplace, cluster: SlurmCluster, nodes: Nodes
+) -> None:
+    place = slurm_place
+    scratch = place.folder / "scratch"
+    scratch.mkdir()
+    modules = place.folder / "modules"
+    (modules / "lib").mkdir(parents=True)
+    (modules / "lib" / ".version").write_text('#%Module\nset ModulesVersion "1.1"\n')
+    place.slurm(cluster, environment={"MODULEPATH": str(modules)})
+    for node in cluster.node_names:
+        nodes.folder_over(node, "/sys/class", classes("2.1" if node in ("n002", "n006") else "2.2"))
+        nodes.folder_over(node, "/sys/bus", device(8 if node == "n004" else 16))
+        nodes.over(
+            node, "/proc/buddyinfo", BUDDIES.format(*((1, 9) if node == "n005" else (9, 9000)))
+        )
+        if node != "n007":
+            nodes.tmpfs(node, str(scratch))
+    nodes.over("n003", "/proc/sys/kernel/osrelease", "5.14.0-other\n")
+    nodes.over("n008", str(modules / "lib" / ".version"), 'set ModulesVersion "1.0"\n')
+    nodes.limit("n001", "memlock=65536:65536")
+    done = place.seatrial("facts", "collect", "-m", str(place.machine), "--name", "t")
+    assert done.code == 0, done.said
+    done = place.seatrial("facts", "diff", "--waive", "mount.*.version", "--json")
+    assert done.code == 1, done.said
+    found = differing(done)
+    assert found == {
+        "node.kernel": "n003",
+        "node.firmware": "n[002,006]",
+        "limit.locked_hard": "n001",
+        f"mount.{scratch}": "n007",
+        "default.lib": "n008",
+        "pci.0000:3b:00.0": "n004",
+        "pci.narrow": "n004",
+    }, found
+    (place.folder / "rules").mkdir()
+    (place.folder / "rules" / "own.yaml").write_text(
+        "waivers: [{rules: [mounts-complete], nodes: n008, reason: by this test}]\n"
+    )
+    done = place.seatrial("lint", "--json")
+    assert done.code == 1, done.said
+    findings: dict[str, set[str]] = {}
+    for each in json.loads(done.out)["findings"]:
+        findings.setdefault(each["rule"], set()).add(each["nodes"])
+    assert findings == {
+        "same-software": {"n003", "n008"},
+        "same-firmware": {"n[002,006]"},
+        "same-limits": {"n001"},
+        "mounts-complete": {"n007"},
+        "huge-pages": {"n005"},
+        "pcie-width": {"n004"},
+        "same-pcie": {"n004"},
+    }
+    done = place.seatrial("facts", "history", "node.kernel", "--json")
+    assert {row["value"]: row["nodes"] for row in json.loads(done.out)}["5.14.0-other"] == "n003"
+
+
+def fake_ssh(place: Workplace, text: str) -> None:
+    """Let ssh be a script, in which $host is the host that is asked."""
+    folder = place.folder / "bin"
+    folder.mkdir()
+    find_host = 'while [ "$1" != -- ]; do shift; done; host=$2\n'
+    (folder / "ssh").write_text(f"#!/bin/bash\n{find_host}{text}")
+    (folder / "ssh").chmod(0o755)
+    place.env["PATH"] = f"{folder}:{os.environ['PATH']}"
+
+
+def test_hosts_of_roles_are_asked_by_ssh_and_hostile_ones_accuse_nobody(place: Workplace) -> None:
+    place.local(roles={"router": "r[1-5]", "login": "here"})
+    fake_ssh(
+        place,
+        "case $host in\n"
+        "r2) sleep 100 ;;\n"
+        "r3) yes 'x.y\tz' | head -c 10000000; printf 'node\\tr1\\nend\\t1\\n' ;;\n"
+        "r4) printf 'node.kernel\\t\\033[31mred\\nend\\t1\\n' ;;\n"
+        "*) bash -s ;;\n"
+        "esac\n",
+    )
+    machine = str(place.machine)
+    words = ("-m", machine, "--by", "ssh", "--patience", "1", "--name", "t")
+    done = place.seatrial("facts", "collect", *words)
+    assert done.code == 0, done.said
+    done = place.seatrial("facts", "diff", "t", "--facts", "node.kernel", "--json")
+    assert "1 node did not answer: r2" in done.err
+    rows = json.loads(done.out)
+    assert [row["on"] for row in rows] == ["r[1,5]", "r3", "r4"] and "r1" not in done.err
+    assert rows[2]["but"] == "?[31mred"
+    done = place.seatrial("facts", "collect", *words[:4], "--role", "pump")
+    assert done.code == 2 and "--role pump: here has the roles: login, router" in done.err
+
+
+def test_two_trials_show_what_changed_and_two_machines_where_they_differ(place: Workplace) -> None:
+    files = {}
+    for name, kernel in (("old", "5.1"), ("new", "5.2")):
+        files[name] = place.folder / name
+        files[name].write_text(f"node.kernel\t{kernel}\nsysctl.vm_swappiness\t60\n")
+    for tag, which in (("a", "old"), ("b", "new")):
+        given = ("--read", f"n[1-3]={files[which]}")
+        done = place.seatrial("facts", "collect", "-m", str(place.machine), *given, "--name", tag)
+        assert done.code == 0, done.said
+    done = place.seatrial("facts", "diff", "a", "b", "--json")
+    assert json.loads(done.out) == [
+        {"fact": "node.kernel", "before": "5.1", "after": "5.2", "on": "n[1-3]"}
+    ]
+    done = place.seatrial("facts", "diff", "a")
+    assert done.code == 0 and "3 nodes of a: no fact differs" in done.out
+    other = place.folder / "other.yaml"
+    other.write_text(place.machine.read_text().replace("machine: here", "machine: there"))
+    more = ("--read", f"k[1-9]={files['new']}", "--name", "c")
+    assert place.seatrial("facts", "collect", "-m", str(other), *more).code == 0
+    done = place.seatrial("facts", "diff", "a", "there", "--json")
+    assert json.loads(done.out) == [
+        {"fact": "node.kernel", "here": "5.1", "there": "5.2", "on": ""}
+    ]
+    done = place.seatrial("facts", "history", "node.kernel", "-m", "here", "--json")
+    assert [(row["trial"], row["value"]) for row in json.loads(done.out)] == [
+        ("a", "5.1"),
+        ("b", "5.2"),
+    ]
+    done = place.seatrial("facts", "history", "kernel")
+    assert done.code == 2 and "no node has a fact 'kernel'; there are node.kernel" in done.err
+
+
+def test_what_cannot_be_compared_is_told(place: Workplace) -> None:
+    done = place.seatrial("facts", "diff")
+    assert done.code == 2 and "`seatrial facts collect` makes one" in done.err
+    odd = place.folder / "odd"
+    odd.write_text("no facts here")
+    done = place.seatrial("facts", "diff", str(odd))
+    assert done.code == 2 and "its first line must be node<TAB>NAME" in done.err
+    done = place.seatrial("facts", "collect", "--read", f"n1={odd}")
+    assert done.code == 2 and "is none of modprobe.d" in done.err
+    done = place.seatrial("facts", "collect", "--by", "ssh", "-m", str(place.machine))
+    assert done.code == 2 and "write them under `roles`" in done.err

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.events import MetricRecorded, RunJudged
+from tests.programs import Workplace
+
+TEMPLATE = """\
+#!/bin/bash
+#SBATCH -J __job_name__
+#SBATCH -N __nodes__
+#SBATCH -t __walltime__
+#SBATCH -o __job_name__.o%j
+
+SCRIPTS_DIR="__scripts_dir__"
+WORK_DIR="__working_dir__"
+RESULTS_DIR="__results_dir__"
+cd $SCRIPTS_DIR
+[ -e $WORK_DIR ] || mkdir -p $WORK_DIR
+cd $WORK_DIR
+log_binary_execution_time.py --scriptsdir $SCRIPTS_DIR --uniqueid __harness_id__ --mode start
+name=$(basename $(dirname $SCRIPTS_DIR))
+archive=$(basename $(dirname $(dirname $RGT_TEST_RUNARCHIVE_DIR)))
+echo "$name $archive __nodes__ $FLAVOUR $(__build_dir__/hello)" > output
+log_binary_execution_time.py --scriptsdir $SCRIPTS_DIR --uniqueid __harness_id__ --mode final
+cd $SCRIPTS_DIR
+cp -rf $WORK_DIR/* $RESULTS_DIR
+cp __build_dir__/output_build.txt $RESULTS_DIR
+check_executable_driver.py -p $RESULTS_DIR -i __harness_id__
+"""
+INI = """\
+[DEFAULT]
+base = hello
+
+[Replacements]
+job_name = %(base)s_job
+nodes = {nodes}
+walltime = 5
+batch_filename = run_{nodes}.sh
+build_cmd = ./build.sh hello
+check_cmd = ./check.sh strict
+report_cmd = ./report.sh
+resubmit = 0
+
+[EnvVars]
+flavour = sweet
+"""
+CHECK = """\
+#!/bin/bash
+echo "checked $1 in $(basename "$PWD")"
+grep -q 'sweet hello$' output || exit 2
+[ -e output_build.txt ] && [ -e "$RGT_TEST_WORK_DIR/output" ] || exit 1
+echo "size = $(wc -c < output)" > metrics.txt
+case $RGT_TEST_RUNARCHIVE_DIR in *bad*) exit 5 ;; esac
+"""
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def applications(tmp_path: Path) -> Path:
+    """An application with four tests: three are copies for so many nodes, one is stopped."""
+    folder = tmp_path / "applications"
+    app = folder / "hello"
+    build = "#!/bin/bash\nprintf '#!/bin/bash\\necho %s\\n' $1 > $1; chmod +x $1; echo built\n"
+    write(app / "Source" / "build.sh", build)
+    write(app / "Source" / "Common" / "check.sh", CHECK)
+    for name, nodes in (("c_n001", 1), ("c_n002", 2), ("c_n004", 4), ("bad", 1)):
+        scripts = app / name / "Scripts"
+        write(scripts / "rgt_test_input.ini", INI.format(nodes=nodes))
+        write(scripts / "slurm.template.x", TEMPLATE)
+        write(scripts / "report.sh", "#!/bin/bash\necho 'twice = 2' >> metrics.txt; exit 7\n")
+        (scripts / "check.sh").symlink_to("../../Source/Common/check.sh")
+        (app / name / "Run_Archive").mkdir()
+    write(app / "bad" / "Scripts" / ".kill_test", "")
+    return folder
+
+
+def test_tests_are_imported_and_run(place: Workplace, applications: Path) -> None:
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert done.code == 0, done.said
+    assert "4 tests became 2 tests in suite" in done.out
+    assert "hello/c: 3 copies, by nodes (3)" in done.out
+    nodes = [{"names": "n[1-4]", "cores": 1}]
+    place.local(machine="wide", nodes=nodes, scheduler="slurm")
+    listed = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert "4 cases of 2 tests" in listed.out, listed.said
+    place.local()
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    verdicts = place.verdicts()
+    assert verdicts == {"hello/bad": "performance", "hello/c{nodes=1}": "pass"}
+    run = place.run_folder("hello/c")
+    assert (run / "output").read_text() == "c_n001 c_n001 1 sweet hello\n"
+    assert (run / "output_build.txt").read_text() == "built\n"
+    (right,) = [event for event in place.events("t", RunJudged) if event.verdict == "pass"]
+    figures = [each for each in place.events("t", MetricRecorded) if each.run_id == right.run_id]
+    assert {each.metric: each.value for each in figures} == {"size": 28, "twice": 2}
+    assert "stopped" in (place.suite / "hello" / "bad" / "test.yaml").read_text()
+    assert not (place.suite / "hello" / "bad" / "Run_Archive").exists()
+
+
+def test_a_list_of_tests_names_what_is_imported(place: Workplace, applications: Path) -> None:
+    text = f"# tests\nPath_to_tests = {applications}\nTest = hello c_n002 3\nTest = hello c_n9\n"
+    (place.folder / "rgt.input").write_text(f"{text}harness_task = start None None\n")
+    done = place.seatrial("import", "oth", "rgt.input", "-o", "suite")
+    assert done.code == 0, done.said
+    assert [path.parent.name for path in place.suite.rglob("test.yaml")] == ["c_n002"]
+    assert "no test hello/c_n9" in done.out
+
+
+def test_copies_that_use_the_number_in_quotes_stay_apart(
+    place: Workplace, applications: Path
+) -> None:
+    for template in applications.rglob("slurm.template.x"):
+        template.write_text(TEMPLATE + "awk 'BEGIN {\n print __nodes__ }'\n")
+    assert place.seatrial("import", "oth", str(applications), "-o", "suite").code == 0
+    assert len(list(place.suite.rglob("test.yaml"))) == 4
+
+
+def test_copies_with_another_file_stay_apart(place: Workplace, applications: Path) -> None:
+    write(applications / "hello" / "c_n004" / "Scripts" / "input", "4")
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert "4 tests became 3 tests" in done.out
+    assert "2 copies" in done.out
+
+
+def test_values_come_from_the_file_of_the_machine(place: Workplace, applications: Path) -> None:
+    ini = applications / "hello" / "bad" / "Scripts" / "rgt_test_input.ini"
+    ini.write_text(ini.read_text().replace("nodes = 1", "nodes = <obtain_from_environment>"))
+    command = ("import", "oth", str(applications))
+    done = place.seatrial(*command, "-o", "one")
+    assert "rgt_test_input.ini:6" in done.out
+    assert "--machine-ini" in done.out
+    assert not (place.folder / "one" / "hello" / "bad").exists()
+    machine = place.folder / "machine.ini"
+    machine.write_text("[MachineDetails]\nmachine_name = a b\n[TestshotDefaults]\nnodes = 1\n")
+    done = place.seatrial(*command, "-o", "suite", "--machine-ini", str(machine))
+    assert "4 tests became 2" in done.out
+    assert (
+        "export RGT_MACHINE_NAME=${RGT_MACHINE_NAME-'a b'}" in (place.suite / "oth.sh").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("[Replacements]", "[Replacement]", 0),
+        ("nodes = 1", "nodes = none", 6),
+        ("nodes = 1", "nodes = 1\nnodes = 2", 7),
+        ("%(base)s", "%(absent)s", 0),
+        ("build_cmd = ./build.sh hello", "", 0),
+        ("[DEFAULT]", "no section", 1),
+    ],
+)
+def test_a_broken_file_is_named_and_the_rest_is_imported(
+    place: Workplace, applications: Path, old: str, new: str, line: int
+) -> None:
+    ini = applications / "hello" / "bad" / "Scripts" / "rgt_test_input.ini"
+    ini.write_text(ini.read_text().replace(old, new))
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert done.code == 0, done.said
+    assert "3 tests became 1 test" in done.out
+    notes = (place.suite / "import.md").read_text()
+    assert f"{ini}:{line}\n" in notes if line else f"{ini}\n" in notes
+
+
+def test_what_cannot_be_carried_over_is_listed(place: Workplace, applications: Path) -> None:
+    template = applications / "hello" / "bad" / "Scripts" / "slurm.template.x"
+    template.write_text("#!/bin/bash\n#SBATCH -C __kind__\njsrun -n 2 ./a.out __lost__\n")
+    assert place.seatrial("import", "oth", str(applications), "-o", "suite").code == 0
+    notes = (place.suite / "import.md").read_text()
+    for words in ("__kind__", "__lost__", "`jsrun`"):
+        assert words in notes
+    assert f"{template}:3\n" in notes
+
+
+def test_nothing_is_overwritten_or_made_of_nothing(place: Workplace, applications: Path) -> None:
+    place.suite.mkdir()
+    (place.suite / "mine").touch()
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert (done.code, (place.suite / "mine").exists()) == (2, True)
+    (place.folder / "empty").mkdir()
+    done = place.seatrial("import", "oth", "empty", "-o", "new")
+    assert (done.code, (place.folder / "new").exists()) == (2, False)

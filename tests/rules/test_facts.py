@@ -1,0 +1,92 @@
+"""Facts are read whatever a node answered; nobody is accused for what another wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import UsageError
+from seatrial.rules import facts
+
+
+def answer(node: str, *lines: str, end: bool = True) -> str:
+    whole = [f"node\t{node}", *lines, *([f"end\t{len(lines)}"] if end else [])]
+    return "".join(f"{line}\n" for line in whole)
+
+
+def test_facts_are_columns_of_nodes() -> None:
+    table = facts.parsed(answer("a", "x.y\t1", "x.z\tq") + answer("b", "x.y\t1") + answer("c"))
+    assert table.nodes == ["a", "b", "c"] and not table.troubles
+    assert table.of("a") == {"x.y": "1", "x.z": "q"} and table.of("nobody") == {}
+    assert table.folded("x.y") == {"1": ["a", "b"], None: ["c"]}
+    assert table.column("no.fact") == [None, None, None]
+    assert table.with_keys(["x.z"]).of("a") == {"x.z": "q"}
+    assert facts.parsed(facts.text_of(table)).of("a") == table.of("a")
+
+
+def test_the_digest_is_that_of_lasting_facts() -> None:
+    first = facts.parsed(answer("a", "x.y\t1", "x.z\t2", "now.load\t3") + answer("b", "x.y\t2"))
+    other = facts.parsed(answer("a", "x.z\t2", "now.load\t9", "x.y\t1"))
+    assert first.digest("a") == other.digest("a") != first.digest("b")
+    assert len(first.digest("a")) == 16 and first.digest("nobody") == ""
+
+
+def test_odd_answers_are_told_and_concern_one_node_each() -> None:
+    table = facts.parsed(
+        answer("a", "x.y\t1")
+        + answer("twice", "x.y\t1")
+        + answer("twice", "x.y\t2")
+        + answer("torn", "x.y\t1", end=False)
+        + answer("odd", "x.y\t1", "what is this")
+        + answer("../../etc", "x.y\t9")
+        + answer("many", *(f"x.k{i}\t1" for i in range(facts.MAX_LINES + 5)))
+        + answer("huge", "x.y\t" + "1" * (facts.MAX_OF_NODE + 5))
+        + answer("red", "x.y\t\x1b[31m1")
+        + "silent\tgone\nagain\ta\n"
+    )
+    assert table.nodes == ["a", "twice", "torn", "odd", "many", "huge", "red"]
+    assert table.of("twice") == {"x.y": "1"}
+    assert table.of("red") == {"x.y": "?[31m1"}
+    assert len(table.of("huge")["x.y"]) < facts.LONGEST
+    assert table.silent == ["gone"]
+    told = " / ".join(table.troubles)
+    for words in (
+        "twice answered twice",
+        "torn: the end of its answer is missing",
+        "odd: lines that are no facts",
+        "'../../etc' is not the name of a node",
+        "many told more than",
+        "huge told more than",
+        "a answered twice",
+    ):
+        assert words in told, words
+    assert len(table.troubles) == 7
+
+
+def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(answer(f"n{i}", f"x.y\té{i}") for i in range(50)) + "silent\tz\n"
+    (tmp_path / "f").write_text(text)
+    whole = facts.read([tmp_path / "f"])
+    monkeypatch.setattr(facts, "CHUNK", 7)
+    pieces = facts.read([tmp_path / "f"])
+    assert pieces.nodes == whole.nodes and not pieces.troubles and pieces.silent == ["z"]
+    assert [pieces.of(node) for node in pieces.nodes] == [whole.of(node) for node in whole.nodes]
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="node\tend\n.x1\x1b\r é", max_size=200))
+def test_no_text_is_too_odd(text: str) -> None:
+    table = facts.parsed("node\tn1\n" + text)
+    assert "n1" in table.nodes or table.troubles
+    assert all("\n" not in value and "\x1b" not in value for _, value in table.lines)
+
+
+def test_what_is_no_file_of_facts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("hello\n")
+    with pytest.raises(UsageError, match="first line must be node"):
+        facts.read([tmp_path / "f"])
+    with pytest.raises(UsageError, match="cannot be read"):
+        facts.read([tmp_path / "g"])

@@ -1,0 +1,115 @@
+"""Files that administrators have become facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import UsageError
+from seatrial.rules import readers
+
+EXPORT_2_15 = """\
+net:
+    - net type: lo
+      local NI(s):
+        - nid: 0@lo
+          status: up
+    - net type: o2ib1
+      local NI(s):
+        - nid: 10.10.1.101@o2ib1
+          status: up
+          interfaces:
+              0: ib0
+          tunables:
+              peer_timeout: 180
+              peer_credits: 32
+          lnd tunables:
+              conns_per_peer: 4
+              timeout: 50
+    - net type: gni
+      local NI(s):
+        - nid: 1001@gni
+          status: down
+route:
+    - net: o2ib2
+      gateway: 10.10.1.7@o2ib1
+      hop: -1
+      state: up
+routing:
+    - cpt[0]:
+          tiny:
+              npages: 0
+    - enable: 1
+global:
+    numa_range: 0
+    retry_count: 2
+    transaction_timeout: 150
+"""
+
+
+def test_lnetctl_export_is_read() -> None:
+    found = readers.facts_in(EXPORT_2_15)
+    assert found == {
+        "nid.10.10.1.101@o2ib1": "up",
+        "nid.1001@gni": "down",
+        "ko2iblnd.peer_timeout": "180",
+        "ko2iblnd.peer_credits": "32",
+        "ko2iblnd.conns_per_peer": "4",
+        "ko2iblnd.timeout": "50",
+        "lnet.nets": "gni o2ib1",
+        "route.o2ib2.10.10.1.7@o2ib1": "up 1",
+        "lnet.forwarding": "enabled",
+        "lnet.numa_range": "0",
+        "lnet.lnet_retry_count": "2",
+        "lnet.lnet_transaction_timeout": "150",
+    }
+
+
+def test_modprobe_is_read_as_modprobe_does_it() -> None:
+    found = readers.facts_in(
+        "# LNet\noptions ko2iblnd timeout=50 peer_credits=63\n"
+        'options lnet networks="gni0(ipogif0),o2ib1(ib0,ib1)" \\\n'
+        '  routes="o2ib1 1 [1-3]@gni; o2ib2 9@gni"\n'
+        "options ko2iblnd peer_credits=16\nalias x y\n"
+    )
+    assert found["ko2iblnd.timeout"] == "50" and found["ko2iblnd.peer_credits"] == "16"
+    assert found["lnet.nets"] == "gni0 o2ib1"
+    routes = sorted(key for key in found if key.startswith("route."))
+    assert routes == [*(f"route.o2ib1.{i}@gni" for i in (1, 2, 3)), "route.o2ib2.9@gni"]
+
+
+def test_settings_of_lctl_and_sysctl_are_read() -> None:
+    found = readers.facts_in(
+        "at_min=65\ntimeout=100\nosc.scratch-OST0001.checksums=1\nvm.swappiness = 10\n"
+    )
+    assert found == {
+        "ptlrpc.at_min": "65",
+        "lustre.timeout": "100",
+        "param.osc.scratch-OST0001.checksums": "1",
+        "sysctl.vm_swappiness": "10",
+    }
+
+
+def test_our_own_facts_are_read() -> None:
+    assert readers.facts_in("node.kernel\t5.1\nend\t1\n") == {"node.kernel": "5.1"}
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="options lnet=[]-,;@\n\"'()19:route#\\", max_size=120))
+def test_no_text_is_too_odd(text: str) -> None:
+    readers.facts_in(text)
+    list(readers.routes_in(text))
+
+
+def test_ranges_are_bounded() -> None:
+    assert len(list(readers.routes_in("o2ib1 1 [1-999999999]@gni"))) <= readers.MAX_ROUTES
+    assert len(list(readers.routes_in("o2ib1 [1-900].[1-900].[1-900]@gni"))) <= readers.MAX_ROUTES
+
+
+def test_an_unknown_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("hello\n")
+    with pytest.raises(UsageError, match=r"is none of modprobe\.d"):
+        readers.read(tmp_path / "f")
