@@ -25,6 +25,12 @@ def test_a_parameter_has_the_word(tmp_path: Path) -> None:
     assert kinds(place) == ["compat", "none", "srun"]
 
 
+def test_a_parameter_with_a_default_has_the_word(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.test(run={"launcher": "way"}, defaults={"way": "mpirun"})
+    assert kinds(place) == ["mpirun"]
+
+
 def test_each_word_and_none(tmp_path: Path) -> None:
     place = Place(tmp_path)
     for word in LAUNCHERS:

@@ -50,6 +50,10 @@ def test_words_and_what_is_not_asked_for(place: Place) -> None:
         ({"stripe": {"count": 1, "size": "3k"}}, "stripe.size", "no multiple of 64 KiB"),
         ({"stripe": {"count": 1, "size": "much"}}, "stripe.size", "is not a size"),
         ({"stripe": {"count": "size"}}, "stripe", "it must be a whole number above 0"),
+        ({"directory": "./here"}, "directory", "is no absolute path, and no name"),
+        ({"directory": "/scratch/../etc"}, "directory", "is no absolute path, and no name"),
+        ({"directory": "{wheer}"}, "directory", "wheer is not defined"),
+        ({"directory": "scratch"}, "directory", "no file system of m; there are none"),
     ],
 )
 def test_faults(place: Place, run: dict[str, Any], key: str, text: str) -> None:

@@ -87,6 +87,58 @@ def test_ranks_are_where_the_order_has_them(
     assert find_fault(check, tmp_path, 0, {**names, "case.order": ""}) is None
 
 
+def on_cpus(*masks: str, node: str = "n1") -> str:
+    lines = [
+        f"Hello from rank {rank}, thread 0, on {node}. (core affinity = {mask})\n"
+        for rank, mask in enumerate(masks)
+    ]
+    return "".join(lines)
+
+
+ASKED = "given node n1 mask 0-7\nasked slot 0 mask 0-1\nasked slot 1 mask 4-5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "expected"),
+    [
+        (on_cpus("0-1", "4-5"), ASKED, (PASS, "")),
+        (on_cpus("0", "5"), ASKED, (PASS, "")),  # a thread may be bound closer
+        (on_cpus("4-5", "0-1"), ASKED,
+         (MISPLACED, "rank 0 on CPUs 4-5; 0-1 asked; and 1 rank more")),
+        (on_cpus("0-1", "6"), ASKED, (MISPLACED, "rank 1 on CPU 6; 4-5 asked")),
+        (on_cpus("0-1", "0-7"), ASKED, (MISPLACED, "rank 1 on CPUs 0-7; 4-5 asked")),
+        (on_cpus("0-1", "2-3"), ASKED.replace("0-7", "0-3"),
+         (PASS, "rank 1 could not be on CPUs 4-5: its job had 0-3")),
+        (on_cpus("2", "3"), ASKED.replace("asked", "as"), (PASS, "")),
+        (on_cpus("2", "3"), ASKED.replace("4-5", "5-4"), (PASS, "")),  # damaged: not compared
+        (on_cpus("2", "3"), ASKED.replace("slot 1", "slot 7"), (PASS, "")),
+    ],
+)  # fmt: skip
+def test_ranks_are_on_the_cpus_that_the_launcher_asked_for(
+    tmp_path: Path, text: str, told: str, expected: tuple[Code, str]
+) -> None:
+    (tmp_path / "placement.txt").write_text(told)
+    (tmp_path / "stdout").write_text(text)
+    names = {**NAMES, "node.cores": 8}
+    finding = find_fault(Check(placement=PlacementCheck()), tmp_path, 0, names)
+    assert ((PASS, "") if finding is None else (finding.code, finding.text)) == expected
+    unchecked = Check(placement=PlacementCheck(cpus="any"))
+    assert find_fault(unchecked, tmp_path, 0, names) is None
+
+
+def test_ranks_have_the_cpus_of_their_slots_in_an_order(tmp_path: Path) -> None:
+    (tmp_path / "placement.txt").write_text(ASKED)
+    (tmp_path / "job.order").write_text("1,0\n")
+    (tmp_path / "job.hostfile").write_text("n1 slots=2\n")
+    names = {**NAMES, "node.cores": 8, "case.order": "reversed"}
+    check = Check(placement=PlacementCheck())
+    (tmp_path / "stdout").write_text(on_cpus("4-5", "0-1"))
+    assert find_fault(check, tmp_path, 0, names) is None
+    (tmp_path / "stdout").write_text(on_cpus("0-1", "4-5"))
+    finding = find_fault(check, tmp_path, 0, names)
+    assert finding is not None and finding.text == "rank 0 on CPUs 0-1; 4-5 asked; and 1 rank more"
+
+
 def test_what_cannot_be_read_is_an_error_of_the_check(tmp_path: Path) -> None:
     code, text = found(tmp_path, SHARED)
     assert (code, "closing line 'hello finished' is missing" in text) == (CHECK_ERROR, True)
@@ -112,6 +164,22 @@ def binding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     options = ClusterOptions(nodes=2, cores=2, hosts=True, bind=True)
     with SlurmCluster(tmp_path_factory.mktemp("binding"), options) as cluster:
         yield cluster
+
+
+@pytest.mark.slurm(hosts=True)
+def test_masks_of_a_real_slurm(place: Workplace, binding: SlurmCluster) -> None:
+    """As $LAUNCH asks, and with the masks exchanged by the script."""
+    kind = {"names": "n[001-002]", "cores": 2, "layout": "pack:1 numa:2 core:1 pu:1"}
+    place.slurm(binding, {"poll": "0.5s"}, nodes=[kind], launcher={"kind": "srun"})
+    (place.folder / "xthi").write_text(XTHI)
+    xthi = f"bash {place.folder}/xthi"
+    run = {"tasks": 2, "spread": "numa"}
+    place.test("asked", f"$LAUNCH {xthi}", run=run, verify=[{"placement": {}}])
+    exchanged = f"srun -n2 --cpu-bind=map_cpu:1,0 {xthi}"
+    place.test("exchanged", exchanged, run=run, verify=[{"placement": {}}])
+    place.run("--name", "t")
+    assert place.verdicts() == {"asked": "pass", "exchanged": "misplaced"}, place.why("asked")
+    assert place.why("exchanged") == "rank 0 on CPU 1; 0 asked; and 1 rank more"
 
 
 @pytest.mark.slurm(hosts=True)

@@ -41,7 +41,7 @@ HUNG = Code(44, "hung", "its output had not grown for as long as it may; it was 
 RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial recalled it")
 KNOWN = Code(46, "known", "it failed in a way that is known, up to a day that people named")
 MISPLACED = Code(
-    49, "misplaced", "it ran, and did not get the cores, pages or stripes it asked for"
+    49, "misplaced", "it ran, and did not get the cores, pages, stripes or directory it asked for"
 )
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 NO_VERDICT = Code(

@@ -152,6 +152,7 @@ class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run directory is placed on one of its targets."""
 
     path: Annotated[str, doc("folder on it, below which run directories are made")]
+    type: Annotated[str, doc("its type as df names it: lustre, xfs, tmpfs; default: any")] = ""
     targets: Annotated[list[str | MetadataTarget], doc("its metadata targets, by index")] = []
     place: Annotated[
         str,

@@ -30,10 +30,12 @@ from seatrial.suite.variables import HOSTFILE, NODEFILE, ORDER_FILE
 
 class LaunchLine(NamedTuple):
     """The value of $LAUNCH, quoted for the shell ("" where the script starts itself), and bash that
-    comes before it: it writes the rankfile that the line names, or sets what an MPI reads."""
+    comes before it: it writes the rankfile that the line names, or sets what an MPI reads. ``cpus``
+    are those that it asks for, of each slot of a node; none where the launcher decides."""
 
     line: str
     before: str = ""
+    cpus: Sequence[Sequence[int]] = ()
 
 
 def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
@@ -58,9 +60,16 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
         last = [*last, f"./{BIND}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
-    return LaunchLine(
-        " ".join(words), _before(machine, case, launcher, geometry, RANKFILE in arguments)
-    )
+    before = _before(machine, case, launcher, geometry, RANKFILE in arguments)
+    return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
+
+
+def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[Sequence[int]]:
+    """Return the CPUs of each slot that the line of a launcher asks for."""
+    if geometry is None or not geometry.layout.numbered or says_binding(launcher):
+        return ()
+    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich")
+    return geometry.cpus if told else ()
 
 
 def _order(machine: Machine, test: Test, case: Case, launcher: Launcher) -> RankOrder | None:

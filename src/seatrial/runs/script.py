@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.file_model import Scalar
+from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
-from seatrial.runs.launchers import launch_of
+from seatrial.runs.launchers import LaunchLine, launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
+from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.suite.quantities import PIECE
@@ -184,6 +186,7 @@ class ScriptWriter:
         """Return the text of ``job.sh`` for one run."""
         launch = launch_of(self.machine, test, case)
         compat = script_parts(self.machine, test, case)
+        directory = working_directory(case, self.trial, run.run_id)
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -199,18 +202,18 @@ class ScriptWriter:
                 self._shared(test, case.toolchain),
                 launch.before,
                 exports({"LAUNCH": launch.line}),
-                settings_lines(self.machine, test, case),
-                _GIVEN if tells_placement(test) else "",
+                settings_lines(self.machine, test, case, directory),
+                _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,
-                before_script(case),
-                f"(\n. {quote(run.script)}\n)",
+                before_script(case, directory),
+                f". {quote(run.script)}\n)",
                 _SCRIPT_END,
                 compat.stop,
-                after_script(case),
+                after_script(case, directory, judged_files(test)),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )
@@ -243,6 +246,14 @@ class ScriptWriter:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
+
+
+def _given(launch: LaunchLine) -> str:
+    """Return bash that tells which CPUs the job was given, and which its launcher asks for."""
+    asked = "".join(
+        f"asked slot {slot} mask {spans(cpus)}\n" for slot, cpus in enumerate(launch.cpus)
+    )
+    return _GIVEN + (f"cat >> placement.txt << 'END'\n{asked}END\n" if asked else "")
 
 
 def _proof(compat: CompatParts) -> str:

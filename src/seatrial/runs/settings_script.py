@@ -1,5 +1,5 @@
-"""The parts of a job script that ask for pages, settings of malloc and stripes, and that tell what
-the run got of them.
+"""The parts of a job script that ask for pages, settings of malloc, stripes and the directory in
+which the script works, and that tell what the run got of them.
 
 Nothing of ours runs on a node but bash: the job script samples /proc beside the test, at most every
 5 s, and asks Lustre about the files of the run after its end.
@@ -7,10 +7,14 @@ Nothing of ours runs on a node but bash: the job script samples /proc beside the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from seatrial.file_model import Scalar
 from seatrial.machine.glibc import PREFIX, TUNABLES
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, module_lines
+from seatrial.runs.working_directory import enter_lines, fill_lines, leave_lines, make_lines
 from seatrial.suite.model import Case, FromParameter, RunSettings, Test
 
 HUGETLB = {"4k": 0, "thp": 1, "2M": 2 << 20, "1G": 1 << 30}
@@ -19,8 +23,9 @@ HUGETLB = {"4k": 0, "thp": 1, "2M": 2 << 20, "1G": 1 << 30}
 MAX_FILES = 16  # of a run, whose stripes are asked for
 
 
-def settings_lines(machine: Machine, test: Test, case: Case) -> str:
-    """Return bash that sets the variables of a run, and makes its stripes, before its script."""
+def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | None) -> str:
+    """Return bash that sets the variables of a run, and makes its directory (if it has one beside
+    the run directory) and its stripes, before its script."""
     environment: dict[str, Scalar] = {
         name: test.bound(case.parameters)[value.parameter]
         for name, value in test.environment.items()
@@ -35,7 +40,9 @@ def settings_lines(machine: Machine, test: Test, case: Case) -> str:
         environment = {**site.environment, **environment}
     elif settings.pages:
         tunables["hugetlb"] = HUGETLB[settings.pages]
-    return modules + exports(environment) + _tunables(tunables) + _set_stripes(settings)
+    variables = modules + exports(environment) + _tunables(tunables)
+    made = make_lines(directory)
+    return variables + made + _set_stripes(settings, directory) + fill_lines(directory)
 
 
 def _tunables(values: dict[str, int]) -> str:
@@ -46,7 +53,7 @@ def _tunables(values: dict[str, int]) -> str:
     return f"export {TUNABLES}=${{{TUNABLES}:+${TUNABLES}:}}{text}\n"
 
 
-def _set_stripes(settings: RunSettings) -> str:
+def _set_stripes(settings: RunSettings, directory: Path | None) -> str:
     options = []
     if settings.stripe_count:
         options.append(f"-c {settings.stripe_count}")
@@ -55,19 +62,27 @@ def _set_stripes(settings: RunSettings) -> str:
     if not options:
         return ""
     line = f"lfs setstripe {' '.join(options)} ."
-    return f'{line} >| stripes.txt 2>&1 || echo "failed: {line}: exit code $?" >> stripes.txt\n'
+    where = 'cd -- "$_work" && ' if directory else ""
+    return (
+        f"({where}{line}) >| stripes.txt 2>&1 "
+        f'|| echo "failed: {line}: exit code $?" >> stripes.txt\n'
+    )
 
 
-def before_script(case: Case) -> str:
-    """Return bash that begins to sample the pages of a run, if it asks for some."""
-    return _SAMPLE_PAGES if case.settings.pages else ""
+def before_script(case: Case, directory: Path | None) -> str:
+    """Return bash that begins to sample the pages of a run, if it asks for some, and starts the
+    subshell of the script, in its directory."""
+    return (_SAMPLE_PAGES if case.settings.pages else "") + "(\n" + enter_lines(directory)
 
 
-def after_script(case: Case) -> str:
-    """Return bash that tells what the run got, after its script."""
+def after_script(case: Case, directory: Path | None, files: Sequence[str]) -> str:
+    """Return bash that tells what the run got, and keeps files of its directory, after its
+    script."""
     settings = case.settings
-    pages = _END_SAMPLES if settings.pages else ""
-    return pages + (_GET_STRIPES if settings.stripe_count or settings.stripe_size else "")
+    lines = _END_SAMPLES if settings.pages else ""
+    if settings.stripe_count or settings.stripe_size:
+        lines += _GET_STRIPES % ("$_work" if directory else ".")
+    return lines + leave_lines(directory, files)
 
 
 # Of the largest process on this node: kB of anonymous memory, of that in transparent huge pages,
@@ -110,17 +125,19 @@ _END_SAMPLES = "kill $_sampler 2> /dev/null\n"
 
 # Files that were there before have the stripes that they had.
 _GET_STRIPES = rf"""
-_asked=0
+_asked=0 _told_stripes=$PWD/stripes.txt
+cd -- "%s"
 for _file in . *; do
   case $_file in
     .) ;;
     job.environment | events.jsonl | stdout | stderr | pages.txt | *.txt.part) continue ;;
-    *) [ -f "$_file" ] && [ ! -L "$_file" ] && [ "$_file" -nt stripes.txt ] || continue ;;
+    *) [ -f "$_file" ] && [ ! -L "$_file" ] && [ "$_file" -nt "$_told_stripes" ] || continue ;;
   esac
   [ $((_asked += 1)) -le {MAX_FILES} ] || break
-  printf 'file: %s\n' "$_file"
+  printf 'file: %%s\n' "$_file"
   lfs getstripe -y -d "$_file" 2>&1 || echo "failed: lfs getstripe: exit code $?"
-done > stripes.txt.part
+done > "$_told_stripes.part"
+cd -- "$_run"
 head -c 65536 stripes.txt.part >> stripes.txt
 rm -f stripes.txt.part
 """

@@ -77,7 +77,7 @@ def _of_kind(
 ) -> machines.Launcher:
     chain = machine.toolchains.get(toolchain)
     own = chain.launcher if chain else None
-    wanted = asked_launcher(test.run, parameters)
+    wanted = asked_launcher(test.run, test.bound(parameters))
     if wanted is None:
         return machine.launcher if machine.launcher.kind != "none" or own is None else own
     if machine.launcher.kind == wanted:

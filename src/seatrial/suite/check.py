@@ -30,6 +30,7 @@ from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_
 from seatrial.suite.run_settings import (
     PAGES_FILE,
     STRIPES_FILE,
+    fault_of_directory,
     fault_of_pages,
     fault_of_tunable,
     stripe_count,
@@ -288,7 +289,7 @@ class _Checker:
     def _placement(self, known: set[str]) -> None:
         """Check what the run says of cores and memory of its tasks."""
         run = self.test.run
-        named = run.launcher in self.test.parameters or not self.names_known
+        named = run.launcher in self.test.parameter_names or not self.names_known
         if run.launcher and not named and (fault := fault_of_launcher(run.launcher)):
             self.fault(fault, "run", "launcher")
         for key in CHOICES:
@@ -344,6 +345,10 @@ class _Checker:
             pages = self._text(run.pages, known, "run", "pages")
             if pages and (fault := fault_of_pages(pages)):
                 self.fault(fault, "run", "pages")
+        if run.directory:
+            directory = self._text(run.directory, known, "run", "directory")
+            if directory and (fault := fault_of_directory(directory)):
+                self.fault(fault, "run", "directory")
         for name, value in run.malloc.items():
             if fault := fault_of_tunable(name):
                 self.fault(fault, "run", "malloc", name)

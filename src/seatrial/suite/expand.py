@@ -157,7 +157,7 @@ class _Binder:
         self.pieces = quantity(run.pieces, "pieces", pieces) if run.pieces is not None else None
         self.at_once = quantity(run.at_once, "at_once", whole)
         self.asked = asked
-        self.settings = AskedSettings(run)
+        self.settings = AskedSettings(run, machine)
         self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:

@@ -145,6 +145,13 @@ class RunSpec(FileModel, frozen=True):
         dict[str, Expression], doc("tunables of glibc's malloc by name; default: glibc's value")
     ] = {}
     stripe: Stripe | None = None
+    directory: Annotated[
+        str,
+        doc(
+            "where the script works: default (the run directory), a file system of the machine, "
+            "or an absolute path; {name} stands for a parameter"
+        ),
+    ] = ""
 
 
 NO_RUN = RunSpec(script="")
@@ -166,6 +173,10 @@ class PlacementCheck(FileModel, frozen=True):
     ] = "asked"
     order: Annotated[
         Literal["asked", "any"], doc("asked: each rank on the node where run.order has it")
+    ] = "asked"
+    cpus: Annotated[
+        Literal["asked", "any"],
+        doc("asked: each rank may use no other CPUs than $LAUNCH asked for, if it says which"),
     ] = "asked"
 
 
@@ -366,13 +377,16 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The pages of a run's memory ("": not asked for), the tunables of malloc, and the stripes of
-    its files (0: not asked for; sizes in bytes)."""
+    """The pages of a run's memory ("": not asked for), the tunables of malloc, the stripes of its
+    files (0: not asked for; sizes in bytes), and the directory below which its script works ("":
+    the run directory) with the type that its file system must have ("": any)."""
 
     pages: str = ""
     malloc: dict[str, int] = {}
     stripe_count: int = 0
     stripe_size: int = 0
+    directory: str = ""
+    file_system_type: str = ""
 
 
 class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):

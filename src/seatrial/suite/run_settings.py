@@ -1,6 +1,6 @@
-"""What a test asks of the memory and the files of its runs: pages, malloc, stripes.
+"""What a test asks of the memory and the files of its runs: pages, malloc, stripes, directory.
 
-    asked = AskedSettings(test.run)              # parses the texts once
+    asked = AskedSettings(test.run, machine)     # parses the texts once
     asked.of(names)                              # the RunSettings of one case
 
 All of them may follow from parameters, so that a tuning can try several.
@@ -8,25 +8,31 @@ All of them may follow from parameters, so that a tuning can try several.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from seatrial.errors import suggest
 from seatrial.machine.glibc import known, near, tunable_of
-from seatrial.machine.model import PAGES
+from seatrial.machine.model import PAGES, Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
 from seatrial.suite.model import RunSettings, RunSpec
 from seatrial.suite.quantities import DEFAULT, Names, quantity
 from seatrial.units import bytes_of
 
-PAGES_FILE, STRIPES_FILE = "pages.txt", "stripes.txt"  # what a run got
+PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE = "pages.txt", "stripes.txt", "directory.txt"
+"""What a run got."""
 
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
+
+_FILE_SYSTEM = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 
 
 class AskedSettings:
     """The settings that a test asks for. Raises ExpressionError for what cannot be parsed."""
 
-    def __init__(self, run: RunSpec) -> None:
+    def __init__(self, run: RunSpec, machine: Machine) -> None:
+        self._machine = machine
         self._pages = Text.of(run.pages, "pages") if run.pages else None
         self._malloc = {
             name: quantity(value, "malloc", _tunable_value) for name, value in run.malloc.items()
@@ -34,6 +40,7 @@ class AskedSettings:
         stripe = run.stripe
         self._count = quantity(stripe.count, "stripe", stripe_count) if stripe else None
         self._size = Text.of(stripe.size, "stripe", "size") if stripe and stripe.size else None
+        self._directory = Text.of(run.directory, "directory") if run.directory else None
 
     def of(self, names: Names) -> RunSettings:
         """Return the settings for the values of a case. Raises ExpressionError."""
@@ -42,11 +49,14 @@ class AskedSettings:
             tunable, value = tunable_of(name), value_of(names)
             if tunable is not None and value is not None:
                 tunables[tunable] = value
+        directory, file_system_type = self._directory_of(names)
         return RunSettings(
             pages=self._pages_of(names),
             malloc=tunables,
             stripe_count=self._count(names) if self._count else 0,
             stripe_size=self._size_of(names),
+            directory=directory,
+            file_system_type=file_system_type,
         )
 
     def _pages_of(self, names: Names) -> str:
@@ -62,6 +72,29 @@ class AskedSettings:
             return stripe_size(self._size.value(names))
         except ValueError as error:
             raise ExpressionError(str(error), "run", "stripe", "size") from None
+
+    def _directory_of(self, names: Names) -> tuple[str, str]:
+        """Return the path, and the type that its file system must have."""
+        asked = self._directory.inserted(names) if self._directory else DEFAULT
+        if fault := fault_of_directory(asked):
+            raise ExpressionError(fault, "run", "directory")
+        if asked == DEFAULT or asked.startswith("/"):
+            return ("" if asked == DEFAULT else asked), ""
+        systems = self._machine.file_systems
+        if asked not in systems:
+            there = suggest(asked, systems) or f"there are {', '.join(systems) or 'none'}"
+            text = f"{asked!r} is no file system of {self._machine.machine}; {there}"
+            raise ExpressionError(text, "run", "directory")
+        return systems[asked].path, systems[asked].type
+
+
+def fault_of_directory(asked: str) -> str:
+    """Return the fault of a directory, "" if it is a path, a name or the word ``default``."""
+    if asked.startswith("/") and asked.isprintable() and ".." not in asked.split("/"):
+        return ""
+    if _FILE_SYSTEM.fullmatch(asked):
+        return ""
+    return f"{asked!r} is no absolute path, and no name of a file system of the machine"
 
 
 def fault_of_pages(pages: str) -> str:

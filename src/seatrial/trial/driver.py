@@ -174,6 +174,8 @@ class Driver:
                     self._on_event(event)
                 judged = [self._in_this_trial(run) for run in self.ledger.judged]
                 self._staging.drop_decks((run.test, run.path) for run in judged)
+                cases = {case.id: case for case in self.conductor.state.cases}
+                self._staging.drop_directories((cases[run.case], run.run_id) for run in judged)
                 self._clean_up.take_up(judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()

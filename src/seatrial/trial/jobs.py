@@ -424,6 +424,7 @@ class Jobs:
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(case.test, attempt.job.path)])
+        self._staging.drop_directories([(case, run_id)])
         self._clean_up.on_judged(run_id, case, attempt.job.path, code)
 
 

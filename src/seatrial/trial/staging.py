@@ -18,6 +18,8 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
 from seatrial.runs.rank_order import prepare as prepare_order
+from seatrial.runs.working_directory import remove as remove_directory
+from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Input, Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tasks import Tasks
@@ -189,6 +191,20 @@ class Staging:
             self._dropping.add(task)
             task.add_done_callback(self._dropping.discard)
 
+    def drop_directories(self, judged: Iterable[tuple[Case, str]]) -> None:
+        """Remove, in the background, the directories in which killed runs (case, run id) worked,
+        as far as they can be seen from here."""
+        for case, run_id in judged:
+            directory = working_directory(case, self._record.tag, run_id)
+            if directory is not None:
+                task = self._tasks.spawn(self._drop_directory(directory))
+                self._dropping.add(task)
+                task.add_done_callback(self._dropping.discard)
+
+    async def _drop_directory(self, directory: Path) -> None:
+        async with self._free_thread(directory):
+            await run_in_thread(lambda: remove_directory(directory), "directory")
+
     async def _drop(self, copies: Sequence[Path]) -> None:
         def remove() -> None:
             for copy in copies:
@@ -202,6 +218,6 @@ class Staging:
             await run_in_thread(remove, "deck")
 
     async def end(self) -> None:
-        """Wait up to 30 s for copies of decks that are being removed."""
+        """Wait up to 30 s for copies of decks and directories that are being removed."""
         if self._dropping:
             await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)

@@ -1,4 +1,5 @@
-"""What a run got of the pages and stripes that it asked for, by what its job script wrote.
+"""What a run got of the pages, stripes and directory that it asked for, by what its job script
+wrote.
 
 faults_of_settings(case.settings, run_directory)   # "asked 2M pages, 0 of 512 MiB got"
 """
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from seatrial.files import read_regular
 from seatrial.journal.codes import MISPLACED
 from seatrial.suite.model import RunSettings
-from seatrial.suite.run_settings import PAGES_FILE, STRIPES_FILE
+from seatrial.suite.run_settings import DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
 from seatrial.units import show_bytes
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import plain_line
@@ -41,6 +42,22 @@ def faults_of_settings(settings: RunSettings, folder: Path) -> list[Finding]:
     if settings.stripe_count or settings.stripe_size:
         faults.append(_fault_of_stripes(settings, _text(folder / STRIPES_FILE)))
     return [Finding(MISPLACED, fault) for fault in faults if fault]
+
+
+def fault_of_directory(settings: RunSettings, folder: Path) -> str:
+    """Return why the run in ``folder`` did not work where it asked to: the directory was not made
+    (then its script did not run), or is on another file system. "" where nothing is wrong."""
+    if not settings.directory:
+        return ""
+    asked = f"asked directory {settings.directory}"
+    text = _text(folder / DIRECTORY_FILE).strip()
+    if text.startswith("failed: "):
+        return plain_line(f"{asked}; {text[8:]}")
+    found = text.split(maxsplit=2)
+    wanted = settings.file_system_type
+    if len(found) < 3 or wanted in ("", found[0]):
+        return ""
+    return plain_line(f"{asked} on {wanted}; its file system is {found[0]} at {found[2]}")
 
 
 def _fault_of_pages(asked: str, folder: Path) -> str:

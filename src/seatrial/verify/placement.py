@@ -51,7 +51,8 @@ class CpusGiven(NamedTuple):
 
 class AskedShape(NamedTuple):
     """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known.
-    ``hosts`` has the host of each rank by its order, if there is one."""
+    ``hosts`` has the host, ``slots`` the slot of each rank by its order, if there is one. ``cpus``
+    are those that the launcher asks for, of each slot of a node; none where it decides."""
 
     nodes: int
     tasks: int
@@ -60,6 +61,8 @@ class AskedShape(NamedTuple):
     cores: int = 0
     cores_per_numa: int = 0
     hosts: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    cpus: tuple[Cpus, ...] = ()
 
 
 class PlacementJudgement(NamedTuple):
@@ -123,6 +126,9 @@ def judge(
             found.append(_not_apart(own, cpus, where))
         if check.numa == "within":
             found.append(_not_within(own, asked, where))
+        if check.cpus == "asked" and asked.cpus:
+            on_node = given if given is not None and given.node == node else None
+            found.append(_elsewhere(own, asked, on_node, where))
     return PlacementJudgement(
         _first_of([each.fault for each in found if each.fault]),
         _first_of([each.notice for each in found if each.notice]),
@@ -302,3 +308,34 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
     more = f" and of {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
     fault = f"threads of rank {rank}{more}{where} in NUMA domains {spans(wrong[rank])}; one asked"
     return PlacementJudgement(fault, "")
+
+
+# ---- on which CPUs -------------------------------------------------------------------------
+
+
+def _elsewhere(
+    places: Sequence[ThreadPlace], asked: AskedShape, given: CpusGiven | None, where: str
+) -> PlacementJudgement:
+    """Return the first rank of a node that may use, or was on, CPUs that its launcher did not ask
+    for. ``given``: the CPUs that the job was given there, None if they are not known."""
+    ranks = sorted({place.rank for place in places})
+    slots = {rank: slot for slot, rank in enumerate(ranks)}
+    if asked.slots:
+        slots = {rank: asked.slots[rank] for rank in ranks if rank < len(asked.slots)}
+    used: dict[int, set[int]] = defaultdict(set)
+    for place in places:
+        used[place.rank] |= place.allowed or {cpu for cpu in (place.cpu,) if cpu is not None}
+    wanted = {rank: asked.cpus[slot] for rank, slot in slots.items() if slot < len(asked.cpus)}
+    missing = [rank for rank in wanted if given is not None and not wanted[rank] <= given.cpus]
+    if given is not None and missing:
+        want, had = spans(wanted[missing[0]]), spans(given.cpus)
+        notice = f"rank {missing[0]} could not be on CPUs {want}{where}: its job had {had}"
+        return PlacementJudgement("", notice)
+    wrong = [rank for rank in wanted if not used[rank] <= wanted[rank]]
+    if not wrong:
+        return PlacementJudgement("", "")
+    rank = wrong[0]
+    more = f"; and {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
+    cpu = "CPU" if len(used[rank]) == 1 else "CPUs"
+    got = f"rank {rank}{where} on {cpu} {spans(used[rank])}; {spans(wanted[rank])} asked"
+    return PlacementJudgement(f"{got}{more}", "")

@@ -1,7 +1,7 @@
 """The check ``placement``: it reads what hello or xthi wrote, and judges where the threads were.
 
-The job script writes the CPUs that the job was given, and with ``run.prove`` the lines of hello,
-to ``placement.txt`` in the run directory.
+The job script writes the CPUs that the job was given and those that its launcher asks for, and with
+``run.prove`` the lines of hello, to ``placement.txt`` in the run directory.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from seatrial.verify.figures import Finding
 from seatrial.verify.outputs import hello, xthi
 from seatrial.verify.placement import (
     AskedShape,
+    Cpus,
     CpusGiven,
     ThreadPlace,
     cpus_of,
@@ -31,6 +32,7 @@ from seatrial.verify.reading import DEFAULT_LIMIT, Missing, read_text
 MAX_THREADS = 100_000
 
 _GIVEN = re.compile(r"^given node (\S{1,255}) mask (\S+)$", re.MULTILINE)
+_ASKED = re.compile(r"^asked slot ([0-9]{1,6}) mask (\S+)$", re.MULTILINE)
 
 
 def places_in(text: str) -> list[ThreadPlace]:
@@ -52,6 +54,15 @@ def given_in(text: str) -> CpusGiven | None:
         return None
 
 
+def asked_in(text: str) -> tuple[Cpus, ...]:
+    """Return the CPUs of each slot of a node that the job script says its launcher asks for."""
+    try:
+        found = {int(slot): cpus_of(mask) for slot, mask in _ASKED.findall(text)}
+        return tuple(found[slot] for slot in range(len(found)))
+    except (ValueError, KeyError):
+        return ()
+
+
 def find_misplaced(check: Check, text: str, folder: Path, names: Names) -> Finding | None:
     """Return the finding of a check on the text of its file; its code is PASS if it is a notice of
     what could not be as asked. Raises HostFailed."""
@@ -64,34 +75,38 @@ def find_misplaced(check: Check, text: str, folder: Path, names: Names) -> Findi
         told = _last_line(text) if check.in_file == PLACEMENT_FILE else ""
         said = f"; the last is {told!r}" if told else ""
         return Finding(CHECK_ERROR, f"{check.in_file} has no lines of hello or xthi{said}")
-    asked = asked_by(names)._replace(hosts=_hosts_of_ranks(names, folder))
-    found = judge(places, asked, check.placement, _given(folder))
+    by_script = _told_by_script(folder)
+    hosts, slots = _order_of_ranks(names, folder)
+    asked = asked_by(names)._replace(hosts=hosts, slots=slots, cpus=asked_in(by_script))
+    found = judge(places, asked, check.placement, given_in(by_script))
     if found.fault:
         return Finding(MISPLACED, found.fault)
     return Finding(PASS, found.notice) if found.notice else None
 
 
-def _given(folder: Path) -> CpusGiven | None:
+def _told_by_script(folder: Path) -> str:
     try:
-        return given_in(read_text(folder, PLACEMENT_FILE, DEFAULT_LIMIT))
+        return read_text(folder, PLACEMENT_FILE, DEFAULT_LIMIT)
     except Missing:
-        return None
+        return ""
 
 
-def _hosts_of_ranks(names: Names, folder: Path) -> tuple[str, ...]:
-    """Return the host of each rank by the order of a case; none where there is no order, or its
-    files were removed."""
+def _order_of_ranks(names: Names, folder: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the host and the slot of each rank by the order of a case; none where there is no
+    order, or its files were removed."""
     if not names.get("case.order"):
-        return ()
+        return (), ()
     try:
         order_text = read_text(folder, ORDER_FILE, DEFAULT_LIMIT)
         hosts_text = read_text(folder, HOSTFILE, DEFAULT_LIMIT)
         by_node = [orders.parsed(line) for line in order_text.splitlines()]
         order = orders.checked([*chain.from_iterable(by_node)], names["case.tasks"])
+        sizes = [*map(len, by_node)]
         hosts = [line.partition(" ")[0] for line in hosts_text.splitlines()]
-        return tuple(hosts[node] for node in orders.nodes_of_ranks(order, [*map(len, by_node)]))
+        on = tuple(hosts[node] for node in orders.nodes_of_ranks(order, sizes))
+        return on, tuple(orders.slots_of_ranks(order, sizes))
     except (Missing, ValueError, IndexError):
-        return ()
+        return (), ()
 
 
 def asked_by(names: Names) -> AskedShape:

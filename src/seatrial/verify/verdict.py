@@ -14,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
+from seatrial.journal.codes import CHECK_ERROR, MISPLACED, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
-from seatrial.verify.asked_and_got import faults_of_settings
+from seatrial.verify.asked_and_got import fault_of_directory, faults_of_settings
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults, learned_files, with_sums
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
@@ -59,9 +59,10 @@ def judge(
     ran: RunConditions = UNKNOWN,
     recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
 ) -> Verdict:
-    """Return the verdict on the run in ``folder``: its exit code first (None: the script left
-    none), then the checks, whose expressions have these ``names``, what it got of what it asked
-    for, the metrics, the references, which depend on how it ``ran``.
+    """Return the verdict on the run in ``folder``: where it worked, if it asked for a directory,
+    its exit code (None: the script left none), then the checks, whose expressions have these
+    ``names``, what it got of what it asked for, the metrics, the references, which depend on how
+    it ``ran``.
     Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
     findings: list[Finding] = []
@@ -71,6 +72,8 @@ def judge(
         if files := learned_files(test):
             test, notice = _with_learned_sums(test, files, case, references)
             notices += [notice] if notice else []
+        if misplaced := fault_of_directory(case.settings, folder):
+            return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
         checked = find_faults(test, folder, exit_code, names)
         findings += [finding for finding in checked if finding.code is not PASS]
         notices += [finding.text for finding in checked if finding.code is PASS]
