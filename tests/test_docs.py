@@ -29,6 +29,8 @@ from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.rules import model as rules
+from seatrial.rules import routing
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
 from seatrial.studies.selection import KEYS
@@ -47,6 +49,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/REA
 
 TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
 COMPARING = "comparing.md"
+FACTS_PAGE = "facts.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -110,6 +113,13 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
     (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),
+    (rules.RuleFile, FACTS_PAGE, "Keys of a rules file"),
+    (rules.Rule, FACTS_PAGE, "Keys of a rule"),
+    (rules.OtherFact, FACTS_PAGE, "Keys of another fact"),
+    (rules.RuleWaiver, FACTS_PAGE, "Keys of a waiver of rules"),
+    (routing.RoutingPlan, FACTS_PAGE, "Keys of a routing plan"),
+    (routing.Attachment, FACTS_PAGE, "Keys of nodes on a network"),
+    (routing.ServerGroup, FACTS_PAGE, "Keys of a group of servers"),
 ]
 
 
@@ -190,7 +200,7 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
-    for module in (suite, machine, rehearsal_model, references, plan, score_file):
+    for module in (suite, machine, rehearsal_model, references, plan, score_file, rules, routing):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 

@@ -61,6 +61,9 @@ GROUPS: dict[str, dict[str, str]] = {
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
         "facts": "Collect the facts of nodes; show which nodes differ.",
+        "lint": "Judge the facts of nodes by rules, each with its source.",
+        "check": "Check nodes by rules; drain those with findings.",
+        "lnet": "Write the configuration of LNet from a routing plan.",
         "place": "Show on which cores of a node the tasks of each case run.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",

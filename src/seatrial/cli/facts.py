@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -14,8 +15,9 @@ from seatrial.cli.options import json_option, machine_filter
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.facts import fold, roles_of, unfold
+from seatrial.machine.facts import fold, groups_of, roles_of, unfold
 from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
 from seatrial.rules import drift, facts
 from seatrial.rules.facts import FactTable
 from seatrial.store.export import to_json
@@ -82,13 +84,12 @@ def diff(
     """
     limits = drift.parsed_limits(map(_share, within), waive)
     with opened(folders) as store:
-        found = _source(store, source, machine)
-        against = _source(store, other, machine) if other else None
+        found = source_of(store, [source] if source else [], machine)
+        against = source_of(store, [other], machine) if other else None
     found = found._replace(table=_only(found.table, patterns))
     tell_troubles(found.table)
     if against is None or majority:
-        kinds = kinds_of(found.machine)
-        differences = drift.from_majority(found.table, kinds, limits)
+        differences = drift.from_majority(found.table, found.roles, limits)
         return _show(_majority_rows(differences), found, as_json, "fact | usual~ | but~ | on~")
     tell_troubles(against.table)
     if against.machine == found.machine:
@@ -135,41 +136,54 @@ def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool)
 # ---- where facts come from ----------------------------------------------------------------
 
 
-class FactSource:
-    """The facts of a trial or of a file: where they are from, and the machine ("" if unknown)."""
+class FactSource(NamedTuple):
+    """Facts and where they are from: a name for people, the machine ("" if unknown), and its
+    description, by which nodes have roles and groups."""
 
-    def __init__(self, name: str, machine: str, table: FactTable) -> None:
-        self.name, self.machine, self.table = name, machine, table
+    name: str
+    machine: str
+    description: Machine | None
+    table: FactTable
 
-    def _replace(self, table: FactTable) -> FactSource:
-        return FactSource(self.name, self.machine, table)
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each node."""
+        return roles_of(self.description) if self.description else {}
 
-
-def _source(store: Store, name: str, machine: str) -> FactSource:
-    """Return the facts of a file, a trial, or the newest trial of a machine. Raises UsageError."""
-    if name and Path(name).is_file():
-        return FactSource(name, machine, drift.require_nodes(facts.read([Path(name)]), name))
-    found = None
-    if name:
-        found = next(iter(node_facts.collected(store, name)), None)
-    if found is None:
-        found = node_facts.of_trial(store, name) if name else node_facts.newest(store, machine)
-    table = drift.require_nodes(found.table(), found.trial)
-    return FactSource(found.trial, found.machine, table)
+    @property
+    def groups(self) -> dict[str, str]:
+        """The group of each node in the network."""
+        return groups_of(self.description) if self.description else {}
 
 
-def facts_of_source(folders: Folders, name: str, machine: str) -> FactSource:
-    """Return the facts that a command names: a file, a trial, a machine; "" is the newest trial."""
-    with opened(folders) as store:
-        return _source(store, name, machine)
+def source_of(store: Store, names: Sequence[str], machine: str = "") -> FactSource:
+    """Return the facts of files, trials and machines (their newest trial) together; of none named,
+    the newest trial. Of a node that is in several the first counts. Raises UsageError."""
+    files: list[Path] = []
+    found: list[node_facts.Collection] = []
+    for name in names:
+        if Path(name).is_file():
+            files.append(Path(name))
+        else:
+            newest = next(iter(node_facts.collected(store, name)), None)
+            found.append(newest or node_facts.of_trial(store, name))
+    if not names:
+        found = [node_facts.newest(store, machine)]
+    table = facts.read([*files, *(path for one in found for path in one.files)])
+    told = ", ".join([*(one.trial for one in found), *map(str, files)])
+    drift.require_nodes(table, told)
+    described = next((about for one in found if (about := one.description())), None)
+    name = machine or next((one.machine for one in found), "")
+    if described is None or (machine and described.machine != machine):
+        described = _described(name)
+    return FactSource(told, name, described, table)
 
 
-def kinds_of(machine: str) -> Mapping[str, str]:
-    """Return the role of each node by the machine's file; none if there is no such file."""
+def _described(machine: str) -> Machine | None:
     try:
-        return roles_of(find_machine(machine).machine) if machine else {}
+        return find_machine(machine).machine if machine else None
     except SeatrialError:
-        return {}
+        return None
 
 
 def tell_troubles(table: FactTable) -> None:

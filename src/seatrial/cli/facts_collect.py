@@ -13,7 +13,7 @@ import seatrial.runs.facts as collection
 from seatrial.cli import run
 from seatrial.cli.options import machine_option
 from seatrial.errors import UsageError
-from seatrial.machine.detect_slurm import nodes_away
+from seatrial.machine.draining import states
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.load import find_machine, machine_file
 from seatrial.machine.model import Machine, NodeGroup
@@ -115,7 +115,7 @@ def _usable(
         raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
     if machine.scheduler != "slurm":
         return name, len(known)
-    away = [node for node in nodes_away() if node in wanted]
+    away = [node for node, state in states().items() if state.away and node in wanted]
     left = [node for node in known if node in wanted and node not in away]
     if away:
         told = count(len(away), "node")
@@ -152,7 +152,8 @@ def _without(kind: NodeGroup, kept: set[str]) -> dict[str, Any]:
 def _here(machine: Machine, place: Path) -> str:
     """Return a file of a machine of that name whose only node is this host: hosts that run no jobs
     are asked from here."""
-    about = {"machine": machine.machine, "nodes": [{"names": "here", "cores": 1}]}
+    about: dict[str, Any] = {"machine": machine.machine, "nodes": [{"names": "here", "cores": 1}]}
+    about["roles"] = machine.roles  # by which rules judge
     return _written(place / "machine.yaml", {**about, "toolchains": {"none": {}}})
 
 

@@ -24,7 +24,6 @@ from seatrial.machine.topologies import levels_of_switches, made
 
 PATIENCE_SECONDS = 20.0
 
-_AWAY = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
@@ -37,7 +36,7 @@ def detect_slurm(name: str | None) -> Machine:
 def detect_cluster(name: str | None) -> tuple[Machine, str]:
     """Describe the cluster as ``detect_slurm``; return also comments for the file: the nodes of
     other partitions, as lines to be added to it."""
-    partitions = _ask("sinfo", "--noheader", "--format=%P").split()
+    partitions = ask_slurm("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
     seen = nodes_seen()
     kinds = _groups(replace(node, partitions=()) for node in seen if default in node.partitions)
@@ -91,7 +90,7 @@ def _tree(machine: Machine, text: str) -> NetworkModel | None:
 
 def shown_topology() -> str:
     """Return what ``scontrol show topology`` prints. Raises UsageError if Slurm has none."""
-    return _ask("scontrol", "show", "topology")
+    return ask_slurm("scontrol", "show", "topology")
 
 
 def _hint(others: Sequence[NodeSeen]) -> str:
@@ -117,22 +116,11 @@ class NodeSeen(Struct, frozen=True):
 
 def nodes_seen() -> list[NodeSeen]:
     """Return the nodes that Slurm shows. Raises UsageError if it does not answer."""
-    lines = _ask("scontrol", "show", "node", "--oneliner").splitlines()
+    lines = ask_slurm("scontrol", "show", "node", "--oneliner").splitlines()
     return [
         NodeSeen(fields["NodeName"], _kind(fields), tuple(_words(fields, "Partitions")))
-        for fields in map(_fields, lines)
+        for fields in map(fields_of, lines)
         if "NodeName" in fields
-    ]
-
-
-def nodes_away() -> list[str]:
-    """Return the nodes that no job gets now: down, drained, reserved for maintenance, or without an
-    answer. Raises UsageError if Slurm does not answer."""
-    found = map(_fields, _ask("scontrol", "show", "node", "--oneliner").splitlines())
-    return [
-        fields["NodeName"]
-        for fields in found
-        if "NodeName" in fields and _AWAY.search(fields.get("State", ""))
     ]
 
 
@@ -148,14 +136,14 @@ def _groups(nodes: Iterable[NodeSeen]) -> list[NodeGroup]:
 def cluster_name() -> str:
     """Return the name of the cluster whose Slurm answers on this host; "" where none does."""
     try:
-        settings = _ask("scontrol", "show", "config")
+        settings = ask_slurm("scontrol", "show", "config")
     except UsageError:
         return ""
     found = re.search(r"^ClusterName\s*=\s*(\S+)", settings, re.MULTILINE)
     return found[1] if found else ""
 
 
-def _ask(*command: str) -> str:
+def ask_slurm(*command: str) -> str:
     """Return the output of a Slurm command. Raises UsageError if it fails."""
     line = " ".join(command)
     if shutil.which(command[0]) is None:
@@ -176,7 +164,7 @@ def _ask(*command: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _fields(line: str) -> dict[str, str]:
+def fields_of(line: str) -> dict[str, str]:
     """Return KEY=VALUE of a node's line. The first of equal keys counts: a Reason at the end may
     hold more."""
     found = reversed(_FIELD.findall(line))
@@ -224,5 +212,5 @@ def _gpus(gres: str) -> int:
 
 
 def _cluster_name() -> str:
-    found = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", _ask("scontrol", "show", "config"))
+    found = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", ask_slurm("scontrol", "show", "config"))
     return found[1] if found else "cluster"

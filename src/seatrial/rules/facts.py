@@ -48,7 +48,7 @@ class FactTable(NamedTuple):
     """The facts of nodes. ``lines`` are the distinct facts, as (key, value); ``numbers`` has a row
     for each node and a column for each key, with the number of a line or ``MISSING``. ``silent``
     are nodes that were asked and did not answer; ``troubles`` are sentences about answers that are
-    not whole, each about one node."""
+    not whole, each about one node. ``rows`` has the row of each node."""
 
     nodes: list[str]
     keys: list[str]
@@ -56,12 +56,13 @@ class FactTable(NamedTuple):
     numbers: NDArray[np.int32]
     silent: list[str]
     troubles: list[str]
+    rows: dict[str, int]
 
     def of(self, node: str) -> dict[str, str]:
         """Return the facts of a node by key; none if it is not there."""
-        if node not in self.nodes:
+        if node not in self.rows:
             return {}
-        row = self.numbers[self.nodes.index(node)]
+        row = self.numbers[self.rows[node]]
         return dict(self.lines[number] for number in row[row >= 0].tolist())
 
     def column(self, key: str) -> list[str | None]:
@@ -85,7 +86,8 @@ class FactTable(NamedTuple):
         rows = [i for i, node in enumerate(self.nodes) if node in wanted]
         silent = [node for node in self.silent if node in wanted]
         chosen = [self.nodes[i] for i in rows]
-        return self._replace(nodes=chosen, numbers=self.numbers[rows], silent=silent)
+        index = {node: i for i, node in enumerate(chosen)}
+        return self._replace(nodes=chosen, numbers=self.numbers[rows], silent=silent, rows=index)
 
     def with_keys(self, patterns: Sequence[str]) -> FactTable:
         """Return only the facts whose keys match a pattern, such as ``limit.*``."""
@@ -241,4 +243,6 @@ class _Reader:
             columns = np.array(self._column, dtype=np.int32)[flat[facts]]
             numbers[of_row[facts], columns] = flat[facts]
         silent = [node for node in dict.fromkeys(self.silent) if node not in self.rows]
-        return FactTable(nodes, list(self._keys), self._lines, numbers, silent, self.troubles)
+        index = {node: i for i, node in enumerate(nodes)}
+        keys = list(self._keys)
+        return FactTable(nodes, keys, self._lines, numbers, silent, self.troubles, index)

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.errors import UsageError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import PASS
+from seatrial.machine.model import Machine
 from seatrial.rules import facts
 from seatrial.rules.facts import FactTable
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
+from seatrial.trial.folder import TrialFolder
 
 APP = "facts"
 
@@ -29,13 +31,26 @@ class Collection(NamedTuple):
     time: int
     runs: list[RunRow]
 
-    def table(self) -> FactTable:
-        """Return what it found. Raises UsageError if no file of it can be read."""
+    @property
+    def files(self) -> list[Path]:
+        """The files of its facts. Raises UsageError if they are gone."""
         paths = [Path(run.path) / facts.FILE for run in self.runs if run.path]
         there = [path for path in paths if path.is_file()]
         if not there:
             raise UsageError(f"{self.trial}: its files of facts are gone")
-        return facts.read(there)
+        return there
+
+    def table(self) -> FactTable:
+        """Return what it found. Raises UsageError if no file of it can be read."""
+        return facts.read(self.files)
+
+    def description(self) -> Machine | None:
+        """Return the machine as the trial recorded it; None if its record cannot be read."""
+        folder = next((path for path in self.files[0].parents if path.name == self.trial), None)
+        try:
+            return TrialFolder(folder).record().machine if folder else None
+        except (SeatrialError, ValueError):
+            return None
 
 
 def collected(store: Store, machine: str = "", trial: str = "") -> list[Collection]:

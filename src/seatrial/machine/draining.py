@@ -1,0 +1,54 @@
+"""Nodes that Slurm gives no jobs: which, on whose word; drain a node, and return it.
+
+    states()["n004"].away                       # True: down, drained, in maintenance, ...
+    drain(["n004"], "pcie-width")               # Reason=seatrial: pcie-width
+
+A node is drained with a note that begins ``seatrial: ``, and only a node with such a note is
+returned. What others drained stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from seatrial.machine.detect_slurm import ask_slurm, fields_of
+from seatrial.machine.facts import fold
+
+NOTE = "seatrial:"
+LONGEST_NOTE = 200
+
+_AWAY = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
+
+
+class DrainState(NamedTuple):
+    """Whether Slurm gives a node no jobs now, whether it is drained, and whether by our note."""
+
+    away: bool
+    drained: bool
+    ours: bool
+
+
+def states() -> dict[str, DrainState]:
+    """Return the state of each node. Raises UsageError if Slurm does not answer."""
+    found = {}
+    for line in ask_slurm("scontrol", "show", "node", "--oneliner").splitlines():
+        fields = fields_of(line)
+        if name := fields.get("NodeName"):
+            state = fields.get("State", "")
+            drained = "DRAIN" in state
+            ours = drained and fields.get("Reason", "") == NOTE
+            found[name] = DrainState(bool(_AWAY.search(state)), drained, ours)
+    return found
+
+
+def drain(nodes: Collection[str], reason: str) -> None:
+    """Drain nodes with our note. Raises UsageError if Slurm refuses, as it does to most users."""
+    note = f"{NOTE} {reason}"[:LONGEST_NOTE]
+    ask_slurm("scontrol", "update", f"NodeName={fold(nodes)}", "State=DRAIN", f"Reason={note}")
+
+
+def resume(nodes: Collection[str]) -> None:
+    """Return nodes that our note drained. Raises UsageError if Slurm refuses."""
+    ask_slurm("scontrol", "update", f"NodeName={fold(nodes)}", "State=RESUME")

@@ -1,0 +1,310 @@
+"""Judge facts by rules: findings name the nodes.
+
+found = judge(table, load(), roles_of(machine))
+for finding in found.findings:
+    finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.lazy import np
+from seatrial.machine.facts import COMPUTE, fold, unfold
+from seatrial.rules.drift import from_majority
+from seatrial.rules.facts import FactTable
+from seatrial.rules.load import RuleSet
+from seatrial.rules.model import Rule, RuleWaiver
+from seatrial.suite.expressions import (
+    MAX_NUMBER,
+    Expression,
+    ExpressionError,
+    compile_expression,
+)
+
+MAX_COMBINATIONS = 1000
+MAX_SHOWN = 4  # values of a fact that has no usual one
+
+_UNLIMITED = "unlimited"
+
+
+Found = tuple[Rule, list[str], str]  # with its nodes, and what is not so
+
+
+class RuleFinding(Struct, frozen=True):
+    """What a rule found: on which nodes (folded, and how many) it is not so, and the values."""
+
+    rule: str
+    nodes: str
+    count: int
+    text: str
+    do: str
+    source: list[str]
+    waived: str = ""
+
+
+class RuleJudgement(NamedTuple):
+    """What rules found. ``idle``: rules that judged no node, or not all, with the reason."""
+
+    findings: list[RuleFinding]
+    waived: list[RuleFinding]
+    judged: int
+    idle: list[tuple[str, str]]
+
+    def joined(self, other: RuleJudgement) -> RuleJudgement:
+        """Return both judgements as one."""
+        return RuleJudgement(
+            self.findings + other.findings,
+            self.waived + other.waived,
+            self.judged + other.judged,
+            self.idle + other.idle,
+        )
+
+
+def judge(
+    table: FactTable,
+    rules: RuleSet,
+    roles: Mapping[str, str],
+    groups: Mapping[str, str] | None = None,
+    day: str = "",
+) -> RuleJudgement:
+    """Judge facts by rules. ``roles``: the role of each node, ``COMPUTE`` where it has none;
+    ``groups``: the group of each node in the network. Waivers end at ``day``, by default today
+    (UTC)."""
+    judging = _Judge(table, rules, roles, groups or {})
+    raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
+    judged = len(rules.rules) - judging.without_nodes
+    return found(raw, rules, day)._replace(judged=judged, idle=judging.idle)
+
+
+def found(raw: Iterable[Found], rules: RuleSet, day: str = "") -> RuleJudgement:
+    """Return findings, given as (rule, nodes, text), with the waived ones apart."""
+    day = day or f"{datetime.now(UTC):%Y-%m-%d}"
+    made = RuleJudgement([], [], 0, [])
+    for finding in raw:
+        left, excused = _split(finding, rules.waivers, day)
+        made.findings.extend(left)
+        made.waived.extend(excused)
+    return made
+
+
+def _split(
+    finding: Found, waivers: Sequence[RuleWaiver], day: str
+) -> tuple[list[RuleFinding], list[RuleFinding]]:
+    """Return a finding without the nodes that are waived, and those."""
+    rule, nodes, text = finding
+    excused: list[RuleFinding] = []
+    for waiver in waivers:
+        if waiver.until and waiver.until < day:
+            continue
+        if any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules):
+            members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
+            if gone := [node for node in nodes if node in members]:
+                excused.append(_made(rule, gone, text, waiver.reason))
+                nodes = [node for node in nodes if node not in members]
+    return [_made(rule, nodes, text)] if nodes else [], excused
+
+
+def _made(rule: Rule, nodes: Sequence[str], text: str, waived: str = "") -> RuleFinding:
+    source = [rule.source] if isinstance(rule.source, str) else list(rule.source)
+    return RuleFinding(rule.name, fold(nodes), len(nodes), text, rule.do, source, waived)
+
+
+class _Judge:
+    """Judges one table by rules."""
+
+    def __init__(
+        self,
+        table: FactTable,
+        rules: RuleSet,
+        roles: Mapping[str, str],
+        groups: Mapping[str, str],
+    ) -> None:
+        self.table = table
+        self.roles = {node: roles.get(node, COMPUTE) for node in (*table.nodes, *roles)}
+        self.fixed = {**rules.values, **_counts(self.roles, groups)}
+        self.idle: list[tuple[str, str]] = []
+        self.without_nodes = 0
+        self._columns = {key: i for i, key in enumerate(table.keys)}
+
+    def findings(self, rule: Rule) -> Iterator[Found]:
+        """Yield the findings of a rule."""
+        part = self._part(rule)
+        if not part.nodes:
+            about = f"no node of {', '.join(rule.roles)}" if rule.roles else "no node"
+            self._nothing(rule, f"{about} told its facts")
+        elif rule.alike:
+            yield from self._alike(rule, part)
+        elif rule.complete:
+            yield from self._complete(rule, part)
+        else:
+            yield from self._holds(rule, part)
+
+    def _nothing(self, rule: Rule, reason: str) -> None:
+        self.idle.append((rule.name, reason))
+        self.without_nodes += 1
+
+    def _part(self, rule: Rule) -> FactTable:
+        """Return the facts of the nodes that a rule is about."""
+        part = self.table
+        if rule.roles:
+            part = part.only(node for node in part.nodes if self.roles[node] in rule.roles)
+        if rule.where:
+            expression = compile_expression(rule.where)
+            chosen = [
+                node
+                for nodes, names, _ in self._kinds(part, expression)
+                if names is not None and _true(expression, names)
+                for node in nodes
+            ]
+            part = part.only(chosen)
+        return part
+
+    def _alike(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        chosen = part.with_keys(rule.alike)
+        if not chosen.keys:
+            self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
+        for row in from_majority(chosen, self.roles):
+            if not row.agreed:
+                values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
+                nodes = [node for on in row.others.values() for node in on]
+                yield (
+                    rule,
+                    nodes,
+                    f"{row.key} is {', '.join(values[:MAX_SHOWN])}: no value is that of most",
+                )
+                continue
+            for value, nodes in row.others.items():
+                yield (
+                    rule,
+                    nodes,
+                    f"{row.key} is {value or 'missing'}; most have {row.usual or 'none'}",
+                )
+
+    def _complete(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        for pattern in rule.complete:
+            chosen = part.with_keys([pattern])
+            lacking = np.flatnonzero((chosen.numbers < 0).all(axis=1))
+            if nodes := [part.nodes[i] for i in lacking]:
+                yield rule, nodes, f"{pattern} is missing"
+
+    def _holds(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        expression = compile_expression(rule.holds)
+        bound = list(self._others(rule))
+        if not bound:
+            self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
+            return
+        missing: dict[str, int] = {}
+        judged = False
+        for nodes, names, lacking in self._kinds(part, expression, rule.others):
+            if names is None:
+                missing[lacking] = missing.get(lacking, 0) + len(nodes)
+                continue
+            judged = True
+            for others in bound:
+                try:
+                    right = bool(expression.evaluate({**names, **others}))
+                except ExpressionError as error:
+                    self.idle.append((rule.name, f"{fold(nodes)}: {error}"))
+                    break
+                if not right:
+                    yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
+                    break
+        for lacking, number in missing.items():
+            about = f"{number} of {len(part.nodes)} nodes miss {lacking}"
+            if judged:
+                self.idle.append((rule.name, about))
+            else:
+                self._nothing(rule, about)
+                break
+
+    def _others(self, rule: Rule) -> Iterator[dict[str, Any]]:
+        """Yield the values of facts of other roles, in each combination that there is."""
+        choices = []
+        for other in rule.others.values():
+            nodes = {node for node, role in self.roles.items() if role == other.role}
+            values = self.table.only(nodes).folded(other.fact)
+            choices.append([_value(value) for value in values if value is not None])
+        for combination in islice(product(*choices), MAX_COMBINATIONS):
+            yield dict(zip(rule.others, combination, strict=True))
+
+    def _kinds(
+        self, part: FactTable, expression: Expression, others: Mapping[str, object] = {}
+    ) -> Iterator[tuple[list[str], dict[str, Any] | None, str]]:
+        """Yield the nodes by their values of the names in an expression: (nodes, names, ""), or
+        (nodes, None, the fact that they miss). Each distinct kind is evaluated once."""
+        keys = sorted(expression.names - self.fixed.keys() - others.keys())
+        if unknown := [key for key in keys if key not in self._columns]:
+            yield part.nodes, None, unknown[0]
+            return
+        numbers = part.numbers[:, [self._columns[key] for key in keys]]
+        if not keys:
+            yield part.nodes, dict(self.fixed), ""
+            return
+        kinds, of_node = np.unique(numbers, axis=0, return_inverse=True)
+        order = np.argsort(of_node.ravel(), kind="stable")
+        starts = np.searchsorted(of_node.ravel()[order], np.arange(len(kinds) + 1))
+        for i, kind in enumerate(kinds.tolist()):
+            nodes = [part.nodes[j] for j in order[starts[i] : starts[i + 1]]]
+            lacking = [key for key, number in zip(keys, kind, strict=True) if number < 0]
+            if lacking:
+                yield nodes, None, lacking[0]
+                continue
+            values = (_value(part.lines[number][1]) for number in kind)
+            yield nodes, {**self.fixed, **dict(zip(keys, values, strict=True))}, ""
+
+
+def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, int]:
+    """Return ``role.ROLE``, how many nodes have a role, and ``uneven.ROLE``, the difference between
+    the groups with the most and the fewest of them."""
+    counts: dict[str, int] = {}
+    for role in roles.values():
+        counts[f"role.{role}"] = counts.get(f"role.{role}", 0) + 1
+    for role in {*roles.values()} if groups else ():
+        of_group = dict.fromkeys(groups.values(), 0)
+        for node, own in roles.items():
+            if own == role and node in groups:
+                of_group[groups[node]] += 1
+        counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
+    return counts
+
+
+def _value(text: str | None) -> Any:
+    """Return a value as a number where it is one; unlimited is the largest."""
+    if text == _UNLIMITED:
+        return MAX_NUMBER
+    try:
+        number = float(text or "")
+    except ValueError:
+        return text
+    if not abs(number) <= MAX_NUMBER:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+def _true(expression: Expression, names: Mapping[str, Any]) -> bool:
+    try:
+        return bool(expression.evaluate(names))
+    except ExpressionError:
+        return False
+
+
+def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
+    """Return the values by which an expression is false."""
+    shown = sorted(expression.names, key=lambda name: name in fixed)
+    values = ", ".join(f"{name} is {_shown(names[name])}" for name in shown if name in names)
+    return f"{values}: not {expression.text}"
+
+
+def _shown(value: Any) -> str:
+    return _UNLIMITED if value == MAX_NUMBER else str(value)
+
+
+def _listed_facts(rule: Rule) -> str:
+    return " or ".join(other.fact for other in rule.others.values())

@@ -1,0 +1,86 @@
+"""Load rules: those that ship, and a site's own.
+
+rules = load([Path("rules/frost.yaml")])      # after the shipped ones; equal names replace
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.documents import Faults, Spot, decode, read
+from seatrial.file_model import Scalar
+from seatrial.machine.facts import unfold
+from seatrial.rules.model import Rule, RuleFile, RuleWaiver
+from seatrial.suite.expressions import ExpressionError, compile_expression
+
+SHIPPED = Path(__file__).parent / "shipped"
+OWN = Path("rules")  # below the working directory, as machines are
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+
+
+class RuleSet(NamedTuple):
+    """Rules in order, the values of names in their expressions, and what is waived."""
+
+    rules: list[Rule]
+    values: dict[str, Scalar]
+    waivers: list[RuleWaiver]
+
+
+def load(paths: Iterable[Path] = (), shipped: bool = True) -> RuleSet:
+    """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
+    UsageError for a file that is not there."""
+    faults = Faults()
+    rules: dict[str, Rule] = {}
+    values: dict[str, Scalar] = {}
+    waivers: list[RuleWaiver] = []
+    for path in [*(sorted(SHIPPED.glob("*.yaml")) if shipped else ()), *paths]:
+        node = read(path, faults)
+        found = decode(node, RuleFile, faults) if node is not None else None
+        if found is None or node is None:
+            continue
+        spot = Spot(node, faults)
+        for i, rule in enumerate(found.rules):
+            _check(rule, spot.inside("rules", i))
+        for i, waiver in enumerate(found.waivers):
+            _check_waiver(waiver, spot.inside("waivers", i))
+        rules.update({rule.name: rule for rule in found.rules})
+        values.update(found.values)
+        waivers += found.waivers
+    faults.raise_any()
+    return RuleSet(list(rules.values()), values, waivers)
+
+
+def own_files() -> list[Path]:
+    """Return the files of rules below the working directory."""
+    return sorted(OWN.glob("*.yaml"))
+
+
+def _check(rule: Rule, at: Spot) -> None:
+    if not _NAME.fullmatch(rule.name):
+        at.fault("a name must be small letters, digits and -", "name")
+    kinds = [name for name in ("holds", "alike", "complete") if getattr(rule, name)]
+    if len(kinds) != 1:
+        at.fault("give one of holds, alike and complete")
+    for key in ("where", "holds"):
+        text = getattr(rule, key)
+        try:
+            names = compile_expression(text).names if text else frozenset()
+        except ExpressionError as error:
+            at.fault(str(error), key)
+            continue
+        if key == "holds" and (unused := sorted(set(rule.others) - names)):
+            at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if rule.others and not rule.holds:
+        at.fault("is about names of an expression; give holds", "others")
+
+
+def _check_waiver(waiver: RuleWaiver, at: Spot) -> None:
+    if waiver.nodes:
+        at.parsed(unfold, waiver.nodes, "nodes")
+    if waiver.until:
+        at.parsed(date.fromisoformat, waiver.until, "until")

@@ -1,0 +1,52 @@
+"""Rules over the facts of nodes, as people write them (``rules/*.yaml``)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from seatrial.file_model import FileModel, Scalar, doc
+
+
+class OtherFact(FileModel, frozen=True):
+    """A fact of the nodes of another role."""
+
+    role: Annotated[str, doc("role whose nodes have it; compute: the machine's nodes")]
+    fact: Annotated[str, doc("the fact, such as ptlrpc.at_min")]
+
+
+class Rule(FileModel, frozen=True):
+    """One rule: what must be so on nodes, on whose word, and what to do where it is not."""
+
+    name: Annotated[str, doc("name; a rule of a later file with this name replaces it")]
+    about: Annotated[str, doc("what must be so, in a sentence")]
+    source: Annotated[str | list[str], doc("who says so: a manual, a paper, an experience")]
+    do: Annotated[str, doc("what to do where it is not so")]
+    roles: Annotated[list[str], doc("roles of the nodes that it is about; default: all")] = []
+    where: Annotated[str, doc("expression over facts; other nodes are left out")] = ""
+    holds: Annotated[str, doc("expression over facts that must be true on each node")] = ""
+    others: Annotated[
+        dict[str, OtherFact], doc("names of the expression that are facts of other roles")
+    ] = {}
+    alike: Annotated[
+        list[str], doc("facts (patterns) that must have one value on all nodes of a role")
+    ] = []
+    complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
+
+
+class RuleWaiver(FileModel, frozen=True):
+    """Findings that do not count."""
+
+    rules: Annotated[list[str], doc("names or patterns of rules")]
+    reason: Annotated[str, doc("why they do not count")]
+    nodes: Annotated[str, doc("node set; default: all")] = ""
+    until: Annotated[str, doc("the last day on which they do not count: 2026-05-01 (UTC)")] = ""
+
+
+class RuleFile(FileModel, frozen=True):
+    """A file of rules."""
+
+    rules: list[Rule] = []
+    values: Annotated[
+        dict[str, Scalar], doc("values of names in expressions, such as huge_percent_least: 35")
+    ] = {}
+    waivers: list[RuleWaiver] = []

@@ -1,0 +1,207 @@
+"""Rules name the nodes on which something is not so, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import InvalidFiles
+from seatrial.rules.facts import of_nodes
+from seatrial.rules.judge import RuleJudgement, judge
+from seatrial.rules.load import RuleSet, load
+from seatrial.rules.model import OtherFact, Rule, RuleWaiver
+
+Nodes = dict[str, dict[str, str]]
+
+
+def rule(**keys: object) -> Rule:
+    about = {"name": "r", "about": "It is so.", "source": "a paper", "do": "mend it"}
+    return Rule(**{**about, **keys})  # type: ignore[arg-type]
+
+
+def judged(
+    nodes: Nodes,
+    one: Rule,
+    roles: dict[str, str] | None = None,
+    waivers: list[RuleWaiver] | None = None,
+    groups: dict[str, str] | None = None,
+) -> RuleJudgement:
+    rules = RuleSet([one], {"least": 5}, waivers or [])
+    return judge(of_nodes(nodes), rules, roles or {}, groups, day="2026-06-01")
+
+
+def named(found: RuleJudgement) -> list[str]:
+    return [finding.nodes for finding in found.findings]
+
+
+def test_an_expression_is_judged_on_each_node() -> None:
+    nodes = {"n1": {"x.y": "4"}, "n2": {"x.y": "5"}, "n3": {"x.y": "4"}, "n4": {"x.z": "1"}}
+    found = judged(nodes, rule(holds="x.y >= least"))
+    (finding,) = found.findings
+    assert (finding.nodes, finding.count) == ("n[1,3]", 2)
+    assert "x.y is 4, least is 5" in finding.text and finding.source == ["a paper"]
+    assert found.idle == [("r", "1 of 4 nodes miss x.y")] and found.judged == 1
+
+
+def test_a_rule_without_facts_accuses_nobody_and_is_told() -> None:
+    found = judged({"n1": {"x.y": "1"}}, rule(holds="no.fact == 1"))
+    assert not found.findings and found.judged == 0
+    assert found.idle == [("r", "1 of 1 nodes miss no.fact")]
+    assert judged({"n1": {"x.y": "1"}}, rule(roles=["router"], holds="x.y == 2")).judged == 0
+    found = judged({"n1": {"x.y": "some text"}}, rule(holds="x.y >= 2"))
+    assert not found.findings and "n1" in found.idle[0][1]
+
+
+def test_unlimited_is_more_than_any_number() -> None:
+    nodes = {"n1": {"limit.locked": "unlimited"}, "n2": {"limit.locked": "64"}}
+    assert named(judged(nodes, rule(holds="limit.locked >= 1000"))) == ["n2"]
+
+
+def test_only_nodes_of_the_roles_and_of_the_condition_are_judged() -> None:
+    nodes = {
+        "n1": {"x.y": "1", "x.z": "a"},
+        "n2": {"x.y": "1", "x.z": "b"},
+        "r1": {"x.y": "1", "x.z": "a"},
+    }
+    one = rule(roles=["compute"], where='x.z == "a"', holds="x.y == 2")
+    assert named(judged(nodes, one, {"r1": "router"})) == ["n1"]
+
+
+def test_alike_and_complete_name_who_differs() -> None:
+    nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "1"}, "n3": {"x.y": "2"}, "n4": {}}
+    found = judged(nodes, rule(alike=["x.*"]))
+    assert named(found) == ["n[1-4]"]  # two of four are no majority
+    nodes["n5"] = {"x.y": "1"}
+    assert sorted(named(judged(nodes, rule(alike=["x.*"])))) == ["n3", "n4"]
+    assert named(judged(nodes, rule(complete=["x.*"]))) == ["n4"]
+
+
+def test_a_relation_between_roles_holds_for_every_value_of_the_other_role() -> None:
+    nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "2"}, "o1": {"x.y": "1"}, "o2": {"x.y": "1"}}
+    theirs = {"theirs": OtherFact(role="oss", fact="x.y")}
+    one = rule(roles=["compute"], others=theirs, holds="x.y == theirs")
+    roles = {"o1": "oss", "o2": "oss"}
+    assert named(judged(nodes, one, roles)) == ["n2"]
+    assert named(judged({**nodes, "o2": {"x.y": "3"}}, one, roles)) == ["n1", "n2"]
+    assert judged(nodes, one).judged == 0
+
+
+def test_numbers_of_roles_and_their_evenness_are_known() -> None:
+    nodes: Nodes = {f"r{i}": {"x.y": "1"} for i in range(4)}
+    roles = dict.fromkeys(nodes, "router")
+    groups = {"r0": "a", "r1": "a", "r2": "a", "r3": "b"}
+    assert not judged(nodes, rule(holds="role.router == 4"), roles).findings
+    assert named(judged(nodes, rule(holds="role.router == 5"), roles)) == ["r[0-3]"]
+    assert named(judged(nodes, rule(holds="uneven.router <= 1"), roles, groups=groups)) == [
+        "r[0-3]"
+    ]
+
+
+def test_a_waiver_excuses_its_nodes_until_its_day() -> None:
+    nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "1"}}
+    one = rule(holds="x.y == 2")
+    waiver = RuleWaiver(rules=["r*"], nodes="n1", reason="known", until="2026-06-01")
+    found = judged(nodes, one, waivers=[waiver])
+    assert named(found) == ["n2"]
+    assert [(each.nodes, each.waived) for each in found.waived] == [("n1", "known")]
+    old = RuleWaiver(rules=["r"], reason="known", until="2026-05-31")
+    assert named(judged(nodes, one, waivers=[old])) == ["n[1-2]"]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
+def test_findings_are_those_of_each_node_by_itself(values: list[int]) -> None:
+    nodes = {f"n{i:02}": {"x.y": str(value)} for i, value in enumerate(values)}
+    found = judged(nodes, rule(holds="x.y < least"))
+    assert sum(each.count for each in found.findings) == sum(value >= 5 for value in values)
+
+
+def test_the_shipped_rules_have_sources_and_remedies() -> None:
+    rules = load().rules
+    assert len(rules) > 25 and len({each.name for each in rules}) == len(rules)
+    assert all(each.source and each.do.endswith(".") and each.about.endswith(".") for each in rules)
+
+
+def lustre(**changed: dict[str, str]) -> Nodes:
+    """Clients n1, n2 and a server o1 whose Lustre is right, but for the changes."""
+    right = {
+        "lnet.lnet_transaction_timeout": "150",
+        "lnet.lnet_retry_count": "2",
+        "lnet.avoid_asym_router_failure": "1",
+        "ko2iblnd.timeout": "49",
+        "ko2iblnd.peer_credits": "16",
+        "ko2iblnd.conns_per_peer": "1",
+        "ptlrpc.at_min": "65",
+        "ptlrpc.at_max": "600",
+        "lustre.health_check": "healthy",
+    }
+    names = ("n1", "n2", "n3", "o1")
+    return {name: {**right, **changed.get(name, {})} for name in names}
+
+
+@pytest.mark.parametrize(
+    ("changed", "rules"),
+    [
+        ({}, set()),
+        (
+            {"lnet.lnet_transaction_timeout": "2"},
+            {"lnet-timeout-order", "lnd-below-transaction", "lnd-timeout-fits-retries"},
+        ),
+        ({"ko2iblnd.timeout": "120"}, {"lnd-timeout-fits-retries", "lnd-timeout-same-everywhere"}),
+        ({"ptlrpc.at_min": "5"}, {"at-min-same-as-servers"}),
+        ({"ptlrpc.at_max": "60"}, {"at-min-below-at-max"}),
+        ({"lnet.avoid_asym_router_failure": "0"}, {"asymmetric-routes"}),
+        ({"ko2iblnd.peer_credits": "63"}, {"peer-credits-same-as-servers"}),
+        ({"ko2iblnd.conns_per_peer": "8"}, {"conns-per-peer-same-as-servers"}),
+        ({"lustre.health_check": "NOT HEALTHY"}, {"lustre-healthy"}),
+    ],
+)  # fmt: skip
+def test_the_shipped_rules_find_what_is_wrong_with_lustre(
+    changed: dict[str, str], rules: set[str]
+) -> None:
+    found = judge(of_nodes(lustre(n2=changed)), load(), {"o1": "oss"}).findings
+    assert {each.rule for each in found if each.rule != "same-lnet"} == rules
+    assert {each.nodes for each in found} <= {"n2"}
+
+
+def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(
+        "rules:\n"
+        "  - {name: Bad Name, about: a, source: s, do: d, holds: 'import os'}\n"
+        "  - {name: two, about: a, source: s, do: d, holds: 'x.y == 1', alike: [x.y]}\n"
+        "  - {name: three, about: a, source: s, do: d, holds: 'x.y == 1', "
+        "others: {o: {role: oss, fact: x.y}}}\n"
+        "waivers:\n"
+        "  - {rules: [two], reason: r, nodes: 'n[1-', until: tomorrow}\n"
+    )
+    with pytest.raises(InvalidFiles) as caught:
+        load([file])
+    told = str(caught.value)
+    for words in (
+        "own.yaml:2: rules[0].name",
+        "rules[0].holds",
+        "own.yaml:3: rules[1]: give one of holds, alike and complete",
+        "own.yaml:4: rules[2].others.o: o is not in the expression",
+        "waivers[0].nodes",
+        "waivers[0].until",
+    ):
+        assert words in told, told
+    file.write_text("rules:\n  - {name: four, about: a, do: d, complete: [x.y]}\n")
+    with pytest.raises(InvalidFiles, match=r"rules\[0\]\.source: is missing"):
+        load([file])
+
+
+def test_a_rule_of_a_site_replaces_the_shipped_one(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(
+        "values: {huge_percent_least: 1}\n"
+        "rules:\n  - {name: no-swap, about: a., source: s, do: d., holds: 1 == 1}\n"
+    )
+    rules = load([file])
+    assert rules.values["huge_percent_least"] == 1
+    (own,) = [each for each in rules.rules if each.name == "no-swap"]
+    assert own.holds == "1 == 1" and not own.roles
