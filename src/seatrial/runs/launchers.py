@@ -22,6 +22,7 @@ from seatrial.runs.binding import (
 from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
 from seatrial.runs.rsh_launch import rsh_options
+from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
@@ -58,9 +59,16 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     last = [*srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
     if order is not None and order.cpus:
         last = [*last, f"./{BIND}"]
+    if binds_gpus(launcher, case):
+        last = [*last, f"./{TASK_GPUS}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
+<<<<<<< HEAD
     before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
+=======
+    before = _before(machine, case, launcher, geometry, RANKFILE in arguments)
+    before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
+>>>>>>> main
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
 

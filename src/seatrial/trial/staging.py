@@ -18,6 +18,7 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
 from seatrial.runs.rank_order import prepare as prepare_order
+from seatrial.runs.task_gpus import prepare as prepare_gpus
 from seatrial.runs.working_directory import remove as remove_directory
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Input, Test
@@ -97,7 +98,12 @@ class Staging:
         test = self._record.tests[room.case.test]
         aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
+<<<<<<< HEAD
         prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
+=======
+        prepare_order(self._record.machine, test, room.case, room.path)
+        prepare_gpus(self._record.machine, test, room.case, room.path)
+>>>>>>> main
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 
