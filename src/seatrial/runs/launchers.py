@@ -63,12 +63,8 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
         last = [*last, f"./{TASK_GPUS}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
-<<<<<<< HEAD
     before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
-=======
-    before = _before(machine, case, launcher, geometry, RANKFILE in arguments)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
->>>>>>> main
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
 

@@ -98,12 +98,8 @@ class Staging:
         test = self._record.tests[room.case.test]
         aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
-<<<<<<< HEAD
         prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
-=======
-        prepare_order(self._record.machine, test, room.case, room.path)
         prepare_gpus(self._record.machine, test, room.case, room.path)
->>>>>>> main
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 
