@@ -45,7 +45,7 @@ ROOMS = [
     ["studies", "sinks"],
     ["draw"],
     ["rehearse"],
-    ["report", "web", "importers"],
+    ["report", "web", "importers", "api"],
     ["cli"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
