@@ -1,9 +1,12 @@
 """MPI natively and in a compat job, side by side, by `seatrial ratio` itself.
 
-Latency and bandwidth are of the probe `ring`, a rank on each of two emulated nodes, by MPICH's
-wheel: natively under `srun --mpi=pmi2`, and by hydra over the job's rsh. LAMMPS is Debian's, with
-its Open MPI 4: by Slurm's own way, and over rsh with TCP. All nodes are this host, so a network
-costs nothing but the loopback; compared are the ways of starting, and the transports.
+Latency and bandwidth are of the probe `pingpong`, a rank on each of two emulated nodes, by MPICH's
+wheel: natively under `srun --mpi=pmi2`, and by hydra over the job's rsh; both by the same transport
+(ch4, between hosts).
+LAMMPS is Debian's, with its Open MPI 4: over rsh and TCP, beside Open MPI's own way in Slurm with
+the same transport, and with that of its choice. The ways take turns in one trial: on a host with
+other work, two trials one after the other compare what else it did. All nodes are this host, so a
+network costs nothing but the loopback.
 """
 
 from __future__ import annotations
@@ -21,8 +24,28 @@ from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import ROOT, SEATRIAL, Row, scratch, timed
 
-REPEAT = "5"
+REPEAT = "8"
 OPENMPI = {"flavour": "openmpi", "command": "mpirun.openmpi", "options": ["--bind-to", "none"]}
+TCP = "export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
+WAYS = {"native": ("mpirun", "true"), "native-tcp": ("mpirun", TCP), "compat": ("compat", "true")}
+LAMMPS: dict[str, Any] = {
+    "app": "lammps",
+    "parameters": {
+        "way": [*WAYS],
+        "launched": [launcher for launcher, _ in WAYS.values()],
+        "before": [before for _, before in WAYS.values()],
+    },
+    "zip": [["way", "launched", "before"]],
+    "inputs": ["in.lj"],
+    "run": {
+        "nodes": 2,
+        "tasks_per_node": 1,
+        "exclusive": True,
+        "launcher": "launched",
+        "script": 'eval "$before"; $LAUNCH lmp -in in.lj -var r 1 -var steps 400',
+    },
+    "metrics": {"loop": {"find": r"^Loop time of (\S+) on", "unit": "s", "better": "lower"}},
+}
 
 
 def measure() -> list[Row]:
@@ -32,24 +55,35 @@ def measure() -> list[Row]:
         rows = []
         bench = _Trials(cluster, folder)
         if mpich := _mpich(folder):
-            for way, toolchain in _mpich_toolchains(mpich).items():
-                sizes = ("--set", "hosts=2", "--set", "ranks=1")
-                bench.run(f"mpich-{way}", toolchain, "probes", "-k", "ring", *sizes)
+            words = ("-k", "pingpong", "--set", "hosts=2", "--set", "ranks=1")
+            bench.run("mpich", _mpich_toolchains(mpich), ROOT / "suites/probes", *words)
             claim = "MPICH in a compat job (hydra over rsh) beside `srun --mpi=pmi2`"
             rows += [
-                bench.row(f"{claim}: {of}", "mpich", f"natural_{of}")
+                bench.row(f"{claim}: {of}", "mpich", "toolchain=native,compat", of)
                 for of in ("latency", "bandwidth")
             ]
         else:
             rows.append(Row("MPICH in a compat job", "not measured", "its wheel is not there", ""))
         if shutil.which("lmp") and shutil.which("mpirun.openmpi"):
-            for way, kind in (("native", "mpirun"), ("compat", "compat")):
-                small = ("--set", "hosts=2", "--set", "copies=1", "--set", "steps=400")
-                toolchain = {"launcher": {"kind": kind, **OPENMPI}}
-                bench.run(f"lammps-{way}", toolchain, "recipes", "-k", "lj", *small)
-            claim = "LAMMPS over rsh and TCP beside Open MPI's own way in Slurm"
-            rows.append(bench.row(f"{claim}: loop time", "lammps", "loop_time{run=1}"))
+            chain = {"launcher": {"kind": "mpirun", **OPENMPI}}
+            bench.run("lammps", {"one": chain}, _lammps(folder))
+            claim = "LAMMPS over rsh and TCP beside Open MPI in Slurm"
+            rows += [
+                bench.row(f"{claim}, by TCP: loop time", "lammps", "way=native-tcp,compat", "loop"),
+                bench.row(
+                    f"{claim}, as it likes: loop time", "lammps", "way=native,compat", "loop"
+                ),
+            ]
         return rows
+
+
+def _lammps(folder: Path) -> Path:
+    """Write the suite of LAMMPS; return its folder."""
+    suite = folder / "suite"
+    (suite / "lammps").mkdir(parents=True)
+    shutil.copy(ROOT / "suites/recipes/lammps/lj/in.lj", suite / "lammps")
+    (suite / "lammps/test.yaml").write_text(yaml.safe_dump(LAMMPS))
+    return suite
 
 
 def _mpich(folder: Path) -> Path | None:
@@ -73,33 +107,33 @@ def _mpich_toolchains(mpich: Path) -> dict[str, Any]:
 
 
 class _Trials:
-    """Trials on machines that are the same cluster, with a toolchain each."""
+    """Trials on the emulated cluster whose cases take turns."""
 
     def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
         self.folder = folder
         self._env = {**os.environ, **cluster.env, "OMPI_MCA_mpi_yield_when_idle": "1"}
+        self._load: dict[str, float] = {}
 
-    def run(self, tag: str, toolchain: dict[str, Any], suite: str, *words: str) -> None:
+    def run(self, tag: str, toolchains: dict[str, Any], suite: Path, *words: str) -> None:
         machine = {"machine": tag, "scheduler": "slurm", "slurm": {"poll": "1s"}}
         nodes = [{"names": "n[001-002]", "cores": 1}]
-        about = {**machine, "nodes": nodes, "toolchains": {"one": toolchain}}
+        about = {**machine, "nodes": nodes, "toolchains": toolchains}
         (self.folder / f"{tag}.yaml").write_text(yaml.safe_dump(about))
         asked = ("-m", f"{tag}.yaml", "--name", tag, "--repeat", REPEAT)
-        suites = str(ROOT / "suites" / suite)
-        timed([*SEATRIAL, "run", suites, *asked, *words], self.folder, self._env)
+        self._load[tag] = os.getloadavg()[0]
+        timed([*SEATRIAL, "run", str(suite), *asked, *words], self.folder, self._env)
 
-    def row(self, claim: str, code: str, metric: str) -> Row:
-        """Return the ratio of times with its interval, and both medians."""
-        ways = [f"{code}-native", f"{code}-compat"]
-        asked = ("--of", f"machine={','.join(ways)}", "--x", "nodes", "--metric", metric)
-        words = [*SEATRIAL, "ratio", *ways, *asked, "--format", "json"]
-        (table,) = json.loads(timed(words, self.folder, self._env).output)
+    def row(self, claim: str, tag: str, of: str, metric: str) -> Row:
+        """Return the ratio of times with its interval, both medians, and the load before."""
+        words = [*SEATRIAL, "ratio", tag, "--of", of, "--x", "nodes", "--metric", metric]
+        output = timed([*words, "--format", "json"], self.folder, self._env).output
+        (table,) = json.loads(output)
         (cell,) = table["cells"]
         first, second = cell["first"], cell["second"]
         unit = table["unit"]
         return Row(
             claim,
-            f"{second['median']:.4g} {unit}, {second['n']} runs",
+            f"{second['median']:.4g} {unit}, {second['n']} runs, load {self._load[tag]:.1f}",
             f"{first['median']:.4g} {unit}, {first['n']} runs",
             f"{cell['ratio']:.2f} times as long (95 %: {cell['low']:.2f} to {cell['high']:.2f})",
         )

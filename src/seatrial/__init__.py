@@ -4,7 +4,31 @@
     seatrial runs --failed              # ask what happened
     seatrial show RUN                   # one run, in full
 
+    import seatrial                     # the same results in Python
+    results = seatrial.open_results("trials")
+
 The words and the rooms are described in ``docs/architecture.md``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seatrial.api.results import Figure, Results, open_results
+    from seatrial.errors import SeatrialError, UsageError
+
 __version__ = "0.1.0"
+__all__ = ["Figure", "Results", "SeatrialError", "UsageError", "open_results"]
+
+_ERRORS = ("SeatrialError", "UsageError")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what programs use when they use it: the command line starts without it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    module = "seatrial.errors" if name in _ERRORS else "seatrial.api.results"
+    return getattr(importlib.import_module(module), name)

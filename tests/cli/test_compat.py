@@ -127,6 +127,15 @@ def test_this_host_without_slurm(place: Workplace) -> None:
     done = place.seatrial("compat", "run", "--", "ssh", "localhost", "echo $0; exit 6")
     assert (done.code, done.out) == (6, "/bin/bash\n"), done.err
     assert "1 of 1 node answered" in done.err
+    for words, code, said in (
+        (("--port", "3", "true"), 2, "No such option '--port'"),
+        (("stop",), 127, "stop"),
+        (("--mode", "sshd", "true"), 95, "can be written by its group"),
+    ):
+        place.folder.chmod(0o775)
+        done = place.seatrial("compat", "run", *words)
+        assert done.code == code and said in done.err
+        assert not list(place.folder.glob("compat-*")), "nothing is left"
     line = "grep -h quorum $SEATRIAL_COMPAT/settings"
     done = place.seatrial("compat", "run", "--quorum", "90%", "bash", "-c", line)
     assert done.out == "quorum=90%\n"

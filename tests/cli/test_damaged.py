@@ -42,6 +42,10 @@ ASKED: dict[str, list[str]] = {
 }
 REMEDIES = [("resume", TAG), ("accept", "plan.yaml -q")]  # they judge what lost its verdict
 SILENT = {
+    "facts": "reads facts, not runs",
+    "lint": "reads facts, not runs",
+    "check": "reads facts, not runs",
+    "lnet": "reads a routing plan",
     "run": "begins a trial",
     "builds": "lists shared builds",
     "issue": "tests/cli/test_plan_records.py",

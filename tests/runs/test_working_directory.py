@@ -128,7 +128,19 @@ def test_what_killed_runs_leave_is_removed(place: Workplace, disk: Path) -> None
     assert sorted(each.name for each in own.iterdir()) == ["u+alive", "u+elsewhere"]
 
 
-def test_a_directory_of_another_is_not_entered(place: Workplace, disk: Path) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a directory away")
+def test_the_directory_of_another_user_is_not_entered(place: Workplace, disk: Path) -> None:
+    own = disk / f"seatrial-{os.getuid()}"
+    own.mkdir(mode=0o777)
+    os.chown(own, 65534, 65534)
+    place.test("works", "echo works", run={"directory": str(disk)})
+    assert place.run("--name", "t").code == 1
+    (why,) = reasons(place).values()
+    assert why.endswith(f"seatrial-{os.getuid()} is another user's")
+    assert [*own.iterdir()] == []
+
+
+def test_a_link_is_not_followed(place: Workplace, disk: Path) -> None:
     target = disk / "target"
     target.mkdir()
     (disk / f"seatrial-{os.getuid()}").symlink_to(target)

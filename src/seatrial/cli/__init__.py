@@ -56,7 +56,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "runs": "List runs: test, nodes, verdict, time.",
         "show": "Show one run in full: events, output, metrics, verdict.",
         "trials": "List the trials.",
-        "export": "Write a trial as JUnit XML or JSON.",
+        "export": "Write a trial as JUnit XML or JSON, results as Parquet.",
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",

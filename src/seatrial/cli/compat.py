@@ -36,7 +36,7 @@ command.add_command(template)
 command.add_command(check)
 
 
-@command.command("run", context_settings={"ignore_unknown_options": True})
+@command.command("run", context_settings={"allow_interspersed_args": False})
 @machine_option
 @click.option(
     "--mode",
@@ -96,7 +96,7 @@ def run(
     _become(["bash", str(folder / "compat.sh"), "run", *words], dict(os.environ))
 
 
-@command.command("exec", context_settings={"ignore_unknown_options": True})
+@command.command("exec", context_settings={"allow_interspersed_args": False})
 @click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
 @click.argument("job")
 @click.argument("node")

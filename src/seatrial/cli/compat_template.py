@@ -19,9 +19,7 @@ def text_of(name: str) -> str:
 @click.command("template")
 @click.argument("name", type=click.Choice(TEMPLATES))
 def template(name: str) -> None:
-    """Print a job script with comments.
-
-    They say what to change.
+    """Print a job script whose comments say what to change.
 
     \b
     mpi       an MPI program, by Open MPI, MPICH or Intel MPI over rsh

@@ -1,4 +1,4 @@
-"""``seatrial export``: a trial as JUnit XML or JSON."""
+"""``seatrial export``: a trial as JUnit XML or JSON; all results as files of Parquet."""
 
 from __future__ import annotations
 
@@ -13,17 +13,35 @@ from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
+from seatrial.units import count
 
 
 @click.command("export")
-@click.argument("trial", shell_complete=complete.trials)
+@click.argument("trial", required=False, shell_complete=complete.trials)
 @format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
 )
+@click.option(
+    "--parquet",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
+)
 @click.pass_obj
-def command(folders: Folders, trial: str, form: str, output: Path | None) -> int:
-    """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
+def command(
+    folders: Folders, trial: str | None, form: str, output: Path | None, parquet: Path | None
+) -> int:
+    """Write a trial as JUnit XML or JSON, or results as Parquet, which pandas and DuckDB read.
+
+    TRIAL is its tag, or a unique beginning of it.
+    """
+    if parquet is not None:
+        if output is not None:
+            raise UsageError("--parquet names a folder; leave out --output")
+        return _write_parquet(folders, trial or "", parquet)
+    if trial is None:
+        raise UsageError("name a TRIAL (`seatrial trials` lists them), or --parquet FOLDER for all")
     with opened(folders) as store:
         found = queries.trial(store, trial)
         tell_damage(store, [found])
@@ -49,3 +67,26 @@ def _write(output: Path, pieces: Iterable[str]) -> None:
         raise UsageError(
             f"{output}: cannot be written: {error.strerror}; name another file with --output"
         ) from error
+
+
+def _write_parquet(folders: Folders, trial: str, folder: Path) -> int:
+    from seatrial.api.arrow_tables import write_parquet
+    from seatrial.api.results import Results
+
+    with Results(opened(folders), folders.trials) as results:
+        shown = results.trials_table()
+        if trial:
+            found = results.trial(trial)
+            shown = shown.filter([path == found.path for path in shown.column("path").to_pylist()])
+        tables = {
+            "trials": shown,
+            "runs": results.runs_table(trial=trial),
+            "figures": results.figures_table(trial=trial),
+        }
+        try:
+            written = write_parquet(folder, tables)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    for path, table in zip(written, tables.values(), strict=True):
+        click.echo(f"{path}: {count(table.num_rows, 'row')}")
+    return 0

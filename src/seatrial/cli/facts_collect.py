@@ -71,8 +71,8 @@ def collect(
     Nodes that are down are left out, and a node that does not answer is named.
 
     \b
-    seatrial facts collect -m frost                      one job on all nodes
-    seatrial facts collect -m frost --by ssh             routers, servers, login nodes
+    seatrial facts collect -m frost                  one job on all nodes
+    seatrial facts collect -m frost --by ssh         routers, servers, login nodes
     seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
     """
     found = find_machine(machine).machine

@@ -28,7 +28,7 @@ def command() -> None:
     help="Folder for the files; default: they are printed.",
 )
 def generate(plan: Path, output: Path | None) -> int:
-    """Write the files of modprobe.d for clients, and for the routers and servers of each group.
+    """Write files of modprobe.d for clients, routers and servers.
 
     PLAN is a routing.yaml. In each group, servers are an LNet network of their own, which its
     routers alone serve.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -28,6 +29,7 @@ from seatrial.studies.one_run import (
     references_for,
     removed_by_keep,
     told,
+    told_by_rank,
     with_elapsed,
 )
 from seatrial.suite.model import show
@@ -88,7 +90,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         click.echo(export.to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case, former, gpus_of(events)),
+        _head(trial, found, case, former, events),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, references, case, found),
     ]
@@ -105,8 +107,13 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
 
 def _head(
-    trial: TrialRow, run: RunRow, case: CaseRow, former: FormerVerdict | None, gpus: list[str]
+    trial: TrialRow,
+    run: RunRow,
+    case: CaseRow,
+    former: FormerVerdict | None,
+    events: Sequence[EventRow],
 ) -> str:
+    how = _launched(trial, run, case)
     brief = bool(run.why) and "\n" not in run.why
     return _fields(
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
@@ -119,12 +126,12 @@ def _head(
         ("pinned to", case.node),
         ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
         ("toolchain", run.toolchain),
-        ("launcher", _launcher(trial, run, case)),
+        ("launcher", f"{how.kind}: {how.line}" if how.line else how.kind),
         ("build", case.build),
         ("compilers", "; ".join(_compilers(trial, case).values())),
         ("job", run.job_id),
         ("nodes", run.nodes),
-        ("GPUs", ", ".join(gpus)),
+        ("GPUs", ", ".join(told_by_rank(gpus_of(events), how, case))),
         ("target", run.target),
         ("stage", run.stage),
         ("ran", "" if only_builds(case) else _when(run)),
@@ -142,11 +149,6 @@ def _asked(case: CaseRow) -> str:
     if case.walltime is not None:
         resources.append(f"at most {show_seconds(case.walltime)}")
     return ", ".join(resources)
-
-
-def _launcher(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
-    how = _launched(trial, run, case)
-    return f"{how.kind}: {how.line}" if how.line else how.kind
 
 
 def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:

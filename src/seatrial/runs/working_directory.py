@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,28 +50,32 @@ def leave_lines(directory: Path | None, files: Sequence[str]) -> str:
 
 
 def remove(directory: Path) -> None:
-    """Remove what a killed job left of its directory."""
-    shutil.rmtree(directory, ignore_errors=True)
+    """Remove what a killed job left of its directory, if the folder above is this user's own."""
     with contextlib.suppress(OSError):
-        directory.parent.rmdir()  # where no other run is there
+        above = directory.parent.lstat()
+        if stat.S_ISDIR(above.st_mode) and above.st_uid == os.getuid():
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.parent.rmdir()  # where no other run is there
 
 
 # The file .seatrial names the job's process. It fills a block, so that a full file system is
-# noticed here. Another user may have a directory or a link of our name where all may write.
+# noticed here. A run that ends may remove the empty folder above just as this one makes its own, so
+# mkdir tries again. Another user may have a directory or a link of our name where all may write.
 _MAKE = rf"""
 _work=%s
 seatrial_directory() {{
   local top=${{_work%%/*}} host=$HOSTNAME own each there pid
   [ -d "${{top%%/*}}" ] || {{ echo "${{top%%/*}}: No such directory"; return 1; }}
   [ ! -L "$top" ] || {{ echo "$top is a link"; return 1; }}
-  [ ! -e "$top" ] || [ -O "$top" ] || {{ echo "$top is another user's"; return 1; }}
   read -r host < /proc/sys/kernel/hostname
   own="$host:$(readlink /proc/self/ns/pid)"
   for each in "$top"/*/.seatrial; do
     read -r there pid < "$each" && [ "$there" = "$own" ] && [ ! -e "/proc/$pid" ] \
       && rm -rf -- "${{each%%/*}}"
   done 2> /dev/null
-  rm -rf -- "$_work" && (umask 077 && mkdir -p -- "$_work") || return
+  rm -rf -- "$_work" || return
+  (umask 077 && for _ in 1 2 3; do mkdir -p -- "$_work" && exit; done; exit 1) || return
+  [ -O "$top" ] || {{ rm -rf -- "$_work"; echo "$top is another user's"; return 1; }}
   printf '%%s %%s%%4096s\n' "$own" "$$" '' 2>&1 > "$_work/.seatrial" || return
   if [ "$NODES" -gt 1 ] && [ -n "${{SLURM_JOB_ID-}}" ]; then
     timeout -k 5 60 srun --overlap --nodes="$NODES" --ntasks="$NODES" --ntasks-per-node=1 \
@@ -112,6 +117,8 @@ for _file in %s; do
     cp --remove-destination -- "$_work/$_file" "$_run/$_file"
   fi
 done
-rm -rf -- "$_work"
-rmdir -- "${_work%%/*}" 2> /dev/null
+if [ -O "${_work%%/*}" ] && [ ! -L "${_work%%/*}" ]; then
+  rm -rf -- "$_work"
+  rmdir -- "${_work%%/*}" 2> /dev/null
+fi
 """

@@ -35,6 +35,7 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.runs.launchers import launch_line
+from seatrial.runs.task_gpus import TASK_GPUS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
@@ -83,6 +84,16 @@ def gpus_of(events: Sequence[EventRow]) -> list[str]:
     started the latest time; [] if none are known."""
     started = [event.value for event in events if event.event == EVENT_NAMES[ScriptStarted]]
     return started[-1].split() if started and isinstance(started[-1], str) else []
+
+
+def told_by_rank(gpus: Sequence[str], how: Launched, case: CaseRow) -> list[str]:
+    """Return the GPUs of a run's first node in words: ``GPU-0a1b of rank 0`` where it is known
+    which rank has which, else as they are."""
+    ranks = min(case.tasks or 0, case.tasks_per_node or 0)
+    each = len(gpus) // ranks if how.gpus_in_turn and ranks else 0
+    if not each or ranks * each != len(gpus):
+        return list(gpus)
+    return [f"{gpu} of rank {number // each}" for number, gpu in enumerate(gpus)]
 
 
 def removed_by_keep(events: Sequence[EventRow]) -> str:
@@ -164,10 +175,11 @@ _LAUNCH = re.compile(r"^export LAUNCH=(.*)$", re.MULTILINE)
 
 class Launched(Struct, frozen=True):
     """How the tasks of a run were started: the kind of the launcher, and $LAUNCH itself, "" where
-    the script starts them."""
+    the script starts them; whether ranks have the GPUs of a node in turn."""
 
     kind: str
     line: str
+    gpus_in_turn: bool = False
 
 
 def only_builds(case: CaseRow) -> bool:
@@ -188,7 +200,8 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end
             line = " ".join(shlex.split(written[-1]))
-    return Launched(kind, plain_line(line))
+    ordered = test is not None and bool(test.run.order)
+    return Launched(kind, plain_line(line), f"./{TASK_GPUS}" in line.split() and not ordered)
 
 
 def _case_of(row: CaseRow) -> Case | None:

@@ -30,9 +30,10 @@ LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_
 SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
 SLURM_CPUS_ON_NODE SEATRIAL_*'
 
-fail() {  # exit code, why
+fail() {  # exit code, why; this says all that a broken start's directory would tell
   local code=$1
   shift
+  if [ "$code" -eq $BROKEN ] && [ "${remove-}" = True ]; then rm -rf -- "$J"; fi
   echo "seatrial: compat: $*" >&2
   exit "$code"
 }
@@ -254,7 +255,7 @@ run() {
   trap 'stop; exit 129' HUP
   trap : INT
   start $$
-  "$@"
+  env -- "$@"  # a program, never a function of this script
   code=$?
   stop
   [ "$remove" = False ] || rm -rf -- "$J"

@@ -31,6 +31,7 @@ from seatrial.studies.one_run import (
     phases,
     removed_by_keep,
     told,
+    told_by_rank,
     with_elapsed,
 )
 from seatrial.suite.job_options import described, effective
@@ -180,7 +181,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
-        gpus=[plain(gpu) for gpu in gpus_of(events)],
+        gpus=[plain(gpu) for gpu in told_by_rank(gpus_of(events), how, case)],
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,

@@ -1,0 +1,1 @@
+"""Results for Python programs: ``seatrial.open_results`` and tables of Arrow."""
