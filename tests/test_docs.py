@@ -57,6 +57,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.Build, TESTS, "build"),
     (suite.RunSpec, TESTS, "run"),
     (suite.Stripe, TESTS, "Pages, malloc and stripes"),
+    (suite.AskedNodes, TESTS, "Nodes in the network"),
     (suite.FromParameter, TESTS, "Variables of a parameter"),
     (suite.OwnFlags, TESTS, "Flags of a toolchain"),
     (suite.Requires, TESTS, "requires"),
@@ -452,6 +453,7 @@ machine: example
 scheduler: slurm
 nodes:
   - {names: "n[1-2]", cores: 4}
+topology: {kind: tree, levels: [{chassis: 2}, {group: 4}]}
 toolchains:
   gcc: {}
 """

@@ -54,7 +54,7 @@ LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 PARTS_OF_WEB = [
     ["state", "query", "formatting"],
     ["page", "response_cache", "access", "timeouts"],
-    ["output", "nodes", "trials", "run_filters", "matrices"],
+    ["output", "nodes", "trials", "run_filters", "matrices", "cases_study"],
     ["pages", "routes", "render", "journal_watch"],
 ]
 

@@ -296,6 +296,24 @@ def test_a_name_with_a_dash(tmp_path: Path) -> None:
     assert "-oProxyCommand=x is no name of a node that ssh can take" in done.stderr
 
 
+@pytest.mark.needs("sshd")
+@pytest.mark.parametrize("mode", ["shim", "sshd"])
+def test_what_an_earlier_job_left_has_no_effect(
+    tmp_path: Path, privileges: None, mode: str
+) -> None:
+    folder = tmp_path / "compat"
+    write(folder, CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), ["X", "Y"])
+    for name in ("over", "spared", "watcher", "step", "known_hosts", "key", "authorized_keys"):
+        (folder / name).write_text("1 1\n")
+    (folder / "ports").write_text(f"{os.uname().nodename} 1\n")
+    (folder / "attempt").write_text("2\n")
+    (folder / "environment").write_text("export X=old Y=old\n")
+    line = "ssh $(< $SEATRIAL_COMPAT/hosts) 'echo $X:$Y'"
+    for value in ("one", "two"):
+        done = started(folder, "bash", "-c", line, X=value)
+        assert (done.returncode, done.stdout) == (0, f"{value}:\n"), done.stderr
+
+
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     full = Path("/dev/full")
     write(tmp_path / "compat", CompatSettings(nodes="here"), [])

@@ -20,6 +20,7 @@ from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted
+from seatrial.layout.node_choice import NodeWish
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
@@ -28,8 +29,9 @@ from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 class Shape(NamedTuple):
     """The size of a run of a case: its entry, its number of nodes, the room that it takes on a
     shared node (0 where there is none), its width: the part of the machine that it takes, which
-    is that room or its nodes, the GPUs that it takes of a shared node, and the number of its set
-    of ``unfit`` nodes in the policy (0: none)."""
+    is that room or its nodes, the GPUs that it takes of a shared node, the number of its set
+    of ``unfit`` nodes in the policy (0: none), and of its wish for a place in the network (0:
+    none)."""
 
     entry: int
     nodes: int
@@ -37,6 +39,7 @@ class Shape(NamedTuple):
     width: int
     gpus: int = 0
     unfit: int = 0
+    wish: int = 0
 
 
 def shapes_of(cases: Sequence[Case], policy: Policy, room: int, gpus: int = 0) -> list[Shape]:
@@ -45,12 +48,14 @@ def shapes_of(cases: Sequence[Case], policy: Policy, room: int, gpus: int = 0) -
     alike: dict[Shape, Shape] = {}
     found = []
     sets = policy.unfit_of or [0] * len(cases)
+    wishes: dict[NodeWish, int] = {}
     for case, entry, unfit in zip(cases, policy.entry_of, sets, strict=True):
         size = 0
         if room:
             size = room if case.exclusive else min(case.tasks_per_node * case.threads, room)
         taken = gpus and min(case.gpus, gpus)
-        shape = Shape(entry, case.nodes, size, size or case.nodes, taken, unfit)
+        wish = wishes.setdefault(case.place, len(wishes) + 1) if case.place else 0
+        shape = Shape(entry, case.nodes, size, size or case.nodes, taken, unfit, wish)
         found.append(alike.setdefault(shape, shape))
     return found
 

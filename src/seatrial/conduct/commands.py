@@ -15,7 +15,8 @@ class Launch(Struct, frozen=True):
     the metadata target of its directory. ``avoid`` are nodes that it must not get; ``stage`` is
     ``alone`` or ``full`` in a component that compares the two. Launches with the same ``bundle``
     (the id of its first run; "": none) share an allocation, in the order of ``position``, from 1
-    on."""
+    on. ``nodes`` are those that it must get, with commas, in the order of its ranks ("": those that
+    the scheduler chooses)."""
 
     case: int
     run_id: str
@@ -24,6 +25,7 @@ class Launch(Struct, frozen=True):
     stage: str = ""
     bundle: str = ""
     position: int = 0
+    nodes: str = ""
 
 
 def in_bundles(launches: Iterable[Launch], groups: Iterable[int]) -> list[Launch]:

@@ -19,6 +19,7 @@ from functools import partial
 from seatrial.conduct.admission import Gates
 from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch, in_bundles
 from seatrial.conduct.demand import Offer, Supply
+from seatrial.conduct.placed_launches import PlacedLaunches, short_places
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
 from seatrial.conduct.watchdogs import PendingAlert
@@ -100,7 +101,8 @@ class Conductor:
         state = self.state
         admission, nodes = state.admission, state.nodes
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        if not (held or exclusions or admission.shut):
+        placed = state.placer is not None and nodes.down
+        if not (held or exclusions or admission.shut or placed):
             return []
         return [
             run_id
@@ -108,6 +110,7 @@ class Conductor:
             if flight.entry in held
             or (flight.exclusions < exclusions and not state.cases[flight.case].node)
             or admission.shut_since(now, flight.entry, flight.submitted or 0)
+            or (flight.placed and not nodes.down.isdisjoint(flight.placed.split(",")))
         ]
 
     def _verdicts_by_build(self) -> Iterator[BuildVerdict]:
@@ -132,11 +135,11 @@ class Conductor:
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         state = self.state
-        places = self._free_places()
+        free_places = self._free_places()
         admission, room = state.admission, self._free_room()
         nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
         launches: list[Launch] = []
-        if places < 1 or not state.demand.wants(state.counts, room, nodes):
+        if free_places < 1 or not state.demand.wants(state.counts, room, nodes):
             return launches
         shut: dict[int, frozenset[str]] = {}
         if admission.shut:
@@ -149,10 +152,13 @@ class Conductor:
                 for entry, unfit in state.kinds
             }
         gpus = state.gpus if state.limits.gpus else None
-        supply = Supply(room, places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools)
+        supply = Supply(
+            room, free_places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools
+        )
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         bundles: list[int] = []
+        placed = PlacedLaunches(state)
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
@@ -161,7 +167,11 @@ class Conductor:
             away = shut.get(shape.entry, NONE) if shut else NONE
             avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
-            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
+            chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
+            if chosen is None:  # there are none now; it keeps its turn
+                ahead[case] = nth
+                continue
+            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage, nodes=chosen))
             bundles.append(choice.bundle)
         return in_bundles(launches, bundles) if any(bundles) else launches
 
@@ -211,6 +221,9 @@ class Conductor:
                 found += dogs.short(since, counts.in_flight, admission.shelved, windows)
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(dogs.pending("nodes", "", text))
+        if not over and state.placer is not None:
+            for test, text in short_places(state).items():
+                found.append(dogs.pending("place", test, text))
         for throttle in gates.failing:
             trouble = throttle.trouble(now, admission.since)
             found.append(dogs.pending("gauge", throttle.about.gauge, trouble))

@@ -83,7 +83,7 @@ class Offer:
 
     def may(self, case: int) -> bool:
         """Return whether a run may start now, room and targets aside."""
-        entry, nodes, _, width, gpus, unfit = self._shapes[case]
+        entry, nodes, _, width, gpus, unfit, _ = self._shapes[case]
         if entry in self.shut or (gpus and gpus > (self._gpus or 0)):
             return False
         if self._allowed is not None and nodes > self._allowed - self._fewer.get((entry, unfit), 0):
@@ -99,7 +99,7 @@ class Offer:
 
     def take(self, case: int, stage: str = "") -> Candidate | None:
         """Take a run of a case. Returns None where it may not start now."""
-        entry, _, size, width, gpus, unfit = self._shapes[case]
+        entry, _, size, width, gpus, unfit, _ = self._shapes[case]
         if self.places < 1 or size > self.room or not self.may(case):
             return None
         about = self._entries[entry]

@@ -99,4 +99,8 @@ class Once(Demand):
         self._waiting.add(case, shape.size, runs, self._group(shape))
 
     def _group(self, shape: Shape) -> object:
-        return (shape.entry, shape.nodes, shape.gpus, shape.unfit) if self._grouped else None
+        return (
+            (shape.entry, shape.nodes, shape.gpus, shape.unfit, shape.wish)
+            if self._grouped
+            else None
+        )

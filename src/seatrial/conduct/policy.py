@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.conduct.place import NodePlacing
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case, Test
@@ -163,7 +164,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     ``allocations``. ``duration`` is the time of the trial in seconds, pauses not counted; ``nodes``
     is the number of nodes (0: unknown); ``race`` are the rules of a tuning, whose settings are the
     cases; ``reserve`` is the number of runs that wait at the scheduler, so that it always has
-    work."""
+    work; ``placing`` is the network in which nodes of runs are chosen (None: by the scheduler)."""
 
     kind: Kind = "once"
     entries: list[Entry] = []
@@ -185,6 +186,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     exclusion: Exclusion = Exclusion()
     watch: WatchLimits = WatchLimits()
     race: RaceRules | None = None
+    placing: NodePlacing | None = None
 
     @property
     def component_kind(self) -> ComponentKind:

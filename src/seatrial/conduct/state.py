@@ -16,6 +16,7 @@ from seatrial.conduct.in_flight import BundleInFlight, InFlightCounts, RunInFlig
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
+from seatrial.conduct.place import NodePlacer
 from seatrial.conduct.policy import Entry, Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
 from seatrial.conduct.race_demand import RaceDemand
@@ -112,6 +113,8 @@ class ConductorState:
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
         dues = dues_of(cases, self.shapes, self.policy, limits.room)
         self.watchdogs = Watchdogs(self.policy, dues)
+        placing = self.policy.placing
+        self.placer = NodePlacer(placing, cases) if placing is not None else None
         self._build_keys: list[set[str]] = [set() for _ in self.policy.entries]
         self._narrowest: dict[int, Shape] = {}
         for case, shape in zip(cases, self.shapes, strict=True):
@@ -181,7 +184,7 @@ class ConductorState:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, nodes, size, width, gpus, unfit = self.shapes[number]
+        entry, nodes, size, width, gpus, unfit, _ = self.shapes[number]
         if self.shortages:
             self._pass_over(entry, event.time)
         attempt = self._attempts[number]

@@ -83,7 +83,8 @@ class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
     """A run is about to be given to the backend (intent), as a part of a submission. ``target`` is
     its metadata target (``FILESYSTEM/TARGET``), ``stage`` is ``alone`` or ``full`` in a component
     that compares the two. Runs with the same ``bundle`` (the id of its first run) share an
-    allocation, in the order of ``position``, from 1 on."""
+    allocation, in the order of ``position``, from 1 on. ``nodes`` are those that it must get, with
+    commas, in the order of its ranks; "" where the scheduler chooses."""
 
     number: ClassVar[int] = 140
     submission: str = field(default="", name="alias")
@@ -91,6 +92,7 @@ class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
     stage: str = ""
     bundle: str = ""
     position: Whole = 0
+    nodes: str = ""
 
 
 class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):

@@ -170,7 +170,8 @@ class RunLife(Struct, gc=False):
     job started. Of a run that was judged again, ``code`` and ``reason`` are of the latest
     judgement, ``first_code`` is the code of the first, and ``judged`` its time. ``review`` is what
     people said of it, all reviews together, None where they were withdrawn. ``bundle`` and
-    ``position`` are those of its submission, "" and 0 if it has a job of its own."""
+    ``position`` are those of its submission, "" and 0 if it has a job of its own; ``placed`` are
+    the nodes that were chosen for it, in order."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
@@ -196,6 +197,7 @@ class RunLife(Struct, gc=False):
     submission: str = ""
     bundle: str = ""
     position: int = 0
+    placed: str = ""
     judged_again: RunJudgedAgain | None = None
     review: RunReviewed | None = None
 
@@ -230,6 +232,7 @@ class RunLife(Struct, gc=False):
         self.submission = event.submission
         if event.bundle:
             self.bundle, self.position = event.bundle, event.position
+        self.placed = event.nodes
         if event.target != self.target or event.stage != self.stage:
             self.target, self.stage = event.target, event.stage
         if self.queued is not None and self.state < _RUNNING:

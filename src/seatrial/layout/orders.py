@@ -167,6 +167,15 @@ def goes_up(order: Sequence[int], sizes: Sequence[int]) -> bool:
     )
 
 
+def with_nodes_in_order(
+    order: Sequence[int], sizes: Sequence[int], numbers: Sequence[int]
+) -> tuple[Order, list[int]]:
+    """Return an order, and its sizes, with the nodes of these numbers one after the other."""
+    starts = [0, *itertools.accumulate(sizes)]
+    own = [list(order[starts[number] : starts[number + 1]]) for number in numbers]
+    return [*itertools.chain.from_iterable(own)], [*map(len, own)]
+
+
 def slots_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """Return the slot of each rank on its node, from 0 on."""
     slots = [0] * len(order)

@@ -57,7 +57,7 @@ class Topology(Struct, frozen=True, dict=True):
     length (``shape``) of each of its ``axes``, and the coordinates of each node.
 
     ``ports``: the links that leave each unit of the largest level; 0 if unknown.
-    ``bandwidths``: bytes/s of a link, by level or axis.
+    ``bandwidths``: bytes/s of a link, by level or axis. ``roles``: nodes with a role, by its name.
     """
 
     kind: TopologyKind
@@ -68,6 +68,7 @@ class Topology(Struct, frozen=True, dict=True):
     coordinates: tuple[Coordinates, ...] = ()
     ports: int = 0
     bandwidths: dict[str, float] = {}
+    roles: dict[str, tuple[int, ...]] = {}
 
     @cached_property
     def number_of(self) -> dict[str, int]:

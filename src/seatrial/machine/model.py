@@ -219,6 +219,10 @@ class NetworkModel(FileModel, frozen=True):
         dict[str, str | int], doc("bandwidth of a link, by level or axis, such as 5.25GB/s")
     ] = {}
     ports: Annotated[int, doc("links that leave each unit of the largest level", ge=0)] = 0
+    roles: Annotated[
+        dict[str, str],
+        doc("nodes with a role, such as {lnet: n[1,65]}; runs can be placed near them"),
+    ] = {}
 
 
 PAGES = ("4k", "thp", "2M", "1G")

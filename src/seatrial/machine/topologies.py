@@ -111,7 +111,22 @@ def made(told: NetworkModel, nodes: Sequence[str]) -> Topology:
         coordinates=tuple(coordinates),
         ports=told.ports,
         bandwidths=_bandwidths(told, [level.name for level in levels]),
+        roles=_roles(told.roles, nodes),
     )
+
+
+def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the nodes with each role."""
+    number_of, found = {node: number for number, node in enumerate(nodes)}, {}
+    for role, folded in told.items():
+        try:
+            members = unfold(folded)
+        except ValueError as error:
+            raise TopologyFault(str(error), "roles", role) from None
+        if other := [node for node in members if node not in number_of]:
+            raise TopologyFault(f"{other[0]} is not a node of this machine", "roles", role)
+        found[role] = tuple(number_of[node] for node in members)
+    return found
 
 
 def _sources(told: NetworkModel) -> None:

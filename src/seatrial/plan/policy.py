@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from seatrial.conduct import policy as resolved
+from seatrial.conduct.place import placing_of
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine, MetadataTarget
@@ -77,6 +78,7 @@ def policy_of(
         bundle_of=[] if placed else groups,
         duration=seconds(component.duration) if component.duration is not None else 0.0,
         nodes=len(node_names(machine)),
+        placing=placing_of(machine, tests, cases),
         reserve=reserve if sustained else 0,
         caps=_caps(component, machine, entries, decks),
         targets=[

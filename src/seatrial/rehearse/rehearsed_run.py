@@ -55,7 +55,7 @@ def job_of(
         hangs=sampled.hangs,
         keeps=min(run_model.keeps, case.walltime),
         avoid=",".join(filter(None, (launch.avoid, lacking))) if lacking else launch.avoid,
-        node=case.node,
+        node=launch.nodes or case.node,
         partition=partition,
         file_system=run.entry.file_system,
         target=launch.target.partition("/")[2],

@@ -187,12 +187,14 @@ class VirtualDriver:
         if not launches:
             return
         runs = [self._begin(launch) for launch in launches]
-        arrays: dict[tuple[int, str], str] = {}
+        arrays: dict[tuple[int, str, str], str] = {}
         bundles: dict[str, list[SimulatedJob]] = {}
         jobs: list[SimulatedJob] = []
         for run, launch in zip(runs, launches, strict=True):
             run.stage = launch.stage
-            array = launch.bundle or arrays.setdefault((launch.case, launch.avoid), run.id)
+            array = launch.bundle or arrays.setdefault(
+                (launch.case, launch.avoid, launch.nodes), run.id
+            )
             announced = RunSubmitted(
                 self.now,
                 *run.header,
@@ -201,6 +203,7 @@ class VirtualDriver:
                 stage=launch.stage,
                 bundle=launch.bundle,
                 position=launch.position,
+                nodes=launch.nodes,
             )
             self._writer.add(announced)
             test = run.case.test

@@ -20,7 +20,7 @@ from seatrial.runs.binding import (
     srun_order,
 )
 from seatrial.runs.geometry import TaskGeometry, geometry_of
-from seatrial.runs.rank_order import BIND, RankOrder, rank_order_of
+from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
 from seatrial.runs.rsh_launch import rsh_options
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
@@ -39,8 +39,8 @@ class LaunchLine(NamedTuple):
     cpus: Sequence[Sequence[int]] = ()
 
 
-def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
-    """Return how the tasks of a case are started."""
+def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> LaunchLine:
+    """Return how the tasks of a case are started, on nodes that were chosen for its run, if any."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
@@ -48,7 +48,7 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
         return LaunchLine(" ".join(policy))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
-    order = _order(machine, test, case, launcher)
+    order = _order(machine, test, case, nodes, launcher)
     if launcher.kind == "srun":
         arguments = [*_step(case), *srun(launcher, case, geometry, order), *_of_job(case)]
     elif launcher.kind == "aprun":
@@ -63,7 +63,7 @@ def launch_of(machine: Machine, test: Test, case: Case) -> LaunchLine:
         last = [*last, f"./{TASK_GPUS}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
-    before = _before(machine, case, launcher, geometry, RANKFILE in arguments)
+    before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
@@ -76,11 +76,13 @@ def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[S
     return geometry.cpus if told else ()
 
 
-def _order(machine: Machine, test: Test, case: Case, launcher: Launcher) -> RankOrder | None:
+def _order(
+    machine: Machine, test: Test, case: Case, nodes: str, launcher: Launcher
+) -> RankOrder | None:
     """Return the order of a case. That of a file that is no longer there is not known; a run of it
     is not made."""
     try:
-        found = rank_order_of(machine, test, case)
+        found = rank_order_of(machine, test, case, nodes)
     except ValueError:
         return None
     return found._replace(cpus=()) if found and says_binding(launcher) else found
@@ -95,16 +97,22 @@ def _hosts(launcher: Launcher, placed: Sequence[str], order: RankOrder | None) -
 
 
 def _before(
-    machine: Machine, case: Case, launcher: Launcher, geometry: TaskGeometry | None, ranks: bool
+    machine: Machine,
+    case: Case,
+    launcher: Launcher,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None,
+    by_file: bool,
 ) -> str:
-    """Return the bash that comes before $LAUNCH; ``ranks``: its line names a rankfile."""
-    if case.order and reorders(launcher):
-        return f'export MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"\n'
-    if not ranks:
-        return ""
-    if case.order:
-        return ordered_rankfile(machine, slot_cores(launcher, machine, case, geometry) or [])
-    return rankfile(machine, case, geometry) if geometry is not None else ""
+    """Return the bash that comes before $LAUNCH; ``by_file``: its line names a rankfile."""
+    if order is None:
+        return rankfile(machine, case, geometry) if by_file and geometry is not None else ""
+    check = expected_hosts(order.nodes) if order.nodes else ""
+    if reorders(launcher):
+        variables = f'MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"'
+        return f"{check}export {variables}\n"
+    cores = slot_cores(launcher, machine, case, geometry) if by_file else None
+    return check + (ordered_rankfile(machine, cores) if cores else "")
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:

@@ -184,7 +184,7 @@ class ScriptWriter:
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
-        launch = launch_of(self.machine, test, case)
+        launch = launch_of(self.machine, test, case, run.nodes)
         compat = script_parts(self.machine, test, case)
         directory = working_directory(case, self.trial, run.run_id)
         return "".join(
@@ -279,14 +279,16 @@ def judged_files(test: Test) -> list[str]:
 
 
 class RunPlace(NamedTuple):
-    """The id of a run, its directory, the directory of its build, the script of its test, and the
-    folder in which jobs mark the nodes whose facts they told."""
+    """The id of a run, its directory, the directory of its build, the script of its test, the
+    folder in which jobs mark the nodes whose facts they told, and the nodes that were chosen for
+    it, in the order of its ranks."""
 
     run_id: str
     path: str
     build: str
     script: str
     facts: str
+    nodes: str = ""
 
 
 def _comment(text: str) -> str:

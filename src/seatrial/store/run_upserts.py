@@ -67,7 +67,7 @@ class RunRecord(Struct):
 
 
 _OWN = RunRecord.__struct_fields__[:-1]
-_STORED = slice(1, -5)  # of a life: not its state, its submission, and what people said of it
+_STORED = slice(1, -6)  # of a life: not its state, its submission, and what people said of it
 _OF_LIFE = RunLife.__struct_fields__[_STORED]
 _NAMES = {"reason": "why", "will_rerun": "again"}
 COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))

@@ -13,6 +13,7 @@ from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
+from seatrial.suite.asked_place import KEYS as PLACE_KEYS
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.job_options import (
@@ -23,7 +24,7 @@ from seatrial.suite.job_options import (
     faults_of_options,
 )
 from seatrial.suite.known_failures import check_known_failures
-from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
+from seatrial.suite.model import AskedNodes, Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
@@ -314,10 +315,22 @@ class _Checker:
             words = self._text(run.order, known, "run", "order")
             if words and self.names_known and (fault := fault_of_order(words)):
                 self.fault(fault, "run", "order")
+        self._place(known)
         if isinstance(run.spare_cores, str):
             self._expression(run.spare_cores, known, "run", "spare_cores")
         elif run.spare_cores < 0:
             self.fault(f"{run.spare_cores} is less than 0", "run", "spare_cores")
+
+    def _place(self, known: set[str]) -> None:
+        """Check where the nodes are to be; the machine knows its levels."""
+        place = self.test.run.place
+        if isinstance(place, AskedNodes):
+            for key in PLACE_KEYS:
+                self._text(getattr(place, key), known, "run", "place", key)
+        elif place is not None:
+            self._text(place, known, "run", "place")
+        if place is not None and self.test.run.scope == "each_node":
+            self.fault("scope: each_node has its nodes; remove place", "run", "place")
 
     def _job_options(self, known: set[str]) -> None:
         run = self.test.run

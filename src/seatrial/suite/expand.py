@@ -22,8 +22,10 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
+from seatrial.machine.topologies import topology_of
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.asked_order import AskedOrder, misfit_of_order
+from seatrial.suite.asked_place import AskedPlace, why_never
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
@@ -149,6 +151,8 @@ class _Binder:
         self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
         self.placement = AskedPlacement(run)
         self.order = AskedOrder(run)
+        self.place = AskedPlace(run)
+        self.topology = topology_of(machine) if self.place.any else None
         self.fills_domains = run.tasks_per_numa is not None and not (
             run.tasks or run.tasks_per_node
         )
@@ -281,16 +285,28 @@ class _Binder:
                 placement=placement,
                 at_once=at_once,
                 order=self.order.of(names),
+                place=self.place.of(names, self.topology) if self.topology else None,
             )
             if fault := misfit_of_order(case, self.test.folder, launcher):
                 raise ExpressionError(f"{case.order}: {fault}", "run", "order")
+            unplaced = self._unplaced(case) if self.place.any else ""
             if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
                 self._skip(reason, case)
+            elif unplaced:
+                self._skip(unplaced, case)
             elif nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
                 self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
+
+    def _unplaced(self, case: Case) -> str:
+        """Return why this machine has no nodes that hold the wish of a case; "" if it has."""
+        if self.machine.scheduler == "local":
+            return "run.place chooses nodes of a cluster; this host is one node"
+        if self.topology is None:
+            return "run.place needs the network of the machine: `topology` in its file tells it"
+        return why_never(self.machine, self.test.requires.features, case, self.topology)
 
     def _tasks_of(self, names: dict[str, Any], nodes: int, placement: TaskPlacement) -> int:
         """Return the number of tasks in all."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import node_names, unfold, unfold_or_empty
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, JobOptions
 from seatrial.units import bytes_of, count, show_bytes
@@ -63,6 +63,14 @@ def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[
         or not _has(kind, case.gpus, case.job.memory)
         or (has_partitions(machine) and not in_partition(machine, kind, partition))
     ]
+
+
+def usable_nodes(machine: Machine, features: Sequence[str], case: Case) -> list[str]:
+    """Return the nodes that a case can run on, of those that jobs get at all."""
+    lost = {name for kind in unfit_groups(machine, features, case) for name in unfold(kind.names)}
+    lost.update(unfold_or_empty(machine.slurm.exclude))
+    kept = set(unfold_or_empty(machine.slurm.nodelist))
+    return [name for name in node_names(machine) if name not in lost and (not kept or name in kept)]
 
 
 def has_partitions(machine: Machine) -> bool:

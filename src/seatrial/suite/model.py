@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from seatrial.file_model import Duration, FileModel, Scalar, Size, Unit, doc
+from seatrial.layout.node_choice import NodeWish
 from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
@@ -71,6 +72,15 @@ class Stripe(FileModel, frozen=True):
     size: Annotated[str, doc("size of a stripe, e.g. 4M; {name} stands for a parameter")] = ""
 
 
+class AskedNodes(FileModel, frozen=True):
+    """Where the nodes of a run are in the network of the machine."""
+
+    within: Annotated[str, doc("level of the network: all nodes are in one unit of it")] = ""
+    across: Annotated[str, doc("level of the network: nodes are spread evenly over its units")] = ""
+    order: Annotated[str, doc("order in which ranks go to nodes: X, Y, Z or random")] = ""
+    near: Annotated[str, doc("role of nodes: the nodes nearest to them")] = ""
+
+
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
@@ -111,6 +121,12 @@ class RunSpec(FileModel, frozen=True):
             "random SEED, default; or a parameter that has it"
         ),
     ] = ""
+    place: Annotated[
+        str | AskedNodes | None,
+        doc(
+            "place of its nodes in the network: words such as chassis, groups, order Y, or mapping"
+        ),
+    ] = None
     within: Annotated[
         Literal["allocation"] | None,
         doc("allocation: all cases and repeats share one, in turn on the same nodes"),
@@ -412,7 +428,8 @@ class Case(Struct, frozen=True, kw_only=True):
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
     they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
     run has no nodes, tasks and threads. Where runs of cases share an allocation, so many run
-    ``at_once``. ``order`` is its rank order by words; "": the launcher decides.
+    ``at_once``. ``order`` is its rank order by words; "": the launcher decides. ``place`` is where
+    its nodes are to be in the network; None: anywhere.
     """
 
     id: str
@@ -433,6 +450,7 @@ class Case(Struct, frozen=True, kw_only=True):
     placement: TaskPlacement = TaskPlacement()
     at_once: int = 1
     order: str = ""
+    place: NodeWish | None = None
 
     @property
     def only_builds(self) -> bool:

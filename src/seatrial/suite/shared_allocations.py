@@ -28,7 +28,7 @@ def sharing_groups(
             groups.append(0)
             continue
         of = case.test if shares(test) else ""
-        key = (of, case.nodes, case.node, case.exclusive, case.at_once, case.job)
+        key = (of, case.nodes, case.node, case.exclusive, case.at_once, case.job, case.place)
         features = tuple(sorted(test.requires.features))
         groups.append(numbers.setdefault((*key, features), len(numbers) + 1))
     return groups if numbers else []

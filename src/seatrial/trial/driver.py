@@ -252,7 +252,7 @@ class Driver:
             self._tasks.spawn(self._sync_regularly())
         requests.open_to_group(self.folder)
         self._tasks.spawn(requests.watch(self.folder, self._tasks.put, self._on_cancel))
-        if policy.kind == "sustained" or policy.exclusion.after:
+        if policy.kind == "sustained" or policy.exclusion.after or policy.placing:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
         self._gauges.watch(policy)
         quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)

@@ -63,13 +63,14 @@ RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
-    """A run without a verdict: its job, its metadata target, its stage, and its position in its
-    bundle."""
+    """A run without a verdict: its job, its metadata target, its stage, its position in its
+    bundle, and the nodes that were chosen for it, in order."""
 
     job: Job
     target: str = ""
     stage: str = ""
     position: int = 0
+    nodes: str = ""
 
 
 @dataclass
@@ -120,6 +121,7 @@ class Jobs:
                 stage=life.stage,
                 bundle=life.bundle,
                 position=life.position,
+                nodes=life.placed,
             )
             job = self._make_job(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
@@ -202,7 +204,7 @@ class Jobs:
             tasks_per_node=case.tasks_per_node,
             threads=case.threads,
             walltime=case.walltime,
-            node=case.node,
+            node=launch.nodes or case.node,
             exclusive=case.exclusive,
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
@@ -211,7 +213,7 @@ class Jobs:
             bundle=launch.bundle,
             at_once=case.at_once,
         )
-        attempt = Attempt(job, launch.target, launch.stage, launch.position)
+        attempt = Attempt(job, launch.target, launch.stage, launch.position, launch.nodes)
         self._attempts[launch.run_id] = attempt
         return job
 
@@ -234,7 +236,7 @@ class Jobs:
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                _, target, stage, position = self._attempts[job.run_id]
+                _, target, stage, position, nodes = self._attempts[job.run_id]
                 announced = RunSubmitted(
                     run_id=job.run_id,
                     submission=submission.name,
@@ -242,6 +244,7 @@ class Jobs:
                     stage=stage,
                     bundle=job.bundle,
                     position=position,
+                    nodes=nodes,
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -282,10 +285,11 @@ class Jobs:
         test = self._record.tests[case.test]
         build = self._build_of(case.build) if case.build else ""
         script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
-        place = RunPlace(job.run_id, str(job.path), build, script, facts)
+        attempt = self._attempts[job.run_id]
+        place = RunPlace(job.run_id, str(job.path), build, script, facts, attempt.nodes)
         script = self._scripts.job_script(test, case, place)
-        target = self._attempts[job.run_id].target
-        return Room(case, job.path, self._staging.place(case.test, target), script)
+        target = self._staging.place(case.test, attempt.target)
+        return Room(case, job.path, target, script, attempt.nodes)
 
     def _build_of(self, key: str) -> str:
         """Return the directory of a build: where it was made, as it may hold its own path."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.conduct.place import placing_of
 from seatrial.conduct.policy import without_plan
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
@@ -63,6 +64,8 @@ class Prepared(NamedTuple):
         tests = {name: test for name, test in self.tests.items() if name in used}
         groups, allocations = self.groups, self.asked.allocations
         own = without_plan(tests, self.cases)
+        if placing := placing_of(self.site.machine, tests, self.cases):
+            own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
         return Record(
             tag=tag,
             created=time.time_ns(),

@@ -33,12 +33,14 @@ SILENT_SECONDS = 60.0  # added to the time limit of the placement command
 
 
 class Room(NamedTuple):
-    """A run that is to be created: its case, its directory, its place and its job script."""
+    """A run that is to be created: its case, its directory, its place, its job script, and the
+    nodes that were chosen for it, in order."""
 
     case: Case
     path: Path
     place: PlacementTarget
     script: str
+    nodes: str = ""
 
 
 class Staging:
@@ -96,7 +98,7 @@ class Staging:
         test = self._record.tests[room.case.test]
         aside = self._free_directory(room.path)
         prepare(room.path, room.script, test, self._inputs(test, room.place))
-        prepare_order(self._record.machine, test, room.case, room.path)
+        prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
         prepare_gpus(self._record.machine, test, room.case, room.path)
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside

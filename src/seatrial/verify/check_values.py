@@ -59,7 +59,7 @@ def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
         "tasks_per_node": case.tasks_per_node,
         "threads": case.threads,
         **test.bound(case.parameters),
-        **{f"case.{name}": getattr(case, name) for name in (*CASE_NAMES, "order")},
+        **{f"case.{name}": getattr(case, name) for name in (*CASE_NAMES, "order", "place")},
     }
 
 

@@ -94,7 +94,7 @@ def _told_by_script(folder: Path) -> str:
 def _order_of_ranks(names: Names, folder: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the host and the slot of each rank by the order of a case; none where there is no
     order, or its files were removed."""
-    if not names.get("case.order"):
+    if not names.get("case.order") and not names.get("case.place"):
         return (), ()
     try:
         order_text = read_text(folder, ORDER_FILE, DEFAULT_LIMIT)

@@ -9,19 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import draw
-from seatrial.store import queries
 from seatrial.store.series import metric_names
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.panels import varying
-from seatrial.studies.selection import gather
+from seatrial.studies.selection import Side
+from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-TABLES = 8  # on a page
 DRAWN = 40
-MAX_NAMED = 300
 LABELS = {"over": "Over", "metric": "Metric"}  # of the form
 
 _LOOKS: dict[str, tuple[str, int]] = {
@@ -96,54 +93,37 @@ class BestPage(Struct, frozen=True, kw_only=True):
 class _Answer(NamedTuple):
     names: list[str]
     tables: list[BestTable]
-    rehearsed: bool
 
 
 def data(state: ServerState, query: PageQuery) -> BestPage:
-    trials = queries.trials(state.store())
     over = tuple(name.strip() for name in query.text("over").split(",") if name.strip())
     asked = BestQuery(
         over=tuple(dict.fromkeys(over)),
         metric=query.text("metric"),
         statistic="least" if query.flag("least") else "median",
     )
-    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     first = query.number("first", 0)
+    found = cases_study(state, query, ("best", asked), LABELS, lambda sides: _judged(asked, sides))
     page = BestPage(
-        state="asked",
+        state=found.state,
         over=list(asked.over),
-        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        tags=suggested_trials(state),
         metrics=metric_names(state.store())[:MAX_NAMED],
+        reason=found.reason,
+        rehearsed=found.rehearsed,
     )
-    if not written:
-        return page
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    study = state.studies.answer(
-        ("best", written, test, rehearsed, asked),
-        version,
-        lambda: _judged(state, asked, written.split(), test, rehearsed),
-    )
-    answer = study.value
+    answer = found.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), written.split(), rehearsed)
-        reason = re.sub(r"--(over|metric)\b", lambda o: f"“{LABELS[o[1]]}”", study.reason)
-        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+        return page
     return replace(
         page,
-        state="judged",
         names=answer.names,
         panels=[BestPanel(table=table) for table in answer.tables[first : first + TABLES]],
         found=len(answer.tables),
         first=first,
-        rehearsed=answer.rehearsed,
     )
 
 
-def _judged(
-    state: ServerState, asked: BestQuery, texts: list[str], test: str, rehearsed: bool
-) -> _Answer:
-    tests = [test] if test else []
-    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
-    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+def _judged(asked: BestQuery, sides: list[Side]) -> _Answer:
     names = varying([one for side in sides for one in side.cases])
-    return _Answer(names, best_settings(sides, asked), made_up)
+    return _Answer(names, best_settings(sides, asked))

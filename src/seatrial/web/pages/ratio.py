@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -10,7 +9,6 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
-from seatrial.store import queries
 from seatrial.store.series import metric_names
 from seatrial.studies.panels import varying
 from seatrial.studies.ratios import (
@@ -24,15 +22,13 @@ from seatrial.studies.ratios import (
     without_both,
 )
 from seatrial.studies.scaling_cells import are_numbers
-from seatrial.studies.selection import Side, gather
+from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
+from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-TABLES = 8  # on a page
-MAX_NAMED = 300
 MAX_TICKS = 10  # sizes that are labelled on an axis
 LABELS = {"of": "Ways", "x": "Over", "metric": "Metric"}  # of the form
 
@@ -143,7 +139,6 @@ class _Answer(NamedTuple):
     xs: list[str]
     tables: list[RatioTable]
     without: list[str]
-    rehearsed: bool
 
 
 class _Asked(NamedTuple):
@@ -154,35 +149,25 @@ class _Asked(NamedTuple):
 
 
 def data(state: ServerState, query: PageQuery) -> RatioPage:
-    trials = queries.trials(state.store())
     asked = _Asked(
         query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
     )
-    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     first = query.number("first", 0)
+    found = cases_study(state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides))
     page = RatioPage(
-        state="asked",
+        state=found.state,
         of=asked.of,
         x=asked.x,
-        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        tags=suggested_trials(state),
         metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
+        reason=found.reason,
+        rehearsed=found.rehearsed,
     )
-    if not written:
-        return page
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    study = state.studies.answer(
-        ("ratio", written, test, rehearsed, asked),
-        version,
-        lambda: _judged(state, asked, written.split(), test, rehearsed),
-    )
-    answer = study.value
+    answer = found.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), written.split(), rehearsed)
-        reason = re.sub(r"--(of|x|metric)\b", lambda o: f"“{LABELS[o[1]]}”", study.reason)
-        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+        return page
     return replace(
         page,
-        state="judged",
         of=answer.of,
         x=answer.x,
         ofs=answer.ofs,
@@ -192,16 +177,10 @@ def data(state: ServerState, query: PageQuery) -> RatioPage:
         found=len(answer.tables),
         without=answer.without,
         first=first,
-        rehearsed=answer.rehearsed,
     )
 
 
-def _judged(
-    state: ServerState, asked: _Asked, texts: list[str], test: str, rehearsed: bool
-) -> _Answer:
-    tests = [test] if test else []
-    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
-    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+def _judged(asked: _Asked, sides: list[Side]) -> _Answer:
     varies = varying([one for side in sides for one in side.cases])
     ofs = [
         f"{name}={','.join(values)}"
@@ -218,7 +197,7 @@ def _judged(
     x = x or next(iter(sizes), AXES[0])
     query = RatioQuery(of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak)
     found = ratios(sides, query)
-    return _Answer(of, x, ofs, sizes, found, without_both(sides, found), made_up)
+    return _Answer(of, x, ofs, sizes, found, without_both(sides, found))
 
 
 def _values(sides: list[Side], name: str) -> list[str]:

@@ -10,19 +10,16 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
-from seatrial.store import queries
 from seatrial.store.by_case import CORES
 from seatrial.store.series import metric_names
 from seatrial.studies.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
-from seatrial.studies.selection import Side, gather
+from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
+from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-TABLES = 8  # on a page
-MAX_NAMED = 300
 MAX_TICKS = 10  # sizes that are labelled on an axis
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
@@ -159,11 +156,9 @@ class _Answer(NamedTuple):
     xs: list[str]
     tables: list[ScalingTable]
     without: list[str]
-    rehearsed: bool
 
 
 def data(state: ServerState, query: PageQuery) -> ScalingPage:
-    trials = queries.trials(state.store())
     asked = ScalingQuery(
         x=query.text("x"),
         metric=query.text("metric", ELAPSED),
@@ -172,49 +167,33 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         fixed=query.flag("fixed"),
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
-    sides, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     first = query.number("first", 0)
+    found = cases_study(
+        state, query, ("scaling", asked), LABELS, lambda sides: _judged(asked, sides)
+    )
     page = ScalingPage(
-        state="asked",
+        state=found.state,
         x=asked.x,
-        tags=[trial.tag for trial in trials][:MAX_NAMED],
+        tags=suggested_trials(state),
         metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
+        reason=found.reason,
+        rehearsed=found.rehearsed,
     )
-    if not sides:
-        return page
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    name = ("scaling", sides, test, rehearsed, asked)
-    study = state.studies.answer(
-        name, version, lambda: _judged(state, asked, sides.split(), test, rehearsed)
-    )
-    answer = study.value
+    answer = found.value
     if answer is None:
-        made_up = names_rehearsal(state.store(), sides.split(), rehearsed)
-        reason = _plainly(study.reason)
-        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+        return page
     return replace(
         page,
-        state="judged",
         x=answer.x,
         xs=answer.xs,
         panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
         found=len(answer.tables),
         without=answer.without,
         first=first,
-        rehearsed=answer.rehearsed,
     )
 
 
-def _plainly(reason: str) -> str:
-    """Return a fault in the words of the form, not of the command line."""
-    return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", reason)
-
-
-def _judged(
-    state: ServerState, asked: ScalingQuery, texts: list[str], test: str, rehearsed: bool
-) -> _Answer:
-    tests = [test] if test else []
-    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
+def _judged(asked: ScalingQuery, sides: list[Side]) -> _Answer:
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
     grow = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
     xs = [*grow, *(name for name in names if name not in grow and len(_values(sides, name)) > 1)]
@@ -227,11 +206,10 @@ def _judged(
             "has two values"
         )
     lines = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
-    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
     if x == CORES:
         lines = (*lines, "tasks") if len(_values(sides, "tasks")) > 1 else lines
     asked = replace(asked, x=x, by=asked.by or lines)
-    return _Answer(x, xs, scaling(sides, asked), without_metric(sides, asked), made_up)
+    return _Answer(x, xs, scaling(sides, asked), without_metric(sides, asked))
 
 
 def _values(sides: list[Side], name: str) -> set[str]:
