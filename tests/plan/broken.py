@@ -340,7 +340,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "  waivers: [{reason: r, by: A, on: 2026-05-01, criteria: [correct_answers]}]\n",
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
-            "accepted_runs, availability, correct_answers, every_test, figure_of_merit, "
+            "accepted_runs, availability, correct_answers, every_test, figure_of_merit, findings, "
             "items_passed, jobs_in_flight, mix, mtbf, network, pass_rate, slowdown, utilisation, "
             "variability, within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",

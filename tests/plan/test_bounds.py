@@ -16,6 +16,7 @@ from seatrial.plan.model import CriterionName
         ("variability", "150%", 1.5),
         ("mtbf", "2d", 172800.0),
         ("network", 0, 0.0),
+        ("findings", 0, 0.0),
         ("jobs_in_flight", 20, 20.0),
         ("accepted_runs", 3.0, 3.0),
         ("slowdown", "-5%", -0.05),

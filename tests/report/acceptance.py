@@ -79,6 +79,7 @@ def _speed(stage: Stage) -> None:
             {"criterion": "figure_of_merit", "metric": "rate", "at_least": 45},
             {"criterion": "within_expected", "within": "5%", "at_least": "90%", "tests": ["wide"]},
             {"criterion": "network", "at_most": 0},
+            {"criterion": "findings", "at_most": 0},
         ],
     )
 

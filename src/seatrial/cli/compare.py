@@ -15,6 +15,7 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.compare import Comparison, compare_sides
 from seatrial.studies.ladder import ladders
+from seatrial.studies.node_facts import facts_changed
 from seatrial.studies.provenance import differences
 from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of
@@ -83,6 +84,7 @@ def command(
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests, given=True) for side in sides]
         tell_damage(store, trials_of(found))
+        facts = [facts_changed(store, found[0], other) for other in found[1:]]
     if per:
         found = [per_resource(side, per) for side in found]
     chosen = (lambda name: is_named(name, metrics)) if metrics else None
@@ -97,7 +99,10 @@ def command(
         built = ladders(len(found), lambda i, j: compare(found[i], found[j]))
         return _said(form, built, ladder_page.page(built))
     compared = [compare(found[0], other) for other in found[1:]]
-    origins = [differences(found[0], other) for other in found[1:]]
+    origins = [
+        differences(found[0], other) + changed
+        for other, changed in zip(found[1:], facts, strict=True)
+    ]
     if form == "json":
         click.echo(to_json(as_record(compared, origins)), nl=False)
     else:

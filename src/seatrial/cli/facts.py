@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.facts_collect import collect
+from seatrial.cli.facts_collect import collect, write_suite
 from seatrial.cli.note import show_minute
 from seatrial.cli.options import json_option, machine_filter
 from seatrial.cli.query_common import opened
@@ -40,6 +40,7 @@ def command() -> None:
 
 
 command.add_command(collect)
+command.add_command(write_suite)
 
 
 @command.command("diff")

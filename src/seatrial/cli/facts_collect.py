@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def collect(
             (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
             settings.append(f"hosts={place / 'hosts'}")
         else:
-            test = "nodes" if by == "job" else "each"
+            test = "nodes" if by == "job" else "each_node"
             chosen, size = _usable(found, machine, nodes, by == "array", place)
             settings += [f"size={size}"] if by == "job" else []
         code: int = context.invoke(
@@ -103,6 +104,17 @@ def collect(
             settings=tuple(settings),
         )
     return code
+
+
+@click.command("suite")
+@click.argument("folder", type=click.Path(path_type=Path))
+def write_suite(folder: Path) -> int:
+    """Write the tests that collect facts to FOLDER, for plans and suites of your own."""
+    if folder.exists():
+        raise UsageError(f"{folder}: is there already; name another folder")
+    shutil.copytree(SUITE, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    click.echo(f"{folder}: nodes (one job), each_node (an array), hosts (by ssh)")
+    return 0
 
 
 def _usable(

@@ -13,18 +13,21 @@ from seatrial.cli.options import json_option, machine_filter, since_filter, test
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
+from seatrial.rules.facts import FactTable
 from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
 from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
-from seatrial.studies import evidence
+from seatrial.studies import evidence, node_facts
 from seatrial.studies.evidence import NodeEvidence
+from seatrial.studies.slow_facts import SlowFacts, slow_facts
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
 from seatrial.verify.reading import plain_line
 
 MAX_SUSPECTS = 30
+MAX_FACTS = 10
 LEVEL = 0.05
 BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
@@ -62,19 +65,26 @@ def command(
             )
         machines = {one.machine: None for one in found}
         groups = {name: _groups(store, name, found) for name in machines}
+        failed = series.failed_nodes(store)
+        tables = {name: _facts(store, name) for name in machines}
     records = {}
     for number, name in enumerate(machines):
         kinds = evidence.classified([one for one in found if one.machine == name])
-        jobs = evidence.jobs_of(kinds)
+        jobs = evidence.jobs_of(kinds, failed)
         suspects = find(jobs.jobs, {node: [group] for node, group in groups[name].items()})
+        table = tables[name]
+        slow = slow_facts([one for one in found if one.machine == name], table) if table else None
         if as_json:
-            records[name] = suspects_record(suspects, jobs)
+            told = {"facts": slow.facts, "facts_questions": slow.questions} if slow else {}
+            records[name] = {**suspects_record(suspects, jobs), **told}
             continue
         if number:
             click.echo()
         if len(machines) > 1:
             click.echo(click.style(plain_line(name), bold=True))
         print_suspects(suspects, jobs)
+        if slow is not None:
+            _print_slow_facts(slow)
     if as_json:
         click.echo(to_json(records), nl=False)
     return 0
@@ -105,6 +115,16 @@ def known_groups(trial: TrialRow) -> dict[str, str] | None:
         return None
 
 
+def _facts(store: Store, machine: str) -> FactTable | None:
+    """Return the newest facts of a machine's nodes; None if nobody collected them."""
+    for one in node_facts.collected(store, machine):
+        try:
+            return one.table()
+        except UsageError:  # its files are gone
+            continue
+    return None
+
+
 # ---- in words -----------------------------------------------------------------------------
 
 
@@ -129,6 +149,21 @@ def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
     if left_out := evidence.left_out:
         reasons = ", ".join(f"{number} {plain_line(why)}" for why, number in left_out.items())
         click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
+
+
+def _print_slow_facts(found: SlowFacts) -> None:
+    """Print the facts of nodes that go with slow or fast runs."""
+    for one in found.facts[:MAX_FACTS]:
+        more = f" (so do {listed(one.keys[1:], 4)})" if len(one.keys) > 1 else ""
+        percent = abs(one.ratio - 1) * 100
+        how = "longer" if one.ratio > 1 else "shorter"
+        click.echo(
+            f"  runs on nodes with {plain_line(one.keys[0])} {plain_line(one.value)!r}{more} take "
+            f"{percent:.2g} % {how}: {one.count} of {one.of} nodes, "
+            f"{plain_line(one.nodes)}; p = {one.p:.2g}, corrected"
+        )
+    if found.questions and not found.facts:
+        click.echo(f"  no fact of nodes goes with slow runs ({found.questions} compared)")
 
 
 def _sentence(suspect: Suspect) -> str:

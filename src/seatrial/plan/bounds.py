@@ -16,7 +16,7 @@ AT_MOST_ALL = frozenset(
         "within_expected",
     }
 )
-COUNTS = frozenset({"jobs_in_flight", "accepted_runs", "network"})
+COUNTS = frozenset({"jobs_in_flight", "accepted_runs", "network", "findings"})
 
 
 def is_relative(written: int | float | str | None) -> bool:

@@ -44,6 +44,7 @@ CriterionName = Literal[
     "every_test",
     "within_expected",
     "network",
+    "findings",
 ]
 # Criteria that compare figures with what is expected of a run that has the machine for itself.
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})

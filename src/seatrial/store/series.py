@@ -17,6 +17,7 @@ from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
 from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
+from seatrial.verify.node_findings import node_of
 
 DAY_NS = 86_400 * 10**9
 
@@ -119,6 +120,21 @@ def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
     )
     sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     return [RunOutcome(*row) for row in store.rows(sql, values)]
+
+
+def failed_nodes(store: Store) -> dict[int, set[str]]:
+    """Return the nodes on which a run found something, by the row of the run: of runs in which one
+    job speaks for each of its nodes (``verify/node_findings.py``)."""
+    found: dict[int, set[str]] = {}
+    for name in metric_names(store):
+        if node := node_of(name):
+            sql = (
+                "SELECT metrics.run FROM metrics JOIN metric_names"
+                " ON metric_names.id = metrics.metric WHERE metric_names.name = ?"
+            )
+            for (run,) in store.rows(sql, (name,)):
+                found.setdefault(run, set()).add(node)
+    return found
 
 
 # ---- elapsed times of one trial ------------------------------------------------------------

@@ -10,7 +10,7 @@ person or the scheduler ended, and what never started on a node, is evidence of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ NOT_OF_NODES = {
     code.number
     for code in (codes.BUILD_FAILED, codes.LAUNCH_FAILED, codes.CHECK_ERROR, codes.TOO_LARGE)
 }
+
+
+NOBODY: Mapping[int, Collection[str]] = {}
 
 
 class RunKind(NamedTuple):
@@ -100,9 +103,12 @@ class NodeEvidence(NamedTuple):
     left_out: dict[str, int]
 
 
-def jobs_of(kinds: Sequence[RunKind]) -> NodeEvidence:
+def jobs_of(
+    kinds: Sequence[RunKind], failed: Mapping[int, Collection[str]] = NOBODY
+) -> NodeEvidence:
     """The runs of these kinds as evidence. A kind that never went well says nothing of nodes: it
-    would accuse whatever it ran on."""
+    would accuse whatever it ran on. ``failed``: the nodes on which a run, by its row, found
+    something; it speaks against each of these, and for its other nodes."""
     jobs: list[suspects.RunOnNodes] = []
     starts: list[int | None] = []
     left_out: Counter[str] = Counter()
@@ -119,6 +125,13 @@ def jobs_of(kinds: Sequence[RunKind]) -> NodeEvidence:
                 left_out["failed before or after its nodes' part"] += 1
             elif not nodes:
                 left_out["without known nodes"] += 1
+            elif one.row in failed:
+                own = [node for node in nodes if node in failed[one.row]]
+                rest = [node for node in nodes if node not in failed[one.row]]
+                told = [suspects.RunOnNodes([node], True) for node in own]
+                told += [suspects.RunOnNodes(rest, False)] if rest else []
+                jobs += told
+                starts += [one.script_started] * len(told)
             else:
                 jobs.append(suspects.RunOnNodes(nodes, _name(one) in bad))
                 starts.append(one.script_started)

@@ -12,12 +12,16 @@ from typing import NamedTuple
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import PASS
+from seatrial.machine.facts import fold
 from seatrial.machine.model import Machine
 from seatrial.rules import facts
+from seatrial.rules.drift import against, between
 from seatrial.rules.facts import FactTable
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
+from seatrial.studies.provenance import Difference
+from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
 
 APP = "facts"
@@ -116,3 +120,41 @@ def spells(collections: Iterable[Collection], key: str, nodes: Iterable[str]) ->
             last[node] = value
         found += [Spell(one.trial, one.time, value, names) for value, names in changed.items()]
     return found
+
+
+# ---- beside a comparison ------------------------------------------------------------------
+
+MAX_CHANGES = 20
+
+
+def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
+    """Return in which facts of nodes two sides of a comparison differ: by the newest trials that
+    collected facts of their machines before the last trial of each side. Nothing where a side has
+    none, or both have the same."""
+    one, other = _of_side(store, first), _of_side(store, second)
+    if one is None or other is None or one.trial == other.trial:
+        return []
+    try:
+        before, after = one.table(), other.table()
+    except UsageError:
+        return []
+    if one.machine == other.machine:
+        found = [
+            Difference(f"nodes {fold(each.nodes)}", each.key, each.before or "", each.after or "")
+            for each in between(before, after)
+        ]
+    else:
+        found = [
+            Difference("nodes", each.key, next(iter(each.here)) or "", next(iter(each.there)) or "")
+            for each in against(before, after)
+        ]
+    more = len(found) - MAX_CHANGES
+    told = f"{more} more facts; `seatrial facts diff {one.trial} {other.trial}` has all"
+    return found[:MAX_CHANGES] + ([Difference("nodes", told)] if more > 0 else [])
+
+
+def _of_side(store: Store, side: Side) -> Collection | None:
+    machines = {trial.machine for trial in side.trials}
+    if len(machines) != 1:
+        return None
+    return in_force(collected(store, *machines), max(trial.created for trial in side.trials))

@@ -27,7 +27,7 @@ from seatrial.journal.codes import (
     code_of,
 )
 from seatrial.journal.events import JobsOwnEvent
-from seatrial.machine.facts import groups_of
+from seatrial.machine.facts import groups_of, roles_of
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
@@ -46,9 +46,11 @@ from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
+from seatrial.verify import node_findings
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
+from seatrial.verify.node_findings import is_named
 from seatrial.verify.own_words import own_words
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.search import PAGE, SearchTookLong
@@ -111,6 +113,7 @@ class RunCollector:
         self.references = references_of(record)
         component = record.component
         asked = component is not None and any(c.criterion == "network" for c in component.criteria)
+        self._roles: dict[str, str] | None = None  # of each node, once a test tells of nodes
         self._network = groups_of(record.machine) if asked else None  # of each node, if asked for
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
@@ -178,6 +181,8 @@ class RunCollector:
         if self._network is not None:  # its matrix may be large
             return False
         test = self.record.tests[run.case.test]
+        if is_named(self._outputs(test)):  # facts of many nodes
+            return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
             return False
@@ -249,6 +254,9 @@ class RunCollector:
         figures = verdict.figures
         if self._network is not None and verdict.code in (PASS, PERFORMANCE):
             figures = [*figures, *findings_in(run.path, self._network)]
+        if is_named(self._outputs(test)) and verdict.code in (PASS, PERFORMANCE):
+            self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
+            figures = [*figures, *node_findings.findings_in(run.path, self._roles)]
         return figures, verdict.code, verdict.why
 
     def drop_captured(self) -> None:

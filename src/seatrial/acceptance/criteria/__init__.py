@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import (
     answers,
+    findings,
     items,
     mix,
     network,
@@ -69,6 +70,7 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
     "every_test": every_test,
     "within_expected": within.within_expected,
     "network": network.network,
+    "findings": findings.findings,
 }
 
 

@@ -165,6 +165,7 @@ _COUNTED = {
     "jobs_in_flight": "job",
     "every_test": "test",
     "network": "finding",
+    "findings": "finding",
 }
 
 

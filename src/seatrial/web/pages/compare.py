@@ -20,6 +20,7 @@ from seatrial.studies.compare import (
 )
 from seatrial.studies.cures import Cure
 from seatrial.studies.ladder import Ladder, ladders
+from seatrial.studies.node_facts import facts_changed
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.studies.spread_comparison import SpreadComparison, compare_spreads
@@ -247,7 +248,7 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
         spread = compare_spreads(first, second, chosen, across, question.each_node)
     return _Answer(
         compare(0, len(sides) - 1),
-        differences(first, second),
+        differences(first, second) + facts_changed(state.store(), first, second),
         any(trial.rehearsed for side in sides for trial in side.trials),
         ladders(len(sides), compare) if question.between.split() else [],
         spread,

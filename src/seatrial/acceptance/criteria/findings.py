@@ -1,0 +1,48 @@
+"""The criterion on nodes: what rules over facts, or a test's own checks, found on them."""
+
+from __future__ import annotations
+
+from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.plan.model import Criterion
+from seatrial.units import count
+from seatrial.verify.node_findings import FINDINGS, PREFIX
+
+MAX_TOLD = 5
+
+
+def findings(view: TrialView, criterion: Criterion) -> list[Result]:
+    """The number of findings on nodes in the latest right run of each case that told of its nodes,
+    each finding on each node once. The largest number counts. A case without such a run is left
+    out, unless the criterion names its test."""
+    found = [(group, _of_case(view, criterion, group)) for group in view.groups(criterion)]
+    why = (
+        "no run with a right answer left facts.txt or nodecheck.txt" if view.over else view.goes_on
+    )
+    results = [
+        result or undecided(criterion, why, subject=group.name)
+        for group, result in found
+        if result is not None or (criterion.tests and (group.runs or not group.stage))
+    ]
+    if not any(result is not None for _, result in found):
+        return [undecided(criterion, why)]
+    return with_worst(results, lambda one: one.value or 0.0)
+
+
+def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
+    runs = [run for run in group.runs if run.right and run.figure(FINDINGS) is not None]
+    if not runs:
+        return None
+    latest = max(runs, key=lambda run: run.judged or 0)
+    total = latest.figure(FINDINGS)
+    of_rule = {
+        name.removeprefix(PREFIX): figure.value
+        for name, figure in (latest.figures or {}).items()
+        if name.startswith(PREFIX)
+    }
+    most = sorted(of_rule.items(), key=lambda item: -item[1])[:MAX_TOLD]
+    parts = ", ".join(f"{name} on {count(int(value), 'node')}" for name, value in most)
+    numbers: Numbers = {**of_rule}
+    why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}"
+    value = total.value if total is not None else None
+    return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)

@@ -1,0 +1,86 @@
+"""Figures of what was found on nodes: by rules over their facts, or by checks of a test of its own.
+
+    findings_in(run_directory, roles)     # findings, findings_of_huge-pages, failed_node{node=n3}
+
+``facts.txt`` is what ``seatrial facts collect`` leaves; the rules that ship judge it. In
+``nodecheck.txt`` one job over all nodes speaks for each: a line ``NODE ok``, or ``NODE FAILED CHECK
+REASON`` for each check that failed there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from seatrial.errors import UsageError
+from seatrial.machine.facts import unfold
+from seatrial.rules import facts
+from seatrial.rules.judge import judge
+from seatrial.rules.load import load
+from seatrial.verify.figures import MetricValue
+from seatrial.verify.reading import TooLarge, Unreadable, read_text
+
+NODECHECK: Final = "nodecheck.txt"
+FILES: Final = frozenset({facts.FILE, NODECHECK})
+FINDINGS: Final = "findings"
+PREFIX: Final = "findings_of_"
+MAX_NODES: Final = 2000  # that have a metric of their own
+_LIMIT = 64 << 20
+_LESS = "write a line for each node, and no more"
+
+_LINE = re.compile(
+    r"([A-Za-z0-9][\w.-]{0,99})[ \t]+(ok|FAILED)(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
+)
+_NODE = re.compile(r"failed_node\{node=([^}]+)\}")
+
+
+def is_named(names: Collection[str]) -> bool:
+    """Return whether the files of a run that are judged tell of its nodes."""
+    return not FILES.isdisjoint(names)
+
+
+def findings_in(folder: Path, roles: Mapping[str, str]) -> list[MetricValue]:
+    """Return the figures of a run's directory: the number of findings, of each rule or check that
+    has some, and of each node with some; none where it has no such file."""
+    if (folder / facts.FILE).is_file():
+        try:
+            table = facts.read([folder / facts.FILE])
+        except UsageError:
+            return []
+        judged = judge(table, load(), roles).findings
+        return _figures([(each.rule, node) for each in judged for node in unfold(each.nodes)])
+    try:
+        text = read_text(folder, NODECHECK, _LIMIT, _LESS)
+    except (Unreadable, TooLarge):
+        return []
+    lines = [found for line in text.splitlines() if (found := _LINE.fullmatch(line))]
+    failed = [(each[3] or "check", each[1]) for each in lines if each[2] == "FAILED"]
+    return _figures(failed) if lines else []
+
+
+def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:
+    """Return the figures of findings, given as (rule, node)."""
+    of_rule = Counter(rule for rule, _ in found)
+    of_node = Counter(node for _, node in found)
+    numbers: Iterator[tuple[str, int]] = iter(
+        [
+            (FINDINGS, len(found)),
+            *((f"{PREFIX}{rule}", number) for rule, number in sorted(of_rule.items())),
+            *((metric_of(node), number) for node, number in sorted(of_node.items())[:MAX_NODES]),
+        ]
+    )
+    return [MetricValue(name, float(number), "1", "lower") for name, number in numbers]
+
+
+def metric_of(node: str) -> str:
+    """Return the metric that counts the findings on a node."""
+    return f"failed_node{{node={node}}}"
+
+
+def node_of(metric: str) -> str:
+    """Return the node of such a metric; "" for another metric."""
+    found = _NODE.fullmatch(metric)
+    return found[1] if found else ""

@@ -1,0 +1,72 @@
+"""The criterion `findings`, through `seatrial accept`: what was found on nodes decides."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from seatrial.journal.events import MetricRecorded
+from tests.programs import Workplace
+
+
+def accept(place: Workplace, at_most: int = 0) -> tuple[int, dict[str, object]]:
+    criteria = [{"criterion": "findings", "at_most": at_most}]
+    components = [{"component": "ft", "tests": ["*"], "criteria": criteria}]
+    plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": components}
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    code = place.seatrial("accept", "plan.yaml", "-q").code
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
+    result: dict[str, object] = json.loads(shown.out)["trials"][0]["criteria"][0][0]
+    return code, result
+
+
+def nodecheck(place: Workplace, *lines: str) -> None:
+    (place.folder / "check").write_text("".join(f"{line}\n" for line in lines))
+    script = f"cp {place.folder}/check nodecheck.txt"
+    place.test("nodes", script, verify=[{"exit_code": 0}, {"file": "nodecheck.txt"}])
+    place.test("quiet", "echo nothing")
+
+
+def test_nodes_without_findings_meet_it(place: Workplace) -> None:
+    nodecheck(place, "n1 ok", "n2 ok", "a line of no node")
+    code, result = accept(place)
+    assert (code, result["state"], result["value"], result["n"]) == (0, "met", 0, 1)
+
+
+def test_each_finding_on_each_node_counts(place: Workplace) -> None:
+    nodecheck(place, "n1 ok", "n2 FAILED memory 251 GiB of 256", "n3 FAILED memory", "n2\tFAILED")
+    code, result = accept(place, at_most=2)
+    assert (code, result["state"], result["value"]) == (1, "not met", 3)
+    assert result["why"] == "memory on 2 nodes, check on 1 node in the latest of 1 run"
+    found = {event.metric: event.value for event in place.events("p-ft", MetricRecorded)}
+    assert found == {
+        "findings": 3,
+        "findings_of_check": 1,
+        "findings_of_memory": 2,
+        "failed_node{node=n2}": 2,
+        "failed_node{node=n3}": 1,
+    }
+
+
+def test_without_a_line_about_a_node_it_is_undecided(place: Workplace) -> None:
+    nodecheck(place, "nothing is known")
+    code, result = accept(place)
+    assert (code, result["state"]) == (3, "undecided")
+
+
+def test_facts_in_a_plan_are_judged_by_the_rules_that_ship(place: Workplace) -> None:
+    done = place.seatrial("facts", "suite", "suite")
+    assert done.code == 0, done.said
+    assert place.seatrial("facts", "suite", "suite").code == 2
+    node = place.suite / "node.sh"
+    last = "printf -v out '%send"
+    narrow = f"fact pci.narrow 0000:3b:00.0\n{last}"
+    node.write_text(node.read_text().replace(last, narrow))
+    text = (place.suite / "nodes" / "test.yaml").read_text()
+    for other in ("hosts", "each_node"):
+        (place.suite / other / "test.yaml").unlink()
+    assert "facts.txt" in text
+    code, result = accept(place)
+    assert code == 1 and result["state"] == "not met", result
+    assert "pcie-width on 1 node" in str(result["why"])
