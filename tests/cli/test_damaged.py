@@ -28,6 +28,7 @@ ASKED: dict[str, list[str]] = {
     "suspects": ["", f"--trial {TAG}"],
     "scaling": [f"{TAG} --x p"],
     "score": [f"score.yaml {TAG}"],
+    "bands": [TAG],
     "network": [TAG],
     "matrix": [TAG],
     "best": [TAG],

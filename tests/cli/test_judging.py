@@ -527,3 +527,54 @@ def test_references_of_two_machines_are_not_mixed(stepped: Path) -> None:
     answer = ask(stepped, "reference", "accept", "--since", "2026-11-01")
     assert answer.code == 2
     assert "the trials are of frontier, frost; say which with --machine" in answer.err
+
+
+# ---- bands --------------------------------------------------------------------------------
+
+TREE_OF_8 = (
+    "machine: placed\nscheduler: slurm\nnodes: [{names: 'n[1-8]', cores: 4}]\n"
+    "topology: {kind: dragonfly, levels: [{router: 2}, {chassis: 4}]}\n"
+)
+
+
+def _pingpong(odd: tuple[int, int] | None = None) -> str:
+    rng, lines = random.Random(5), []
+    for a in range(8):
+        for b in range(a + 1, 8):
+            us = 50 if a // 2 == b // 2 else 100 if a // 4 == b // 4 else 200
+            figure = us * rng.gauss(1, 0.02) + (300 if (a, b) == odd else 0)
+            ends = f"pair {a} {b} nodes n{a + 1} n{b + 1} cpus 0 0"
+            lines.append(f"{ends} latency {figure:.2f} us bandwidth {1e6 / us:.1f} MiB/s")
+    return "\n".join([*lines, "pingpong finished, all messages correct", ""])
+
+
+def test_bands_by_level(tmp_path: Path) -> None:
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines" / "placed.yaml").write_text(TREE_OF_8)
+    (tmp_path / "pp.out").write_text(_pingpong(odd=(2, 6)))
+    answer = ask(tmp_path, "bands", "pp.out", "-m", "placed")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        ["router", "4"],
+        ["chassis", "8"],
+        ["system", "16"],
+    ]
+    assert all(len(line) <= 80 for line in lines), answer.out
+    latency = answer.out.partition("bandwidth MiB/s")[0]
+    assert latency.count("beyond its band: ") == 1 and "beyond its band: n3-n7: " in latency
+    assert " us a hop (" in latency and "expected mean" in latency
+    record = json.loads(ask(tmp_path, "bands", "pp.out", "-m", "placed", "--json").out)
+    ratios = [step["ratio"] for step in record["latency"]["steps"]]
+    assert ratios == pytest.approx([2, 2], rel=0.05)
+
+
+def test_bands_of_what_has_none(tmp_path: Path, accused: Path) -> None:
+    (tmp_path / "pp.out").write_text(_pingpong().replace("n8", "x8"))
+    assert "name it with --machine" in ask(tmp_path, "bands", "pp.out").err
+    (tmp_path / "machines").mkdir(exist_ok=True)
+    (tmp_path / "machines" / "placed.yaml").write_text(TREE_OF_8)
+    lost = ask(tmp_path, "bands", "pp.out", "-m", "placed")
+    assert lost.code == 2 and "x8: not in the topology of the machine; give" in lost.err
+    assert "run the probe `pingpong`" in ask(accused, "bands", "stab").err
+    assert "has no line `pair ...`" in ask(tmp_path, "bands", str(DATA / "ior.out")).err

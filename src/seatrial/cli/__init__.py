@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
         "ratio": "Show how many times as long one way takes as another.",
         "best": "Rank settings: the best, and what cannot be told from it.",
+        "bands": "Show latency and bandwidth by level of the network.",
         "network": "Judge an all-pairs matrix and the impact of congestion.",
         "advise": "Show the best setting that a tuning found.",
         "suspects": "Find nodes that explain failed or slow runs.",

@@ -1,0 +1,208 @@
+"""Latency or bandwidth by level of a network: which levels differ, the cost of a hop, odd pairs.
+
+    found = judge([Pair("n1", "n2", "router", 1, 1.28), ...], ["router", "chassis"], "lower")
+    found.bands[0].median, found.steps[0].p, found.hop
+
+Pairs that share a node are not independent. So levels are compared by least squares on logarithms,
+with the effects of both nodes in the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.lazy import np
+from seatrial.statistics import modes
+from seatrial.statistics.spread import MAD_TO_SIGMA
+from seatrial.statistics.student import normal_deviate, student_quantile
+
+FALSE = 0.05
+TAILS = 3  # degrees of freedom of the residuals: latencies have heavy tails
+MIN_EFFECT = 0.05
+MIN_PAIRS = 8  # of the levels together, for pairs to be odd
+MIN_FREEDOM = 4
+MAX_SLOPES = 1000  # pairs of which the cost of a hop is estimated; evenly chosen of more
+
+Better = Literal["lower", "higher"]
+
+
+class Pair(NamedTuple):
+    """A figure of two nodes, above 0, with their level and hops."""
+
+    first: str
+    second: str
+    level: str
+    hops: int
+    value: float
+
+
+class Band(Struct, frozen=True):
+    """The figures of a level: their median, its interval of 95 % or more by order statistics (None
+    for fewer than six pairs), and the number of modes."""
+
+    level: str
+    pairs: int
+    median: float
+    low: float | None
+    high: float | None
+    modes: int
+
+
+class BandStep(Struct, frozen=True):
+    """Two neighbouring levels: the ratio of the medians, and the chance ``p`` of such a difference
+    without one, times the number of steps. ``p`` is None where too few pairs allow no test."""
+
+    smaller: str
+    larger: str
+    ratio: float
+    p: float | None
+
+    @property
+    def proven(self) -> bool:
+        return self.p is not None and self.p < FALSE
+
+
+class HopCost(Struct, frozen=True):
+    """What a hop adds, with its interval of 95 %, and the figure at no hop (``start``)."""
+
+    start: float
+    cost: float
+    low: float
+    high: float
+
+
+class OddPair(Struct, frozen=True):
+    """A pair that is worse than its band: ``ratio`` to the median of its level."""
+
+    first: str
+    second: str
+    level: str
+    value: float
+    ratio: float
+
+
+class Bands(Struct, frozen=True):
+    """Bands from the smallest level to the largest; ``hop`` is None where no step is proven."""
+
+    bands: list[Band]
+    steps: list[BandStep]
+    hop: HopCost | None
+    odd: list[OddPair]
+
+
+def judge(pairs: Sequence[Pair], levels: Sequence[str], better: Better) -> Bands:
+    """Return the bands of pairs. ``levels``: all levels, the smallest first."""
+    there = [level for level in levels if any(pair.level == level for pair in pairs)]
+    of_level = {level: [one.value for one in pairs if one.level == level] for level in there}
+    bands = [_band(level, of_level[level]) for level in there]
+    chances = _differences(pairs, there)
+    steps = []
+    for (smaller, larger), p in zip(pairwise(bands), chances, strict=True):
+        corrected = None if p is None else min(1.0, p * len(chances))
+        ratio = larger.median / smaller.median
+        steps.append(BandStep(smaller.level, larger.level, ratio, corrected))
+    hop = _hop_cost(pairs) if any(step.proven for step in steps) else None
+    return Bands(bands, steps, hop, _odd(pairs, bands, better))
+
+
+def expected_mean(medians: Sequence[float], shares: Sequence[float]) -> float:
+    """Return the mean of pairs that are drawn evenly, of which each level has a share. The shares
+    may be counts."""
+    total = sum(m * share for m, share in zip(medians, shares, strict=True))
+    return total / sum(shares)
+
+
+def _band(level: str, values: Sequence[float]) -> Band:
+    ordered = sorted(values)
+    ends = median_interval(ordered)
+    low, high = ends or (None, None)
+    return Band(level, len(values), float(np.median(ordered)), low, high, len(modes.find(values)))
+
+
+def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval that holds the median with 95 % or more, whatever the distribution: the
+    r-th least and greatest figure (David and Nagaraja 2003, section 7.1). None for fewer than six.
+    """
+    count, tail, rank = len(ordered), 0.0, 0
+    logs = count * math.log(2)
+    while rank < count // 2:
+        choices = math.lgamma(count + 1) - math.lgamma(rank + 1) - math.lgamma(count - rank + 1)
+        tail += math.exp(choices - logs)
+        if tail > FALSE / 2:
+            break
+        rank += 1
+    return (ordered[rank - 1], ordered[-rank]) if rank else None
+
+
+def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | None]:
+    """Return the two-sided chance of the step from each level to the next; None where nodes and
+    levels cannot be told apart."""
+    nodes = sorted({node for one in pairs for node in (one.first, one.second)})
+    number = {node: i for i, node in enumerate(nodes)}
+    height = {level: i for i, level in enumerate(levels)}
+    model = np.zeros((len(pairs), len(nodes) + len(levels) - 1))
+    for row, one in enumerate(pairs):
+        model[row, number[one.first]] += 1
+        model[row, number[one.second]] += 1
+        model[row, len(nodes) : len(nodes) + height[one.level]] = 1
+    logs = np.log([one.value for one in pairs])
+    square = model.T @ model
+    inverse = np.linalg.pinv(square)
+    freedom = len(pairs) - int(np.linalg.matrix_rank(model))
+    if freedom < MIN_FREEDOM:
+        return [None] * (len(levels) - 1)
+    effects = inverse @ model.T @ logs
+    noise = max(float(((logs - model @ effects) ** 2).sum()) / freedom, 1e-12)
+    known = np.abs(square @ inverse - np.eye(len(square))).max(axis=0) < 1e-6
+    found: list[float | None] = []
+    for step in range(len(nodes), len(square)):
+        deviate = abs(float(effects[step])) / math.sqrt(
+            noise * max(float(inverse[step, step]), 1e-12)
+        )
+        p = 2 * NormalDist().cdf(-normal_deviate(deviate, freedom))
+        found.append(p if known[step] else None)
+    return found
+
+
+def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
+    """Return the median of the slopes of all two pairs with different hops (Sen 1968)."""
+    chosen = pairs[:: max(1, math.ceil(len(pairs) / MAX_SLOPES))]
+    hops = np.array([one.hops for one in chosen], dtype=float)
+    values = np.array([one.value for one in chosen])
+    i, j = np.triu_indices(len(chosen), 1)
+    apart = hops[i] != hops[j]
+    slopes = np.sort((values[j] - values[i])[apart] / (hops[j] - hops[i])[apart])
+    if not len(slopes):
+        return None
+    n = len(chosen)
+    ties = sum(t * (t - 1) * (2 * t + 5) for t in np.unique(hops, return_counts=True)[1].tolist())
+    reach = NormalDist().inv_cdf(1 - FALSE / 2) * math.sqrt((n * (n - 1) * (2 * n + 5) - ties) / 18)
+    low = max(0, math.floor((len(slopes) - reach) / 2))
+    high = min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2))
+    cost = float(np.median(slopes))
+    start = float(np.median(values - cost * hops))
+    return HopCost(start, cost, float(slopes[low]), float(slopes[high]))
+
+
+def _odd(pairs: Sequence[Pair], bands: Sequence[Band], better: Better) -> list[OddPair]:
+    """Return the pairs that are worse than their band, the worst first; the bound is corrected for
+    the number of pairs."""
+    if len(pairs) < MIN_PAIRS:
+        return []
+    median = {band.level: band.median for band in bands}
+    sign = 1 if better == "lower" else -1
+    away = np.array([sign * math.log(one.value / median[one.level]) for one in pairs])
+    deviation = MAD_TO_SIGMA * float(np.median(np.abs(away)))
+    bound = deviation * student_quantile(1 - FALSE / len(pairs), TAILS)
+    worst = np.flatnonzero(away > max(bound, math.log1p(MIN_EFFECT)))
+    found = [pairs[k] for k in sorted(worst.tolist(), key=lambda k: -float(away[k]))]
+    return [
+        OddPair(one.first, one.second, one.level, one.value, one.value / median[one.level])
+        for one in found
+    ]
