@@ -1,4 +1,5 @@
-"""A command on another node of a compat job, beside plain srun and ssh; the start of such a job.
+"""A command on another node of a compat job, beside plain srun and ssh; 200 at once; the start of
+such a job.
 
 One job of an emulated Slurm with eight nodes measures all of it, in turns, by bash's `time`. Plain
 ssh goes to an sshd with the same keys whose command is no `enter`; bash, which is the login shell,
@@ -38,6 +39,10 @@ for ((i = 0; i < {rounds}; i++)); do
 done
 ssh n002 "kill $(< pid)"
 """
+_AT_ONCE = """\
+time (for i in {{1..{count}}}; do ssh n002 echo $i & done | sort -u | wc -l > {counted})
+"""
+AT_ONCE = 200
 
 
 def measure() -> list[Row]:
@@ -47,13 +52,18 @@ def measure() -> list[Row]:
     with scratch() as folder, SlurmCluster(folder / "cluster", options) as cluster:
         rows = [
             _command(cluster, folder, "shim", _SHIM, "0.1 s", "`srun`"),
+            _at_once(cluster, folder, "shim"),
             _starts(cluster, folder),
         ]
         if shutil.which("sshd") is None:
             return rows
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # what sshd asks for where root runs it
-        return [*rows, _command(cluster, folder, "sshd", _SSHD, "0.5 s", "ssh with the same keys")]
+        return [
+            *rows,
+            _command(cluster, folder, "sshd", _SSHD, "0.5 s", "ssh with the same keys"),
+            _at_once(cluster, folder, "sshd"),
+        ]
 
 
 def _command(
@@ -68,6 +78,16 @@ def _command(
     ours, theirs = (statistics.median(each) for each in zip(*pairs, strict=True))
     claim = f"a command on another node of a compat job, mode {mode}: at most {goal}"
     return Row(claim, f"{ours:.3f} s", f"{beside}: {theirs:.3f} s", ratios(pairs))
+
+
+def _at_once(cluster: SlurmCluster, folder: Path, mode: str) -> Row:
+    times, counted = (folder / f"{mode}.{name}" for name in ("at-once", "counted"))
+    script = _AT_ONCE.format(count=AT_ONCE, counted=counted)
+    _run(cluster, folder, mode, f"TIMEFORMAT=%R\nexec 2> {times}\n{script}", "-at-once")
+    assert counted.read_text().split() == [str(AT_ONCE)]
+    seconds = float(times.read_text().split()[-1])
+    claim = f"{AT_ONCE} commands at once on another node of a compat job, mode {mode}: none lost"
+    return Row(claim, f"{seconds:.1f} s", f"{1000 * seconds / AT_ONCE:.0f} ms each", "")
 
 
 def _starts(cluster: SlurmCluster, folder: Path) -> Row:

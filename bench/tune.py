@@ -2,7 +2,8 @@
 
 True figures are planted as in ``seatrial tune --rehearse``, and the same machine (nodes, drift,
 disturbed runs) measures for every method. Beside the race: runs in random order, the full
-factorial, successive halving, and Optuna's TPE (``pip install optuna``; left out where it is not).
+factorial, successive halving, and Optuna's TPE
+(``pip install --require-hashes -r bench/requirements-optuna.lock``; left out where it is not).
 Those name the setting with the best mean (TPE: its best trial).
 
     python -m bench.tune 200                    these tables, with 200 seeds

@@ -91,6 +91,7 @@ ACROSS_MODULES = {
     "suites": {
         "c5_surrogates": "C5's plan with surrogates",
         "compat": "the recipes for compatibility mode",
+        "placement": "the shipped suite of probes by placement",
         "probes": "the shipped probes",
         "recipes": "the shipped recipes",
         "tuning": "the applications that ship to be tuned",

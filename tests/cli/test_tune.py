@@ -135,6 +135,16 @@ def test_the_largest_size_that_works(tmp_path: Path) -> None:
     assert "of the grid" in done.out
 
 
+def test_where_every_setting_fails_nothing_is_advised(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, axes={"way": [3], "size": [8, 9]}, metric="time")
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 1, done.said
+    assert "no setting has a figure: there is nothing to advise\n\n2 settings failed" in done.out
+    assert "size=8" in done.out and done.out.count(": failed: exit code 7") == 2
+    assert "app{way=3}@plain: elapsed in s over size\n" in place.seatrial("best", "t").out
+
+
 def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()

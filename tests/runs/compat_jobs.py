@@ -14,6 +14,9 @@ from seatrial.runs.compat.job_directory import CompatSettings, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
+GONE_S = LONG_S / 6
+"""Within 5 s of its end nothing of a compat job is left."""
+
 LEFT = 'ssh n002 "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"; setsid sleep 300 &\n'
 """Leaves a process on each of two nodes."""
 

@@ -17,7 +17,7 @@ from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
-from .compat_jobs import LEFT, BatchCompat, display, shown, with_mark
+from .compat_jobs import GONE_S, LEFT, BatchCompat, display, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh", "script")
 
@@ -191,10 +191,10 @@ def test_sshd_of_the_job(
         assert "nobody@n002: Permission denied" in said_to_other
     (out / "go").touch()
     assert one.end() == 0, one.said()
-    until(lambda: not one.left(), "its processes to end", 5, lambda: str(one.left()))
+    until(lambda: not one.left(), "its processes to end", GONE_S, lambda: str(one.left()))
     assert not (one.compat / "key").exists()
     cluster.run("scancel", two.id)
-    until(lambda: not two.left(), "its processes to end", 6, lambda: str(two.left()))
+    until(lambda: not two.left(), "its processes to end", GONE_S, lambda: str(two.left()))
     assert _sums(home) == before, "the home is as it was"
 
 
@@ -230,7 +230,7 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
             os.kill(_parent(_parent(watcher)), signal.SIGKILL)
         else:
             cluster.kill_node("n002", jobs=False, declare_down=True)
-        until(lambda: not job.left(), "its processes to end", 6, lambda: shown(job.left()))
+        until(lambda: not job.left(), "its processes to end", GONE_S, lambda: shown(job.left()))
     finally:
         if how == "slurmd":
             cluster.start_node("n002")
@@ -250,7 +250,7 @@ def test_a_killed_job_of_this_host_leaves_nothing(tmp_path: Path, after: float) 
     job.kill()
     job.wait()
     mark = f"SEATRIAL_COMPAT={folder}\0"
-    until(lambda: not with_mark(mark), "its processes to end", 6, lambda: str(with_mark(mark)))
+    until(lambda: not with_mark(mark), "its processes to end", GONE_S, lambda: str(with_mark(mark)))
 
 
 # ---- what is wrong is said --------------------------------------------------------------------

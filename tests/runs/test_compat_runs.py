@@ -14,7 +14,7 @@ from tests.programs import LONG_S, Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
 
-from .compat_jobs import LEFT, shown, with_mark
+from .compat_jobs import GONE_S, LEFT, shown, with_mark
 
 pytestmark = pytest.mark.needs("ssh")
 
@@ -58,7 +58,7 @@ def test_native_and_compat_are_an_axis(slurm_place: Workplace) -> None:
     assert said == [[host, "mine compat"] for host in hosts]
     assert f"nodes answered in {started.seconds} s" in (folder / "stderr").read_text()
     assert (folder / "compat").stat().st_mode & 0o777 == 0o700
-    until(lambda: not with_mark(f"SEATRIAL_RUN={started.run_id}"), "its processes to end", 5)
+    until(lambda: not with_mark(f"SEATRIAL_RUN={started.run_id}"), "its processes to end", GONE_S)
     assert f"shim: {started.text}" in place.seatrial("show", started.run_id).out
 
 
@@ -109,7 +109,7 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     assert (folder / "stdout").read_text() == ""
     assert judged.time - event.time < 20e9, "nothing is awaited that cannot come"
     marks = [f"SEATRIAL_RUN={run}" for run in verdicts]
-    until(lambda: not any(map(with_mark, marks)), "their processes to end", 6)
+    until(lambda: not any(map(with_mark, marks)), "their processes to end", GONE_S)
 
 
 def _went_on(place: Workplace, event: CompatStarted) -> tuple[list[str], list[str]]:
@@ -150,7 +150,7 @@ def test_pieces_a_killed_driver_and_a_walltime(slurm_place: Workplace) -> None:
     assert late.startswith("it reached its walltime of 8 s")
     assert sorted(began.read_text().split()) == ["1", "2", "3"], "each ran once"
     assert len(place.events("t", CompatStarted)) == 3
-    until(lambda: not with_mark(f"ROOM={place.folder}"), "their processes to end", 5)
+    until(lambda: not with_mark(f"ROOM={place.folder}"), "their processes to end", GONE_S)
 
 
 MOMENTS = (
@@ -202,7 +202,12 @@ def test_a_driver_that_is_killed_at_twenty_moments(
         gone()
 
     def gone() -> None:
-        until(lambda: not of_trials(tmp_path), "all to end", 5, lambda: shown(of_trials(tmp_path)))
+        until(
+            lambda: not of_trials(tmp_path),
+            "all to end",
+            GONE_S,
+            lambda: shown(of_trials(tmp_path)),
+        )
 
     until(kill, "the moments", 2 * LONG_S)
     assert sum(killed) >= 18, "most drivers had work to do"

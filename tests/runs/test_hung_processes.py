@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.runs import hung_processes
-from seatrial.runs.hung_processes import HUNG_FILE, MAX_BYTES, in_order, waits_in, write
+from seatrial.runs.hung_processes import MAX_BYTES, in_order, waits_in, write
+from seatrial.suite.variables import HUNG_FILE
 from tests.waiting import until
 
 LABELLED = """\

@@ -84,7 +84,8 @@ def command(
 
 def _page(one: BestTable) -> str:
     unit = show_unit(one.unit, " in {}")
-    title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {', '.join(one.over)}"
+    better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
+    title = f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}"
     lines = [click.style(plain_line(title), bold=True)]
     if one.along:
         lines.append(plain_line(f"along with them: {', '.join(one.along)}"))

@@ -111,4 +111,6 @@ def command(
     outcome = drive(folder, folders, quiet, alert=alert)
     found = tuned(folder)
     click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
-    return 0 if outcome.complete else 3
+    if not outcome.complete:
+        return 3
+    return 0 if found.best is not None else 1

@@ -27,8 +27,9 @@ def print_advice(found: Tuned, folders: Folders) -> None:
     click.echo(click.style(folded(plain_line(first)), bold=True))
     for text in more:
         click.echo(folded(plain_line(text)))
-    click.echo()
-    _print_settings(found, [each for each in in_order(found) if each.state != "failed"])
+    if rows := [each for each in in_order(found) if each.state != "failed"]:
+        click.echo()
+        _print_settings(found, rows)
     _print_failed(found)
     click.echo("\n" + folded(f"cost: {cost_text(found)}"))
     if untried := untried_text(found):

@@ -92,7 +92,8 @@ def _line(text: str) -> BundleLine | None:
     words = text.split(" ")
     try:
         if words[0] == "start" and len(words) == 3:
-            return BundleLine(words[1], time=float(words[2]))
+            time = float(words[2])
+            return BundleLine(words[1], time=time) if math.isfinite(time) else None
         if words[0] == "end" and len(words) == 4:
             return BundleLine(words[1], exit_code=int(words[2]), reason=words[3])
     except ValueError:

@@ -17,8 +17,9 @@ from collections import Counter
 from pathlib import Path
 
 from seatrial.files import open_descriptor, open_regular
+from seatrial.suite.variables import HUNG_FILE
 
-HUNG_SCRIPT, HUNG_FILE = "hung.sh", "hung.txt"
+HUNG_SCRIPT = "hung.sh"
 MAX_BYTES = 64 << 10
 MAX_KINDS = 3  # that a verdict names
 COLLECT_SECONDS = 60.0  # the longest time that a hung run is kept for it

@@ -184,7 +184,7 @@ def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
     named = {kind: n for kind, n in counts.items() if metric in ("", kind[0])}
     judged = {k: n for k, n in named.items() if metric or (k[2] != NO_DIRECTION and k != ELAPSED)}
     found = judged or named
-    return max(found, key=found.__getitem__) if found else (metric or ELAPSED[0], "", "")
+    return max(found, key=found.__getitem__) if found else (metric, "", "") if metric else ELAPSED
 
 
 def _measured(

@@ -4,15 +4,16 @@
     asked.of(names, topology)                # NodeWish(within="chassis"), None where none is asked
 
 A mapping (``{within: chassis, order: Y}``), or words: ``within chassis``, ``across group``,
-``order Y``, ``near lnet``, with commas between; in short ``chassis`` (within one), ``groups``
-(across them), ``Y`` or ``random``. Values may be names of parameters, or hold some in braces.
+``order Y``, ``near lnet``, with commas or ``and`` between; in short ``chassis`` (within one),
+``groups`` (across them), ``Y`` or ``random``. Values may be names of parameters, or hold some in
+braces.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from seatrial.errors import suggest
 from seatrial.layout.node_choice import NodeWish, choose_nodes
 from seatrial.layout.node_order import RANDOM, axes_of
 from seatrial.layout.topology import Topology
@@ -23,6 +24,7 @@ from seatrial.suite.job_options import Text
 from seatrial.suite.model import AskedNodes, Case, RunSpec, show
 from seatrial.suite.quantities import DEFAULT, Names
 
+_SEPARATOR = re.compile(r",|\sand\s")
 KEYS = ("within", "across", "order", "near")
 EXAMPLE = "write e.g. within chassis, across group, order Y, near lnet"
 
@@ -50,7 +52,7 @@ class AskedPlace:
         }
         try:
             wishes = wishes_in(said.pop("", ""), topology) | said
-            return wish_of({k: v for k, v in wishes.items() if v != DEFAULT}, topology)
+            return _wish_of({k: v for k, v in wishes.items() if v != DEFAULT})
         except ValueError as error:
             raise ExpressionError(str(error), "run", "place") from None
 
@@ -58,7 +60,7 @@ class AskedPlace:
 def wishes_in(text: str, topology: Topology) -> dict[str, str]:
     """Return what words say, by key. Raises ValueError."""
     found: dict[str, str] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in filter(None, map(str.strip, _SEPARATOR.split(text))):
         key, _, value = part.partition(" ")
         key, value = (key, value.strip()) if value else _in_short(part, topology)
         if key not in KEYS:
@@ -80,43 +82,38 @@ def _in_short(word: str, topology: Topology) -> tuple[str, str]:
     for level in levels:
         if word in (f"{level}s", f"{level}es"):
             return "across", level
-    plural = ", ".join(f"{level}s" for level in levels)
-    raise ValueError(
-        f"{word!r} is no level of the network; there are {', '.join(levels)} (within one), "
-        f"{plural} (across them), {', '.join(axes_of(topology))}, {RANDOM}"
-    )
+    return "within", word  # it is no level of this network
 
 
-def wish_of(said: dict[str, str], topology: Topology) -> NodeWish | None:
-    """Return a wish whose names the network has; None for none. Raises ValueError."""
-    if not said:
-        return None
-    wish = NodeWish(**said)
+def _wish_of(said: dict[str, str]) -> NodeWish | None:
+    return NodeWish(**said) if said else None
+
+
+def _unknown(wish: NodeWish, topology: Topology) -> str:
+    """Return which name of a wish the network lacks; "" if it has all."""
     levels = [level.name for level in topology.levels]
-    for key in ("within", "across"):
-        _known(getattr(wish, key), levels, key, "level of the network")
-    _known(wish.near, list(topology.roles), "near", "role of nodes; `topology.roles` names them")
-    if wish.order and wish.order != RANDOM:
-        axes = [axis.upper() for axis in axes_of(topology)]
-        _known(wish.order.upper(), axes, "order", "axis of the network")
+    axes = [axis.upper() for axis in axes_of(topology)]
+    known = [
+        (wish.within, levels, "level of the network"),
+        (wish.across, levels, "level of the network"),
+        (wish.near, list(topology.roles), "role in `topology.roles`"),
+        (wish.order if wish.order == RANDOM else wish.order.upper(), [*axes, RANDOM], "axis"),
+    ]
+    for name, there, what in known:
+        if name and name not in there:
+            return f"{name!r} is no {what}; there are {', '.join(there) or 'none'}"
     if wish.within and wish.across and levels.index(wish.across) >= levels.index(wish.within):
-        raise ValueError(
-            f"across {wish.across} within a {wish.within}: give a level that is smaller than that"
-        )
-    return wish
-
-
-def _known(name: str, known: Sequence[str], key: str, what: str) -> None:
-    if name and name not in known:
-        remedy = suggest(name, known) or f"there are {', '.join(known) or 'none'}"
-        raise ValueError(f"{key} {name!r} is no {what}; {remedy}")
+        return f"{wish.across} is not smaller than {wish.within}"
+    return ""
 
 
 def why_never(machine: Machine, features: Sequence[str], case: Case, topology: Topology) -> str:
-    """Return why no nodes of a machine hold the wish of a case, though all are up; "" if some
-    do."""
+    """Return why no nodes of a machine hold the wish of a case, though all are up, or which name
+    its network lacks; "" if some do."""
     if case.place is None:
         return ""
+    if unknown := _unknown(case.place, topology):
+        return f"{case.place.words}: {unknown}"
     numbers = topology.number_of
     names = usable_nodes(machine, features, case)
     usable = [numbers[name] for name in names if name in numbers]

@@ -29,6 +29,7 @@ from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
+    DIRECTORY_FILE,
     PAGES_FILE,
     STRIPES_FILE,
     fault_of_directory,
@@ -39,15 +40,22 @@ from seatrial.suite.run_settings import (
 )
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
-from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE, is_reserved
+from seatrial.suite.variables import (
+    HOSTFILE,
+    HUNG_FILE,
+    MACHINEFILE,
+    NODEFILE,
+    ORDER_FILE,
+    is_reserved,
+)
 from seatrial.units import bytes_of, seconds, span_of
 
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
-        *(ORDER_FILE, "job.bind"),
+        *(ORDER_FILE, "job.bind", "job.gpus"),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
-        *("hung.txt", PAGES_FILE, STRIPES_FILE, PLACEMENT_FILE),
+        *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )

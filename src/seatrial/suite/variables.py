@@ -42,6 +42,9 @@ RUN_ONLY: dict[str, str] = {
     "SEATRIAL_TEST": "the test's own folder",
 }
 
+HUNG_FILE = "hung.txt"
+"""The file of a run with what its processes waited in when it hung."""
+
 _SHELL_OWN = """
 PATH HOME USER LOGNAME SHELL PWD OLDPWD TMPDIR LANG LC_ALL
 IFS ENV EUID UID PPID RANDOM SECONDS LINENO HOSTNAME

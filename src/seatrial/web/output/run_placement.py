@@ -9,18 +9,17 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial import draw
+from seatrial.draw.node_cores import MAX_CPUS, MAX_NODES
 from seatrial.layout.node import spans
 from seatrial.store.rows import RunRow
 from seatrial.suite.model import Test
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.verify.placement import ThreadPlace
 from seatrial.verify.placement_check import given_in, places_in
+from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.output.run_files import FileMissing, head
 
 MAX_READ = 1 << 20
-MAX_NODES, MAX_CPUS = 4, 512  # that are shown; of a page's JSON, too
-
-NARROW, WIDE = 360, 1120
 
 
 class CpuOfNode(Struct, frozen=True):

@@ -13,11 +13,11 @@ from seatrial.store import queries
 from seatrial.studies.advice import advice, cost_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text, tuned
 from seatrial.trial.folder import TrialFolder
+from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
 DRAWN = 40
-WIDE, NARROW = 900, 340
 _INKS: dict[str, int | str] = {"best": "good", "dropped": "bad", "failed": "bad"}
 
 

@@ -1,0 +1,133 @@
+"""The suite `placement`: the probes on nodes that are chosen by level, on a real Slurm."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seatrial.journal.events import MetricRecorded
+from seatrial.machine.detect import detect
+from seatrial.machine.model import Toolchain
+from tests.programs import Workplace
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
+
+PLACEMENT = Path(__file__).parents[2] / "suites" / "placement"
+HOPS = Path(__file__).parent / "data" / "hops.c"
+LEVELS = [{"router": 2}, {"chassis": 4}, {"group": 8}]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    options = ClusterOptions(nodes=8, cores=1, hosts=True)
+    with SlurmCluster(tmp_path_factory.mktemp("levels"), options) as cluster:
+        yield cluster
+
+
+def own_toolchain() -> Toolchain:
+    chain = next(iter(detect("here").toolchains.values()))
+    assert chain.launcher is not None, "make test brings an MPI where the machine has none"
+    return chain
+
+
+def a_place(place: Workplace, cluster: SlurmCluster, **environment: Any) -> None:
+    chain = own_toolchain()
+    assert chain.launcher is not None
+    launcher = {
+        "kind": "mpirun",
+        "flavour": chain.launcher.flavour,
+        "command": chain.launcher.command,
+        "options": ["--bind-to", "none"],
+    }
+    toolchain = {"mpicc": chain.mpicc, "launcher": launcher}
+    place.slurm(
+        cluster,
+        {"poll": "0.5s"},
+        topology={"kind": "tree", "levels": LEVELS},
+        toolchains={"mpi": {**toolchain, "environment": {**chain.environment, **environment}}},
+    )
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+
+
+def started(place: Workplace, *words: str) -> None:
+    line = ("run", str(PLACEMENT), "-m", str(place.machine), *words)
+    done = place.seatrial(*line, timeout=120)
+    assert done.code == 0, done.said
+
+
+def least(place: Workplace, tag: str, *metrics: str) -> dict[str, float]:
+    """The least figure of each place: that which other tests on this host disturbed least."""
+    where = {case.id: str(case.parameters["place"]) for case in place.trial(tag).cases()}
+    found: dict[str, float] = {}
+    for event in place.events(tag, MetricRecorded):
+        if event.metric in metrics and event.value is not None:
+            at = where[event.case]
+            found[at] = min(float(event.value), found.get(at, float("inf")))
+    return found
+
+
+@pytest.mark.slurm(hosts=True)
+def test_latency_rises_with_the_level_as_the_delays_do(
+    place: Workplace, cluster: SlurmCluster
+) -> None:
+    """Messages are delayed by 50, 100 and 200 us: a ring, and a pair of nodes, show it."""
+    library = place.folder / "hops.so"
+    mpicc = own_toolchain().mpicc
+    subprocess.run([mpicc, "-O2", "-shared", "-fPIC", "-o", library, HOPS], check=True)
+    a_place(place, cluster, LD_PRELOAD=str(library))
+    pairs = "router|within chassis and across router|within group and across chassis"
+    shallow, middle, deep = pairs.split("|")
+    turned = ("--set", "hosts=2", "--set", "place=router,chassises")
+    started(place, "-k", "ring", *turned, "--repeat", "3", "--name", "ring")
+    ring = least(place, "ring", "natural_latency", "random_latency")  # the same for two ranks
+    assert 50 < ring["router"] < ring["chassises"]
+    assert ring["chassises"] > 200
+    started(place, "-k", "pingpong", "--name", "pingpong")
+    latency = least(place, "pingpong", "latency")
+    assert set(latency) == {shallow, middle, deep}, "one group: none is across groups"
+    assert 50 < latency[shallow] < latency[middle] < latency[deep]
+    assert latency[middle] > 100 and latency[deep] > 200
+
+
+@pytest.mark.slurm(hosts=True)
+def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmCluster) -> None:
+    a_place(place, cluster)
+    chosen = "pairs and place=chassis or collectives and place=Y"
+    started(place, "-k", chosen, "--set", "hosts=4", "--name", "t")
+    assert set(place.verdicts().values()) == {"pass"}
+
+
+def test_the_tables_of_a_cray_xc(place: Workplace) -> None:
+    """Rings and pairs by level, collectives by axis: what the papers show for six groups."""
+    names = [
+        f"c{cabinet}-0c{chassis}s{router}n{node}"
+        for cabinet, chassis, router, node in itertools.product(
+            range(4), range(3), range(16), range(4)
+        )
+    ]
+    topology = {
+        "kind": "dragonfly",
+        "names": "c{cabinet}-{row}c{chassis}s{router}n{node}",
+        "order": ["row", "cabinet", "chassis", "router", "node"],
+        "levels": [{"router": 4}, {"chassis": 64}, {"group": 384}],
+    }
+    nodes = [{"names": ",".join(names), "cores": 8}]
+    machine = {"machine": "xc", "scheduler": "slurm", "nodes": nodes, "topology": topology}
+    chain = {"toolchains": {"cray": {"mpicc": "cc"}}, "launcher": {"kind": "srun"}}
+    place.machine.write_text(yaml.safe_dump({**machine, **chain}))
+    words = ("list", str(PLACEMENT), "-m", str(place.machine), "--format", "json")
+    done = place.seatrial(*words)
+    assert done.code == 0, done.said
+    found = [(case["test"], case["parameters"]["place"]) for case in json.loads(done.out)]
+    by_level = ["chassis", "group", "groups"]
+    expected = [(test, where) for test in ("pairs", "ring") for where in by_level]
+    expected += [("collectives", axis) for axis in ("X", "Y", "Z", "random")]
+    hops = ("router", "within chassis and across router", "within group and across chassis")
+    expected += [("pingpong", where) for where in (*hops, "across group")]
+    assert sorted(found) == sorted(expected)
