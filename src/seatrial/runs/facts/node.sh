@@ -8,7 +8,7 @@
 #
 # It needs no root, and starts a process only for packages, GPUs and time servers: with 12,288 nodes
 # each process counts. What cannot be read by this user is told as skipped.NAME. Facts of the section
-# `now` change by themselves (counters, free memory): no digest has them.
+# `now` change by themselves (counters, free memory): they are not compared.
 set -u
 LC_ALL=C
 folder=${1-}
