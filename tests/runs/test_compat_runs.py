@@ -83,6 +83,8 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     place.test("two", "echo ran", run={"nodes": 2, "launcher": "compat"})
     asked = {"nodes": 3, "tasks": 9, "spread": "socket", "bind": "socket"}  # so by a rankfile
     place.test("three", OF_THREE, run={**asked, "launcher": "compat"})
+    ordered = {"nodes": 4, "tasks": 8, "order": "folded", "launcher": "compat"}
+    place.test("four", "echo ran", run=ordered)
     assert place.run("--name", "t").code == 1
     of = {event.asked: event for event in place.events("t", CompatStarted)}
     verdicts = {judged.run_id: judged for judged in place.events("t", RunJudged)}
@@ -100,6 +102,8 @@ def test_a_node_that_does_not_answer(place: Workplace, cluster: SlurmCluster) ->
     ]
     assert of[3].missing not in hosts
 
+    assert (of[4].answered, verdicts[of[4].run_id].verdict) == (3, "boot failure")
+    assert "run.order places ranks on 4 nodes; 3 answered" in verdicts[of[4].run_id].reason
     event, judged = of[2], verdicts[of[2].run_id]
     assert (event.answered, event.asked) == (1, 2)
     assert judged.verdict == "boot failure"

@@ -145,6 +145,51 @@ def test_a_rank_keeps_the_cores_of_its_slot(tmp_path: Path) -> None:
     assert line.endswith(f"--cpu-bind=cores {AT_THE_HOSTS}"), "numbers of CPUs are not known"
 
 
+# ---- on nodes that were chosen ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("launcher", "order", "lines", "end"),
+    [
+        (Launcher(kind="srun"), "", "4,5\n0,1\n2,3\n", AT_THE_HOSTS),
+        (Launcher(kind="srun"), "folded", "2,3\n0,5\n1,4\n", AT_THE_HOSTS),
+        (
+            Launcher(kind="mpiexec", flavour="mpich"),
+            "",
+            "4,5\n0,1\n2,3\n",
+            "1,1,2,2,0,0 -bind-to core:1",
+        ),
+        (Launcher(kind="srun", flavour="cray"), "", "4,5\n0,1\n2,3\n", "--cpus-per-task=1"),
+    ],
+)
+def test_ranks_follow_the_nodes_that_were_chosen(
+    tmp_path: Path, launcher: Launcher, order: str, lines: str, end: str
+) -> None:
+    """Slurm lists n1, n2, n3; ranks go to n2, n3, n1."""
+    machine, case, chosen = a_machine(launcher), ordered(order), "n2,n3,n1"
+    prepare(machine, TEST, case, tmp_path, chosen)
+    assert (tmp_path / "job.order").read_text() == lines
+    launch = launch_of(machine, TEST, case, chosen)
+    assert launch.line.endswith(end)
+
+    def started(hosts: str) -> subprocess.CompletedProcess[str]:
+        script = f"_run={tmp_path} _hosts=({hosts})\n{launch.before}echo started"
+        line = ["bash", "-uc", script]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    assert started("n1 n2 n3").stdout == "started\n"
+    other = started("n2 n1 n3")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "nodes n1 n2 n3 were chosen; Slurm gave n2 n1 n3" in other.stderr
+
+
+def test_the_last_node_that_was_chosen_has_fewer_ranks(tmp_path: Path) -> None:
+    case = msgspec.structs.replace(ordered(""), tasks=5)
+    machine = a_machine(Launcher(kind="srun"))
+    prepare(machine, TEST, case, tmp_path, "n3,n2,n1")
+    assert (tmp_path / "job.order").read_text() == "4\n2,3\n0,1\n"
+
+
 # ---- really -------------------------------------------------------------------------------
 
 XTHI = """\

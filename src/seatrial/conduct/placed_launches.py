@@ -40,9 +40,9 @@ def short_places(state: ConductorState) -> dict[str, str]:
     """Return the tests of which placed runs wait for nodes that are down or excluded, each with the
     level that is short. Nodes that other runs of the trial have are no reason: they will end."""
     placer, found = state.placer, dict[str, str]()
-    if placer is None:
-        return found
     lost = _out_of_use(state)
+    if placer is None or not lost:  # what all nodes could not hold was left out
+        return found
     for case in filter(placer.is_placed, state.demand.left()):
         about = state.cases[case]
         short = "" if about.test in found else placer.choose(case, lost, "").short

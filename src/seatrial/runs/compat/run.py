@@ -57,6 +57,7 @@ fi
 if [ "$_answered" -lt "$_of" ]; then
   if [ -e job.order ]; then
     echo "seatrial: run.order places ranks on $_of nodes; $_answered answered" >&2
+    bash "$SEATRIAL_COMPAT/compat.sh" stop
     exit 96
   fi
   mapfile -t _hosts < "$SEATRIAL_COMPAT/hosts"
