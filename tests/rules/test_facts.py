@@ -27,13 +27,6 @@ def test_facts_are_columns_of_nodes() -> None:
     assert facts.parsed(facts.text_of(table)).of("a") == table.of("a")
 
 
-def test_the_digest_is_that_of_lasting_facts() -> None:
-    first = facts.parsed(answer("a", "x.y\t1", "x.z\t2", "now.load\t3") + answer("b", "x.y\t2"))
-    other = facts.parsed(answer("a", "x.z\t2", "now.load\t9", "x.y\t1"))
-    assert first.digest("a") == other.digest("a") != first.digest("b")
-    assert len(first.digest("a")) == 16 and first.digest("nobody") == ""
-
-
 def test_odd_answers_are_told_and_concern_one_node_each() -> None:
     table = facts.parsed(
         answer("a", "x.y\t1")
