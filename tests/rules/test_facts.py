@@ -59,6 +59,14 @@ def test_odd_answers_are_told_and_concern_one_node_each() -> None:
     assert len(table.troubles) == 7
 
 
+def test_what_lies_behind_the_limit_of_an_answer_is_left_out() -> None:
+    long = "1" * 500
+    lines = [f"x.k{i}\t{long}" for i in range(facts.MAX_OF_NODE // 500 + 10)]
+    table = facts.parsed(answer("a", *lines) + answer("b", "x.y\t1"))
+    assert len(lines) < facts.MAX_LINES and len(table.of("a")) < len(lines) - 9
+    assert table.of("b") == {"x.y": "1"} and len(table.troubles) == 1
+
+
 def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(answer(f"n{i}", f"x.y\té{i}") for i in range(50)) + "silent\tz\n"
     (tmp_path / "f").write_text(text)
