@@ -22,6 +22,7 @@ SCRIPTS = (
     "store",
     "compare",
     "compat_mpi",
+    "facts",
     "history",
     "imports",
     "matrix",

@@ -2,7 +2,8 @@
 
 Latency and bandwidth are of the probe `pingpong`, a rank on each of two emulated nodes, by MPICH's
 wheel: natively under `srun --mpi=pmi2`, and by hydra over the job's rsh; both by the same transport
-(ch4, between hosts).
+(ch4, between hosts). They are the best of a run, which other work disturbs least, and ranks are not
+pinned: each would be to the first core of its node, which is the same core here.
 LAMMPS is Debian's, with its Open MPI 4: over rsh and TCP, beside Open MPI's own way in Slurm with
 the same transport, and with that of its choice. The ways take turns in one trial: on a host with
 other work, two trials one after the other compare what else it did. All nodes are this host, so a
@@ -28,6 +29,21 @@ REPEAT = "8"
 OPENMPI = {"flavour": "openmpi", "command": "mpirun.openmpi", "options": ["--bind-to", "none"]}
 TCP = "export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
 WAYS = {"native": ("mpirun", "true"), "native-tcp": ("mpirun", TCP), "compat": ("compat", "true")}
+PINGPONG: dict[str, Any] = {
+    "app": "pingpong",
+    "build": {"sources": ["pingpong.c"], "script": "$MPICC $CFLAGS -o pingpong pingpong.c $LDLIBS"},
+    "run": {
+        "nodes": 2,
+        "tasks_per_node": 1,
+        "exclusive": True,
+        "script": "$LAUNCH $BUILD/pingpong -u",
+    },
+    "metrics": {
+        "latency": {"find": r"^latency min (\S+)", "unit": "us", "better": "lower"},
+        "bandwidth": {"find": r"^bandwidth .* max (\S+)", "unit": "MiB/s", "better": "higher"},
+    },
+}
+LJ = "recipes/lammps/lj/in.lj"
 LAMMPS: dict[str, Any] = {
     "app": "lammps",
     "parameters": {
@@ -55,8 +71,8 @@ def measure() -> list[Row]:
         rows = []
         bench = _Trials(cluster, folder)
         if mpich := _mpich(folder):
-            words = ("-k", "pingpong", "--set", "hosts=2", "--set", "ranks=1")
-            bench.run("mpich", _mpich_toolchains(mpich), ROOT / "suites/probes", *words)
+            suite = _suite(folder, "pingpong", PINGPONG, "probes/pingpong/pingpong.c")
+            bench.run("mpich", _mpich_toolchains(mpich), suite)
             claim = "MPICH in a compat job (hydra over rsh) beside `srun --mpi=pmi2`"
             rows += [
                 bench.row(f"{claim}: {of}", "mpich", "toolchain=native,compat", of)
@@ -66,7 +82,7 @@ def measure() -> list[Row]:
             rows.append(Row("MPICH in a compat job", "not measured", "its wheel is not there", ""))
         if shutil.which("lmp") and shutil.which("mpirun.openmpi"):
             chain = {"launcher": {"kind": "mpirun", **OPENMPI}}
-            bench.run("lammps", {"one": chain}, _lammps(folder))
+            bench.run("lammps", {"one": chain}, _suite(folder, "lammps", LAMMPS, LJ))
             claim = "LAMMPS over rsh and TCP beside Open MPI in Slurm"
             rows += [
                 bench.row(f"{claim}, by TCP: loop time", "lammps", "way=native-tcp,compat", "loop"),
@@ -77,12 +93,12 @@ def measure() -> list[Row]:
         return rows
 
 
-def _lammps(folder: Path) -> Path:
-    """Write the suite of LAMMPS; return its folder."""
-    suite = folder / "suite"
-    (suite / "lammps").mkdir(parents=True)
-    shutil.copy(ROOT / "suites/recipes/lammps/lj/in.lj", suite / "lammps")
-    (suite / "lammps/test.yaml").write_text(yaml.safe_dump(LAMMPS))
+def _suite(folder: Path, name: str, test: dict[str, Any], file: str) -> Path:
+    """Write a suite of one test with a file of the shipped suites; return its folder."""
+    suite = folder / f"suite-{name}"
+    (suite / name).mkdir(parents=True)
+    shutil.copy(ROOT / "suites" / file, suite / name)
+    (suite / name / "test.yaml").write_text(yaml.safe_dump(test))
     return suite
 
 

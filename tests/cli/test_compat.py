@@ -112,7 +112,7 @@ def test_windows_come_to_the_display_of_the_job(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=LONG_S,
+            timeout=2 * LONG_S,
             check=False,
         )
     assert done.stdout.count("name of display:    localhost:") == 3, done.stdout + done.stderr

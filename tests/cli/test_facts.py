@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,3 +237,28 @@ def test_what_cannot_be_compared_is_told(place: Workplace) -> None:
     assert done.code == 2 and "is none of modprobe.d" in done.err
     done = place.seatrial("facts", "collect", "--by", "ssh", "-m", str(place.machine))
     assert done.code == 2 and "write them under `roles`" in done.err
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("way", ["job", "array"])
+def test_nodes_that_are_drained_are_left_out_and_told(
+    slurm_place: Workplace, cluster: SlurmCluster, way: str
+) -> None:
+    place = slurm_place
+    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n[001-003]")
+    place.machine.write_text(machine)
+    cluster.run("scontrol", "update", "nodename=n002", "state=drain", "reason=by hand")
+    try:
+        words = ("-m", str(place.machine), "--by", way, "--name", "t", "--package", "bash")
+        done = place.seatrial("facts", "collect", *words)
+    finally:
+        cluster.run("scontrol", "update", "nodename=n002", "state=resume")
+    assert done.code == 0, done.said
+    assert "left out, as no job gets them now: 1 node: n002" in done.err
+    files = [file.read_text() for file in place.trial("t").path.glob("runs/*/*/facts.txt")]
+    assert len(files) == (1 if way == "job" else 2)
+    answered = {line[5:] for text in files for line in text.splitlines() if line[:5] == "node\t"}
+    assert answered == {"n001", "n003"}
+    assert all("package.bash\t" in text for text in files) or not shutil.which("dpkg-query")
+    done = place.seatrial("facts", "diff", "t", "--facts", "node.kernel")
+    assert "2 nodes of t: no fact differs" in done.out, done.said

@@ -109,6 +109,7 @@ def test_a_killed_driver_finds_placed_runs_and_bundles(
     place.audit()
     first, second = place.events("t", RunSubmitted)
     assert first.nodes == second.nodes, "a bundle has its nodes once"
+    assert f"{first.submission} on {first.nodes}" in place.seatrial("show", first.run_id).out
     assert first.bundle == second.bundle != ""
     assert "n005" in first.nodes.split(",")
     for event in place.events("t", JobEnded):

@@ -27,13 +27,6 @@ def test_facts_are_columns_of_nodes() -> None:
     assert facts.parsed(facts.text_of(table)).of("a") == table.of("a")
 
 
-def test_the_digest_is_that_of_lasting_facts() -> None:
-    first = facts.parsed(answer("a", "x.y\t1", "x.z\t2", "now.load\t3") + answer("b", "x.y\t2"))
-    other = facts.parsed(answer("a", "x.z\t2", "now.load\t9", "x.y\t1"))
-    assert first.digest("a") == other.digest("a") != first.digest("b")
-    assert len(first.digest("a")) == 16 and first.digest("nobody") == ""
-
-
 def test_odd_answers_are_told_and_concern_one_node_each() -> None:
     table = facts.parsed(
         answer("a", "x.y\t1")
@@ -64,6 +57,14 @@ def test_odd_answers_are_told_and_concern_one_node_each() -> None:
     ):
         assert words in told, words
     assert len(table.troubles) == 7
+
+
+def test_what_lies_behind_the_limit_of_an_answer_is_left_out() -> None:
+    long = "1" * 500
+    lines = [f"x.k{i}\t{long}" for i in range(facts.MAX_OF_NODE // 500 + 10)]
+    table = facts.parsed(answer("a", *lines) + answer("b", "x.y\t1"))
+    assert len(lines) < facts.MAX_LINES and len(table.of("a")) < len(lines) - 9
+    assert table.of("b") == {"x.y": "1"} and len(table.troubles) == 1
 
 
 def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,9 +95,9 @@ def test_numbers_of_roles_and_their_evenness_are_known() -> None:
     groups = {"r0": "a", "r1": "a", "r2": "a", "r3": "b"}
     assert not judged(nodes, rule(holds="role.router == 4"), roles).findings
     assert named(judged(nodes, rule(holds="role.router == 5"), roles)) == ["r[0-3]"]
-    assert named(judged(nodes, rule(holds="uneven.router <= 1"), roles, groups=groups)) == [
-        "r[0-3]"
-    ]
+    even = rule(holds="uneven.router <= 1")
+    assert named(judged(nodes, even, roles, groups=groups)) == ["r[0-3]"]
+    assert not judged(nodes, even, roles, groups={**groups, "r2": "b"}).findings
 
 
 def test_a_waiver_excuses_its_nodes_until_its_day() -> None:

@@ -85,6 +85,24 @@ def test_file_systems_are_an_axis(place: Workplace, disk: Path) -> None:
     assert (folder / "deck.txt").read_text() == "the deck\n"
 
 
+def test_a_job_alone_leaves_nothing(place: Workplace, disk: Path) -> None:
+    """Without a driver, which would remove it."""
+    place.test(
+        "works",
+        WORKS,
+        run={"directory": str(disk)},
+        verify=[{"contains": "42", "in": "out/result.txt"}],
+    )
+    assert place.run("--name", "t", "--dry-run").code == 0
+    (script,) = place.trial("t").path.glob("runs/works/*/job.sh")
+    (script.parent / "deck.txt").write_text("the deck\n")
+    subprocess.run(["bash", script], check=True, env={**os.environ, "HOSTNAME": "here"})
+    assert [*disk.iterdir()] == []
+    assert (script.parent / "out/result.txt").read_text() == "answer 42\n"
+    assert (script.parent / "deck.txt").read_text() == "the deck\n"
+    assert not (script.parent / "checkpoint").exists()
+
+
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
     """A file system without a free block."""

@@ -191,7 +191,7 @@ def test_the_launcher_of_the_toolchain_is_shown_with_its_line(place: Workplace) 
     line = f"{mpirun} -n 2 -- env"
     assert re.search(rf"\nlauncher +mpirun: {line}\n", place.seatrial("show", run).out)
     shown = json.loads(place.seatrial("show", run, "--format", "json").out)
-    assert shown["launcher"] == {"kind": "mpirun", "line": line}
+    assert shown["launcher"] == {"kind": "mpirun", "line": line, "gpus_in_turn": False}
     (script,) = (place.folder / "trials" / "t" / "runs").glob("a/*/job.sh")
     script.write_text(script.read_text().replace("-n 2", "-n 3"))
     shown = json.loads(place.seatrial("show", run, "--format", "json").out)

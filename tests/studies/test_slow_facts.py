@@ -55,7 +55,7 @@ def test_runs_that_failed_and_nodes_without_facts_say_nothing() -> None:
     chance = random.Random(4)
     slow = {f"n{i:02}" for i in range(8)}
     table = nodes_with(chance, slow)
-    bad = [outcome(i, f"n{i:02}", 999.0, FAILED.number) for i in range(8)]
+    bad = [outcome(i, f"n{i:02}", 999.0, FAILED.number) for i in range(8) for _ in range(9)]
     strangers = [outcome(i, "k1", 999.0) for i in range(9)]
     assert slow_facts([*runs(chance, set(), 1.0), *bad, *strangers], table).facts == []
     assert slow_facts([], table).facts == []

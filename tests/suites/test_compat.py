@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged
-from tests.programs import Workplace
+from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.suites.test_recipes import debian
 
@@ -66,6 +66,7 @@ def test_k_points_run_by_mpi_on_a_node_and_on_two(place: Workplace, cluster: Slu
     done = place.seatrial(
         *("run", str(SUITE), "-m", str(place.machine), "--name", "t", *of_two),
         *("--set", "ranks=1,2", "--set", "span=1,2"),
+        timeout=4 * LONG_S,
     )
     assert done.code == 0, done.said
     machines = []

@@ -81,6 +81,20 @@ def test_a_metric_is_chosen_then_a_series(served: Served, browser: Browser) -> N
 
 
 @pytest.mark.needs("chromium")
+def test_the_success_rate_of_each_test(served: Served) -> None:
+    found = judged(served, metric="success_rate", test="triads")
+    assert (found["state"], found["found"]) == ("rates", 1)
+    (line,) = found["rates"]
+    assert (line["test"], line["machine"]) == ("triads", "frost")
+    latest = line["rates"][-1]
+    assert (latest["trial"], latest["passed"], latest["counted"]) == ("latest", 2, 2)
+    assert latest["rate"] == latest["high"] == 1.0 and 0.3 < latest["low"] < 0.4
+    _, page = served.get("/history?metric=success_rate&test=triads")
+    assert "Success rate of triads on frost" in page
+    nothing = judged(served, metric="success_rate", test="nothing")
+    assert nothing["state"] == "refused" and "no run that counts" in nothing["reason"]
+
+
 def test_a_filter_changes_the_list_and_the_address(served: Served, browser: Browser) -> None:
     judged(served)
     with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
+from msgspec.structs import replace
 
 import seatrial.runs.facts as collection
 from seatrial.cli import run
@@ -16,8 +18,9 @@ from seatrial.cli.options import machine_option
 from seatrial.errors import UsageError
 from seatrial.machine.draining import states
 from seatrial.machine.facts import fold, node_names, unfold
-from seatrial.machine.load import find_machine, machine_file
+from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.rules import readers
 from seatrial.rules.facts import of_nodes, text_of
 from seatrial.units import count
@@ -127,6 +130,10 @@ def _usable(
         raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
     if machine.scheduler != "slurm":
         return name, len(known)
+    if machine.slurm.nodelist:
+        wanted &= set(unfold(machine.slurm.nodelist))
+    if machine.slurm.exclude:
+        wanted -= set(unfold(machine.slurm.exclude))
     away = [node for node, state in states().items() if state.away and node in wanted]
     left = [node for node in known if node in wanted and node not in away]
     if away:
@@ -134,31 +141,22 @@ def _usable(
         click.echo(f"left out, as no job gets them now: {told}: {fold(away)}", err=True)
     if not left:
         raise UsageError(f"{machine.machine}: no node is up")
-    if len(left) == len(known):
-        return name, len(left)
-    file = machine_file(name)
-    if file is None:
-        raise UsageError("no file describes this machine; name one with -m")
-    kept = set(left)
-    exclude = {*unfold(machine.slurm.exclude)} if machine.slurm.exclude else set()
-    exclude |= {node for node in known if node not in kept}
-    about: dict[str, Any] = {"include": str(file.absolute()), "slurm": {"exclude": fold(exclude)}}
-    if each:  # a job for each of the nodes that are described
-        kinds = [_without(kind, kept) for kind in machine.nodes]
-        about["nodes"] = [kind for kind in kinds if kind["names"]]
-        about.update(dict.fromkeys(("groups", "places", "topology", "rehearsal")))
-    return _written(place / file.name, about), len(left)
+    about = machine
+    if not each:  # where the partition has more nodes than the file, a job could go to others
+        options = [*machine.slurm.options, f"--nodelist={fold(left)}"]
+        about = replace(machine, slurm=replace(machine.slurm, options=options))
+    elif len(left) < len(known):
+        kept = set(left)
+        kinds = [kind for old in machine.nodes if (kind := _without(old, kept)).names]
+        slurm = replace(machine.slurm, nodelist="")
+        about = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None)
+        about = replace(about, rehearsal=MachineModel(), gauges={})
+    return _written(place / "machine.yaml", msgspec.to_builtins(about)), len(left)
 
 
-def _without(kind: NodeGroup, kept: set[str]) -> dict[str, Any]:
-    """Return a kind of nodes with those that are kept; its layout plays no part here."""
-    names = [node for node in unfold(kind.names) if node in kept]
-    return {
-        "names": fold(names),
-        "cores": kind.cores,
-        "partition": kind.partition,
-        "features": kind.features,
-    }
+def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:
+    """Return a kind of nodes with those that are kept."""
+    return replace(kind, names=fold([node for node in unfold(kind.names) if node in kept]))
 
 
 def _here(machine: Machine, place: Path) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.lazy import np
-from seatrial.rules.facts import MISSING, READINGS, FactTable
+from seatrial.rules.facts import READINGS, FactTable
 
 USUAL_LIMITS = {
     "memory.total_kib": 0.01,  # firmware takes some, and not the same on each start
@@ -165,11 +165,3 @@ def require_nodes(table: FactTable, source: str) -> FactTable:
     if not table.nodes:
         raise UsageError(f"{source}: no node answered; nothing can be compared")
     return table
-
-
-def missing(table: FactTable, key: str) -> list[str]:
-    """Return the nodes that miss a fact."""
-    if key not in table.keys:
-        return list(table.nodes)
-    rows = np.flatnonzero(table.numbers[:, table.keys.index(key)] == MISSING)
-    return [table.nodes[i] for i in rows]

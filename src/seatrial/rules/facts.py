@@ -10,13 +10,12 @@ A file has a line ``node<TAB>NAME`` before the facts of a node, and ``end<TAB>LI
 their numbers: 12,288 nodes of 200 facts take some tens of megabytes.
 
 Facts of the section ``now`` are readings, such as counters and free memory. They change by
-themselves, so digests and differences leave them out.
+themselves, so differences leave them out.
 """
 
 from __future__ import annotations
 
 import codecs
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -98,12 +97,6 @@ class FactTable(NamedTuple):
         ]
         keys = [self.keys[i] for i in columns]
         return self._replace(keys=keys, numbers=self.numbers[:, columns])
-
-    def digest(self, node: str) -> str:
-        """Return the digest of a node's facts without readings: 16 hex digits; "" without facts."""
-        facts = self.of(node)
-        lasting = sorted(f"{k}\t{v}\n" for k, v in facts.items() if not k.startswith(READINGS))
-        return hashlib.sha256("".join(lasting).encode()).hexdigest()[:16] if lasting else ""
 
 
 def read(paths: Sequence[Path]) -> FactTable:

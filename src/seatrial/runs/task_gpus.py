@@ -1,7 +1,8 @@
 """The GPUs of each task where a test asks for ``gpus_per_task`` and srun does not start the tasks:
 ``job.gpus`` in the run's directory starts each with those of its place on the node.
 
-Of the GPUs that the node shows the job, task i of the node gets the i-th ``gpus_per_task``. The
+Of the GPUs that the node shows the job (all that the machine's file has for it, if no variable
+tells), task i of the node gets the i-th ``gpus_per_task``. The
 variables of the local rank are those of Open MPI (OMPI_COMM_WORLD_LOCAL_RANK), of hydra, which
 MPICH and Intel MPI have (MPI_LOCALRANKID), and of Cray's PALS (PALS_LOCAL_RANKID).
 """
@@ -27,7 +28,7 @@ each={each}
 for name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES; do
   shown=${{!name-}}
   [ "$shown" ] || [ "$name" = CUDA_VISIBLE_DEVICES ] || continue
-  IFS=, read -r -a gpus <<< "${{shown:-$(seq -s, 0 $((GPUS_PER_NODE - 1)))}}"
+  IFS=, read -r -a gpus <<< "${{shown:-{shown}}}"
   own=("${{gpus[@]:place * each:each}}")
   if [ "${{#own[@]}}" -lt "$each" ]; then
     echo "seatrial: task $place of $HOSTNAME has ${{#own[@]}} of {each} GPUs: $name=$shown" >&2
@@ -61,5 +62,10 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write ``job.gpus`` into the directory of a run that needs it. Raises OSError."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     if binds_gpus(launcher, case):
-        write_script(f"{run}/{TASK_GPUS}", _WRAPPER.format(each=case.job.gpus_per_task))
+        write_script(
+            f"{run}/{TASK_GPUS}",
+            _WRAPPER.format(
+                each=case.job.gpus_per_task, shown=",".join(map(str, range(case.gpus)))
+            ),
+        )
         os.chmod(f"{run}/{TASK_GPUS}", 0o700)  # noqa: PTH101

@@ -34,6 +34,7 @@ from seatrial.journal.events import (
     RunEvent,
     RunJudgedAgain,
     RunReviewed,
+    RunSubmitted,
     ScriptStarted,
     TrialStarted,
     UnknownEvent,
@@ -54,7 +55,7 @@ _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
 
 # The members of an event that its row has as value and as detail, where these are others.
-_VALUES: dict[type[Event], str] = {ScriptStarted: "gpus"}
+_VALUES: dict[type[Event], str] = {ScriptStarted: "gpus", RunSubmitted: "nodes"}
 _DETAILS: dict[type[Event], str] = {
     JobQueued: "job_id",
     ScriptStarted: "nodes",

@@ -179,8 +179,8 @@ class GapRow(Struct, frozen=True):
 
 
 class EventRow(Struct, frozen=True):
-    """One event of a run. ``value`` of a script's start are its GPUs; ``detail`` is its job, nodes,
-    metric name, or alias."""
+    """One event of a run. ``value`` of a script's start are its GPUs, of a submission the nodes
+    that were chosen; ``detail`` is its job, nodes, metric name, or alias."""
 
     time: int
     event: str

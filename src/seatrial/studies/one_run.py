@@ -30,6 +30,7 @@ from seatrial.journal.events import (
     OutputRemoved,
     RunJudged,
     RunJudgedAgain,
+    RunSubmitted,
     ScriptEnded,
     ScriptStarted,
     SubmitEnded,
@@ -71,6 +72,8 @@ def told(event: EventRow) -> str:
         return f"{count(value, 'file')} removed by keep: {event.detail}"
     elif event.event == EVENT_NAMES[ScriptStarted] and isinstance(value, str):
         words.append(f"GPUs {value}")
+    elif event.event == EVENT_NAMES[RunSubmitted] and isinstance(value, str):
+        words.append(f"on {value}")
     elif event.event == EVENT_NAMES[ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
@@ -200,7 +203,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end
             line = " ".join(shlex.split(written[-1]))
-    ordered = test is not None and bool(test.run.order)
+    ordered = test is not None and bool(test.run.order or test.run.place)
     return Launched(kind, plain_line(line), f"./{TASK_GPUS}" in line.split() and not ordered)
 
 

@@ -19,6 +19,7 @@ PAGES = (
     Page("/machines", "machines", "machines", "machines.html", form=True),
     Page("/machines/{machine}", "machines", "machine", "machine.html", form=True),
     Page("/machines/{machine}/nodes/{node}", "machines", "node", "node.html", form=True),
+    Page("/facts", "machines", "facts", "facts.html", form=True),
     Page("/network", "networks", "network", "networks.html", form=True, function="listed"),
     Page("/network/{trial}/{run_id}", "networks", "network", "network.html", form=True),
     Page("/network/{trial}/{run_id}/cells", "networks", "network", function="cells"),

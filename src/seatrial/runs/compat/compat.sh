@@ -112,10 +112,12 @@ step() {  # becomes a process that runs `compat.sh node` on each node, and print
   for name in "${!SLURM_@}"; do unset "$name"; done
   [ -z "$conf" ] || export SLURM_CONF=$conf
   local IFS=,
-  local list=${hosts[*]}
+  local list=${hosts[*]} gpus=()
+  # A step of one task would be shown the GPUs of one task alone.
+  [ "${GPUS_PER_NODE:-0}" -eq 0 ] || gpus=("--gpus-per-node=$GPUS_PER_NODE")
   exec srun --quiet --quiet --jobid="$job" --overlap --nodes="${#hosts[@]}" --ntasks="${#hosts[@]}" \
     --nodelist="$list" --ntasks-per-node=1 --no-kill --cpu-bind=none --mem=0 --mpi=none --chdir=/ \
-    --kill-on-bad-exit=0 bash "$J/compat.sh" node
+    --kill-on-bad-exit=0 "${gpus[@]}" bash "$J/compat.sh" node
 }
 
 boot() {  # attempt; _missing = the nodes that did not answer within the time
@@ -218,6 +220,7 @@ start() {
   else
     echo --cpu-bind=none > "$J/step_options"
   fi
+  [ "${GPUS_PER_NODE:-0}" -eq 0 ] || echo "--gpus-per-node=$GPUS_PER_NODE" >> "$J/step_options"
   IFS=' ' read -r up _ < /proc/uptime
   printf -v seconds %02d $(((10#${up/./} - 10#$before + 5) / 10))  # in tenths
   seconds=${seconds%?}.${seconds: -1}

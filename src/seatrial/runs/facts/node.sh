@@ -1,16 +1,17 @@
 #!/bin/bash
 # The facts of this node, one a line: SECTION.NAME<TAB>VALUE. The last line is `end<TAB>LINES`.
 #
-#   bash node.sh                        of this node; job.sh lies beside it
-#   bash node.sh FOLDER                 writes FOLDER/NODE, where NODE is the name of this node
-#   SEATRIAL_ROOT=tree bash node.sh     of the files in a tree, as they lie below /
-#   SEATRIAL_PACKAGES='slurmd' bash node.sh     with the versions of these packages
+#   bash ./node.sh                      of this node; job.sh lies beside it
+#   bash ./node.sh FOLDER               writes FOLDER/NODE, where NODE is the name of this node
+#   SEATRIAL_ROOT=tree bash ./node.sh   of the files in a tree, as they lie below /
+#   SEATRIAL_PACKAGES='slurmd' bash ./node.sh   with the versions of these packages
 #
 # It needs no root, and starts a process only for packages, GPUs and time servers: with 12,288 nodes
 # each process counts. What cannot be read by this user is told as skipped.NAME. Facts of the section
-# `now` change by themselves (counters, free memory): no digest has them.
+# `now` change by themselves (counters, free memory): they are not compared.
 set -u
 LC_ALL=C
+folder=${1-}
 shopt -s nullglob
 root=${SEATRIAL_ROOT-}
 lines=0
@@ -30,6 +31,12 @@ first() {  # line = the first line of a file; fails if it cannot be read or is e
   [ -n "$line" ]
 }
 file() { if first "$2"; then fact "$1" "$line"; fi; }  # section.name, file
+# Lines are read at once: bash seeks back in the file after each line that `read` takes, and files of
+# /proc are made anew for each seek.
+lines_of() {  # rows = the lines of a file
+  rows=()
+  if [ -r "$1" ]; then mapfile -t rows < "$1"; fi
+}
 skipped() { fact "skipped.$1" "$2"; }
 
 seatrial_fact() {  # what job.sh tells of the node
@@ -38,7 +45,7 @@ seatrial_fact() {  # what job.sh tells of the node
 
 # ---- node: operating system, kernel, CPU, memory, firmware, network, GPUs ------------------
 seatrial_of_node() {  # collect.sh puts the text of job.sh in place of the next line
-. "$(dirname "${BASH_SOURCE[0]}")/job.sh"
+. "${BASH_SOURCE[0]%/*}/job.sh"
 }
 seatrial_of_node
 file node.kernel_build "$root/proc/sys/kernel/version"
@@ -71,16 +78,18 @@ for path in "$cpu"/vulnerabilities/*; do file "cpu.${path##*/}" "$path"; done
 
 # ---- memory and huge pages -----------------------------------------------------------------
 total=0
-while read -r name value _; do
-  case $name in
-    MemTotal:) total=$value; fact memory.total_kib "$value" ;;
-    MemAvailable:) fact now.memory_available_kib "$value" ;;
-    SwapTotal:) fact memory.swap_kib "$value" ;;
-    HugePages_Total:) fact memory.huge_pages "$value" ;;
-    HugePages_Free:) fact now.huge_pages_free "$value" ;;
-    Hugepagesize:) fact memory.huge_page_kib "$value" ;;
+lines_of "$root/proc/meminfo"
+for row in "${rows[@]}"; do
+  value=${row//[!0-9]/}
+  case $row in
+    MemTotal:*) total=$value; fact memory.total_kib "$value" ;;
+    MemAvailable:*) fact now.memory_available_kib "$value" ;;
+    SwapTotal:*) fact memory.swap_kib "$value" ;;
+    HugePages_Total:*) fact memory.huge_pages "$value" ;;
+    HugePages_Free:*) fact now.huge_pages_free "$value" ;;
+    Hugepagesize:*) fact memory.huge_page_kib "$value" ;;
   esac
-done 2> /dev/null < "$root/proc/meminfo"
+done
 # Pages of order 9 and above, in units of order 9, are what huge pages of 2 MiB can be made of.
 free=0 blocks=0
 while read -r -a word; do
@@ -100,15 +109,29 @@ for name in enabled defrag; do
   fi
 done
 
-# ---- limits: of a job, soft and hard ---------------------------------------------------------
-for each in nofile:n processes:u locked:l stack:s core:c virtual:v; do
-  name=${each%:*}
-  fact "limit.$name" "$(ulimit -S"${each#*:}")"
-  fact "limit.${name}_hard" "$(ulimit -H"${each#*:}")"
+# ---- limits: of a job, soft and hard, as the kernel has them: numbers and bytes ----------------
+limit() {  # name, soft, hard
+  fact "limit.$1" "$2"
+  fact "limit.$1_hard" "$3"
+}
+set -f # rows are split into words, and no word is a pattern of files
+lines_of /proc/self/limits
+for row in "${rows[@]}"; do
+  case $row in
+    "Max open files "*) limit nofile ${row:26} ;;
+    "Max processes "*) limit processes ${row:26} ;;
+    "Max locked memory "*) limit locked ${row:26} ;;
+    "Max stack size "*) limit stack ${row:26} ;;
+    "Max core file size "*) limit core ${row:26} ;;
+    "Max address space "*) limit virtual ${row:26} ;;
+  esac
 done
 
 # ---- mounts ----------------------------------------------------------------------------------
-while read -r what where kind how _; do
+lines_of "$root/proc/self/mounts"
+for row in "${rows[@]}"; do
+  set -- $row
+  what=$1 where=$2 kind=$3 how=$4
   case $kind in
     lustre | nfs | nfs4 | gpfs | beegfs | ceph | fuse.* | dvs | panfs | wekafs | ext[234] | xfs | btrfs | zfs | tmpfs) ;;
     *) continue ;;
@@ -118,7 +141,8 @@ while read -r what where kind how _; do
   esac
   [ "$kind" != tmpfs ] || what=tmpfs
   fact "mount.${where//[[:space:]]/?}" "$kind $what ${how%%,*}"
-done 2> /dev/null < "$root/proc/self/mounts"
+done
+set +f
 
 # ---- kernel modules, their parameters; module files ------------------------------------------
 for path in "$root"/sys/module/*/version; do
@@ -140,8 +164,8 @@ elif [ -r "$root/sys/kernel/debug/lnet/routes" ]; then
 fi
 fact environment.modules "${LOADEDMODULES-}"
 IFS=: read -r -a folders <<< "${MODULEPATH-}"
-for folder in "${folders[@]}"; do
-  for path in "$root$folder"/*/.version "$root$folder"/*/.modulerc "$root$folder"/*/.modulerc.lua; do
+for each in "${folders[@]}"; do
+  for path in "$root$each"/*/.version "$root$each"/*/.modulerc "$root$each"/*/.modulerc.lua; do
     name=${path%/*}
     while read -r word key value _; do
       case $word$key in
@@ -202,11 +226,16 @@ if [ "$controllers" -gt 0 ]; then
   fact now.edac_corrected "$corrected"
   fact now.edac_uncorrected "$uncorrected"
 fi
-if [ -r "$root/proc/interrupts" ]; then
-  while read -r name value _; do
-    case $name in MCE:) fact now.machine_checks "$value" ;; esac
-  done < "$root/proc/interrupts"
-fi
+lines_of "$root/proc/interrupts"
+for row in "${rows[@]}"; do
+  case $row in
+    *MCE:*)
+      row=${row#*MCE:}
+      row=${row#"${row%%[0-9]*}"}
+      fact now.machine_checks "${row%%[!0-9]*}"
+      ;;
+  esac
+done
 
 # ---- networks -------------------------------------------------------------------------------------
 for path in "$root"/sys/class/infiniband/*; do
@@ -250,33 +279,32 @@ if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
 fi
 
 # ---- packages: how many, a digest of all, the versions of some -----------------------------------
-if [ -z "$root" ]; then
-  if command -v dpkg-query > /dev/null; then
-    all=$(timeout 10 dpkg-query -W -f '${Package} ${Version}\n' 2> /dev/null)
-  elif command -v rpm > /dev/null; then
-    all=$(timeout 10 rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' 2> /dev/null | sort)
-  else
-    all=
-  fi
-  if [ -n "$all" ]; then
-    only=${all//[!$'\n']/}
-    fact package.count "$((${#only} + 1))"
-    sum=$(sha256sum <<< "$all")
-    fact package.digest "${sum:0:16}"
-    for name in ${SEATRIAL_PACKAGES-}; do
-      case $'\n'$all in *$'\n'"$name "*) line=${all##*$'\n'"$name "}; [ "$line" != "$all" ] || line=${all#"$name "}
-        fact "package.$name" "${line%%$'\n'*}" ;; esac
-    done
-  else
-    skipped packages 'neither dpkg-query nor rpm answers'
-  fi
+if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages are equal bytes
+  rows=("$root"/var/lib/dpkg/info/*.list)
+  fact package.count "${#rows[@]}"
+  sum=$(sha256sum < "$root/var/lib/dpkg/status")
+  fact package.digest "${sum:0:16}"
+  for name in ${SEATRIAL_PACKAGES-}; do
+    fact "package.$name" "$(dpkg-query -W -f '${Version}' "$name" 2> /dev/null)"
+  done
+elif [ -z "$root" ] && command -v rpm > /dev/null; then
+  all=$(timeout 20 rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' 2> /dev/null | sort)
+  mapfile -t rows <<< "$all"
+  fact package.count "${#rows[@]}"
+  sum=$(sha256sum <<< "$all")
+  fact package.digest "${sum:0:16}"
+  for name in ${SEATRIAL_PACKAGES-}; do
+    fact "package.$name" "$(rpm -q --queryformat '%{VERSION}-%{RELEASE}' "$name" 2> /dev/null)"
+  done
+else
+  skipped packages 'neither dpkg nor rpm is here'
 fi
 printf -v out '%send\t%s\n' "$out" "$lines"
-if [ -z "${1-}" ]; then
+if [ -z "$folder" ]; then
   printf '%s' "$out"
 else
   first /proc/sys/kernel/hostname
   name=${SLURMD_NODENAME:-$line}
   set -C # who answers twice does not replace its first answer
-  { printf '%s' "$out" > "$1/$name"; } 2> /dev/null || printf '%s' "$out" > "$1/$name+$$"
+  { printf '%s' "$out" > "$folder/$name"; } 2> /dev/null || printf '%s' "$out" > "$folder/$name+$$"
 fi

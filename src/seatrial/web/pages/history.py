@@ -1,4 +1,5 @@
-"""History: a metric over time in each case, with changes of its level, notes and references."""
+"""History: a metric over time in each case, with changes of its level, notes and references; or how
+often the runs of each test passed."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ from seatrial.studies import note_file
 from seatrial.studies.history import History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
+from seatrial.studies.success_rate import SUCCESS_RATE, is_success_rate, success_rates
 from seatrial.suite.model import Stage
 from seatrial.units import SECOND_NS, better_by, show_change
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.page import copied
+from seatrial.web.pages.history_rates import RateLine, rate_lines
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal
 from seatrial.web.state.server_state import ServerState
@@ -131,7 +134,7 @@ class Shown(Struct, frozen=True):
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
     """The series that match, those that changed for the worse first. ``state`` is "asked",
-    "judging", "judged" or "refused" (``reason``)."""
+    "judging", "judged", "refused" (``reason``) or "rates" (of success, in place of series)."""
 
     state: str
     metrics: list[str]
@@ -144,6 +147,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     points: list[Shown] = []
     damaged_notes: int = 0
     any_rehearsed: bool = False
+    rates: list[RateLine] = []
 
 
 class _Answer(NamedTuple):
@@ -170,11 +174,26 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
-    metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
+    metrics = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *metric_names(store)]))[:MAX_NAMED]
     page = HistoryPage(state="asked", metrics=metrics)
     if not metric:
         return page
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
+    if is_success_rate(store, metric):
+        rates = state.studies.answer(
+            (SUCCESS_RATE, case, stage, filters),
+            version,
+            lambda: success_rates(state.store(), filters, case, stage),
+        )
+        if rates.value is None:
+            return replace(page, state=rates.state, reason=rates.reason)
+        return replace(
+            page,
+            state="rates",
+            found=len(rates.value),
+            first=first,
+            rates=rate_lines(rates.value)[first : first + MULTIPLES],
+        )
     name = ("history", metric, case, stage, filters)
     study = state.studies.answer(
         name, version, lambda: _judged(state, metric, filters, case, stage)
