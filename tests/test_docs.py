@@ -21,8 +21,8 @@ from seatrial.journal.codes import CODES, code_of
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.lifecycle import RUN_STATE_HELP, TRIAL_STATE_HELP, RunLife
+from seatrial.machine import failures, rehearsal_model
 from seatrial.machine import model as machine
-from seatrial.machine import rehearsal_model
 from seatrial.machine.load import load_machine
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
@@ -65,7 +65,8 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.Keep, TESTS, "keep"),
     (suite.Check, TESTS, "verify"),
     (suite.PlacementCheck, TESTS, "Where ranks and threads ran"),
-    (suite.KnownFailure, TESTS, "known_failures"),
+    (failures.KnownFailure, TESTS, "known_failures"),
+    (suite.FailureMode, TESTS, "failures"),
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
@@ -78,6 +79,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Compat, MACHINES, "compat"),
     (machine.Slurm, MACHINES, "slurm"),
+    (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),

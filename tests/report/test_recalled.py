@@ -64,6 +64,6 @@ def test_a_trial_of_version_0_1(tmp_path: Path, seatrial: Command) -> None:
     assert done.code == 0, done.said
     (part,) = json.loads((tmp_path / "r.json").read_text())["components"]
     (failed,) = [one for one in part["tables"] if one["title"] == "Runs that did not pass"]
-    assert [(row[1], row[3]) for row in failed["rows"]] == [("wrong answer", 1)]
+    assert [(row[1], row[4]) for row in failed["rows"]] == [("wrong answer", 1)]
     assert seatrial(tmp_path, "report", TAG, "-o", "r.md").code == 0
     assert "**Runs that did not pass** 1 of 11 that ended" in (tmp_path / "r.md").read_text()

@@ -134,6 +134,6 @@ def test_bad_input(place: Workplace) -> None:
         "known_failures[0].tests[0]: 'two' matches none of one",
         "known_failures[0].toolchains[0]: 'three' matches none of plain",
         "known_failures[1].reason: is empty",
-        "known_failures[1].tests: names no tests and no toolchains",
+        "known_failures[1].tests: names no tests, no toolchains and no causes",
     ):
         assert said in done.err, said

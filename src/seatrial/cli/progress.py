@@ -197,6 +197,8 @@ class Progress(Observer):
         said = ", ".join(figures) if good else event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:
             said = "see the build above"
+        if event.cause:
+            said = f"{event.cause}: {said}" if said else event.cause
         bad = event.code not in (RECALLED.number, KNOWN.number)
         colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())

@@ -33,6 +33,9 @@ SHOWN = 50
     help="Only this verdict; may be repeated.",
 )
 @click.option(
+    "--cause", default="", metavar="TEXT", help="Only what failed of this; a part, or a pattern."
+)
+@click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )
 @format_option("table", "json", "csv")
@@ -60,12 +63,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         return
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
-    rows = TextTable("run | case~ | verdict | created | elapsed> | nodes~ | trial~")
+    rows = TextTable("run | case~ | verdict | cause~ | created | elapsed> | nodes~ | trial~")
     for run in found:
         elapsed = None if run.elapsed is None else show_seconds(run.elapsed)
         where = (run.nodes, run.trial if several else None)
         created = show_time(run.created)
-        rows.add(short[run.run_id], run.case_name, run.verdict, created, elapsed, *where)
+        of = (short[run.run_id], run.case_name, run.verdict, run.cause or None)
+        rows.add(*of, created, elapsed, *where)
     click.echo(rows)
     more = queries.count_runs(store, filters) - len(found)
     if not several:

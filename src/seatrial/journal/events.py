@@ -208,7 +208,9 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     """The run's verdict: its code, its name, and the reason. ``will_rerun``: it does not stand, as
     the case runs again. ``sha256``: the checksums of stdout, stderr and the files that were judged,
     by their names; "" for one that is too large. ``known``: why a failure of the case is known; a
-    run that passes is then told."""
+    run that passes is then told. ``cause``: what it failed of, by a failure mode of its test, which
+    has a ``cause_code``, or by a log rule; the ``cause_line`` of its output that told it, and the
+    ``advice``."""
 
     number: ClassVar[int] = 200
     code: Whole = field(name="value")
@@ -217,6 +219,10 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     will_rerun: bool = field(default=False, name="again")
     sha256: dict[str, str] | None = None
     known: str = ""
+    cause: str = ""
+    cause_code: Whole = 0
+    cause_line: str = ""
+    advice: str = ""
 
 
 class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):

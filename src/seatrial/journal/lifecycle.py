@@ -194,6 +194,10 @@ class RunLife(Struct, gc=False):
     stage: str = ""
     environment: str = ""
     first_code: int | None = None
+    cause: str = ""
+    cause_code: int = 0
+    cause_line: str = ""
+    advice: str = ""
     submission: str = ""
     bundle: str = ""
     position: int = 0
@@ -289,6 +293,9 @@ class RunLife(Struct, gc=False):
             self.reason = event.reason
         if event.will_rerun is not self.will_rerun:
             self.will_rerun = event.will_rerun
+        if event.cause or self.cause:
+            self.cause, self.cause_code = event.cause, event.cause_code
+            self.cause_line, self.advice = event.cause_line, event.advice
 
     def _on_given(self, event: FigureGiven) -> None:
         if self.state is RunState.NEW:
@@ -302,6 +309,8 @@ class RunLife(Struct, gc=False):
         self.code = event.code
         self.reason = event.reason
         self.judged_again = event
+        if event.code == codes.PASS.number:
+            self.cause, self.cause_code, self.cause_line, self.advice = "", 0, "", ""
 
     def _on_reviewed(self, event: RunReviewed) -> None:
         before = self.review

@@ -11,6 +11,7 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
+from seatrial.machine.failures import check_known_failures, check_log_rules
 from seatrial.machine.glibc import fault_of_variable
 from seatrial.machine.layouts import check_layout
 from seatrial.machine.model import PAGES, FileSystem, Gauge, Machine, Places
@@ -70,6 +71,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         _file_system(name, system, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
         _gauge(name, gauge, machine, spot.inside("gauges", name))
+    check_log_rules(machine.log_rules, spot)
+    check_known_failures(machine.known_failures, spot)
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
 

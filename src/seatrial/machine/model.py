@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
+from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
 
@@ -275,6 +276,12 @@ class Machine(FileModel, frozen=True):
     )
     topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
     file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
+    log_rules: Annotated[
+        list[LogRule], doc("causes of failures by what runs print, before those that ship")
+    ] = []
+    known_failures: Annotated[
+        list[KnownFailure], doc("failures that are known here, of any suite and plan")
+    ] = []
     gauges: Annotated[dict[str, Gauge], doc("by name")] = {}
     sinks: Annotated[list[Sink], doc("where the events of its trials are sent")] = []
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import node_names, unfold
+from seatrial.machine.failures import check_known_failures
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.alongside import check_alongside
 from seatrial.plan.check_checklist import check_checklist
@@ -37,7 +38,6 @@ from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override
-from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
@@ -115,7 +115,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
 
 def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
     """Check known failures: their reasons and days, and that their tests and toolchains exist."""
-    check_known_failures(plan.known_failures, spot, of_plan=True)
+    check_known_failures(plan.known_failures, spot)
     chains = list(machine.toolchains) if machine is not None else []
     for i, each in enumerate(plan.known_failures):
         named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))

@@ -12,8 +12,9 @@ from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, KnownFailure, QuietAnswer, Stage
+from seatrial.suite.model import Keep, KeepWord, QuietAnswer, Stage
 
 Cause = Literal[
     "node failure",

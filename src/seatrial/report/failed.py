@@ -1,7 +1,7 @@
 """List the runs of a trial that did not pass, by test, verdict and reason.
 
 table = failed(history)
-table.rows[0]        # ["cm4", "failed", "exit code 3, not 0", 38, None, "gee7..., xn3f..."]
+table.rows[0]      # ["cm4", "failed", "over quota", "exit code 3, not 0", 38, None, "gee7..."]
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ def failed(history: TrialHistory) -> Table:
     apart.
     """
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
-    found: dict[tuple[str, str, str], list[RunHistory]] = {}
+    found: dict[tuple[str, str, str, str], list[RunHistory]] = {}
     for run in history.runs:
         if run.over and not run.passed and run.code != RECALLED.number:
             alike = _MEASURED.sub("#", run.reason)
-            key = (history.test_of(run), code_of(run.code).name, alike)
+            key = (history.test_of(run), code_of(run.code).name, run.cause, alike)
             found.setdefault(key, []).append(run)
     totals: Counter[str] = Counter()
-    for (test, _, _), runs in found.items():
+    for (test, *_), runs in found.items():
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
-    rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
-    columns = "test | verdict | reason | runs: count | retried: count | first of them"
+    rows = [_row(test, verdict, runs) for (test, verdict, *_), runs in ranked]
+    columns = "test | verdict | cause | reason | runs: count | retried: count | first of them"
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
     more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
     ended = sum(run.over and run.code != RECALLED.number for run in history.runs)
     about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
-    if any(str(row[2]).endswith(ALIKE) for row in rows):
+    if any(str(row[3]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."
-    if any(row[4] for row in rows):
+    if any(row[5] for row in rows):
         about += " Retried: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
     return bounded("Runs that did not pass", columns, rows, about)
@@ -60,4 +60,13 @@ def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:
     if len(texts) > 1:
         reason += ALIKE
     again = sum(run.will_rerun for run in runs)
-    return [test, verdict, reason, len(runs), again or None, ", ".join(r.id for r in runs[:NAMED])]
+    cause = plain_line(runs[0].cause) or None
+    return [
+        test,
+        verdict,
+        cause,
+        reason,
+        len(runs),
+        again or None,
+        ", ".join(r.id for r in runs[:NAMED]),
+    ]

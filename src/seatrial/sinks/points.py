@@ -192,6 +192,8 @@ class TrialPoints:
         }
         if isinstance(event, MetricRecorded):
             fields["unit"] = event.unit or None
+        elif isinstance(event, RunJudged):
+            fields |= {"cause": event.cause or None, "advice": event.advice or None}
         tags = self._tags_of(written.app or "", written.test or "", run_id)
         return line("events", tags, field_text(fields), moment)
 
@@ -277,6 +279,9 @@ class TrialPoints:
             "target": run.target or None,
             "stage": run.stage or None,
             "comment": event.reason or None,
+            "cause": run.cause or None,
+            "cause_code": finite(run.cause_code) if run.cause_code else None,
+            "advice": run.advice or None,
             "judged": time_text(event.time),
         }
         tags = self._tags_of(event.app, event.test, event.run_id)

@@ -69,6 +69,7 @@ def _said(event: Event, case: str) -> str:
         return f"{'alert' if event.active else 'over'}: {event.text}"
     if isinstance(event, RunJudged):
         reason = " ".join(line.strip() for line in event.reason.splitlines())
+        reason = ": ".join(filter(None, (event.cause, reason)))
         return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
     if isinstance(event, RunJudgedAgain):
         was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"

@@ -32,7 +32,8 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
-    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again. ``failed``:
+    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again. ``cause``
+    may be a pattern, or any part of a cause, in any case of letters. ``failed``:
     over, not passed, not run again and not recalled. Runs of rehearsals are left out unless their
     ``trial`` is named or ``rehearsed`` is true.
     """
@@ -48,6 +49,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     until: int = 0
     machine: str = ""
     toolchain: str = ""
+    cause: str = ""
     limit: int = 0
     rehearsed: bool = False
 
@@ -57,7 +59,8 @@ class RunRow(Struct, frozen=True):
     ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
     on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
     environment; ``again``: it does not count, as its case runs again; ``first_code`` is the code of
-    its first verdict if it was judged again."""
+    its first verdict if it was judged again; ``cause`` is what it failed of, by its output, with
+    the line that told it; ``cause_code`` is that of a failure mode of its test, else 0."""
 
     row: int
     trial: str
@@ -90,6 +93,10 @@ class RunRow(Struct, frozen=True):
     environment: str = ""
     again: bool = False
     first_code: int | None = None
+    cause: str = ""
+    cause_code: int = 0
+    cause_line: str = ""
+    advice: str = ""
 
     @property
     def verdict(self) -> str:

@@ -54,14 +54,27 @@ def conditions(
         found.append(f"+runs.state IN ({listed(sorted(states))})")
     if filters.verdicts:
         found.append(_of_verdicts(set(map(verdict_number, filters.verdicts))))
+    if filters.cause:
+        known = [
+            cause for (cause,) in store.rows("SELECT DISTINCT cause FROM runs WHERE cause <> ''")
+        ]
+        matching = [cause for cause in known if _is_cause(cause, filters.cause)]
+        found.append(f"+runs.cause IN ({marks(len(matching))})" if matching else NOTHING)
+        values += matching
     if filters.toolchain:
         names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
         matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
         cases = f"SELECT id FROM cases WHERE toolchain IN ({marks(len(matching))})"
         if len(matching) < len(names) or not names:
             found.append(f"+runs.case_row IN ({cases})" if matching else NOTHING)
-            values = matching
+            values += matching
     return f"WHERE {' AND '.join(found)}" if found else "", values
+
+
+def _is_cause(cause: str, wanted: str) -> bool:
+    """Return whether a cause is meant: by a pattern, or a part of it."""
+    text, asked = cause.lower(), wanted.lower()
+    return fnmatch.fnmatchcase(text, asked) if set(asked) & set("*?[") else asked in text
 
 
 def of_trials(store: Store, filters: Filters, column: str) -> str:

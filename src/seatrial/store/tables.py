@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from seatrial.journal import codes
 from seatrial.journal.lifecycle import TrialState
 
-VERSION = 14
+VERSION = 15
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value
@@ -86,6 +86,8 @@ CREATE TABLE runs (
     target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
     environment TEXT NOT NULL,                              -- its hash
     first_code BIGINT,                                      -- if it was judged again
+    cause TEXT NOT NULL, cause_code BIGINT NOT NULL,        -- what it failed of, by its output
+    cause_line TEXT NOT NULL, advice TEXT NOT NULL,
     UNIQUE (run_id, trial)
 );
 CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state, code);
@@ -95,6 +97,7 @@ CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, c
     run_id, stage);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
+CREATE INDEX runs_by_cause ON runs (cause) WHERE cause <> '';
 CREATE TABLE nodes (                                        -- in the order of the description
     machine TEXT NOT NULL, place BIGINT NOT NULL, name TEXT NOT NULL,
     chain BIGINT NOT NULL,                                  -- see node_places

@@ -11,6 +11,7 @@ from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
+from seatrial.machine.failures import check_known_failures, log_pattern
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
 from seatrial.suite.asked_place import KEYS as PLACE_KEYS
@@ -23,7 +24,6 @@ from seatrial.suite.job_options import (
     fault_of_name,
     faults_of_options,
 )
-from seatrial.suite.known_failures import check_known_failures
 from seatrial.suite.model import AskedNodes, Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
@@ -77,12 +77,24 @@ def check(test: Test, spot: Spot, names_known: bool = True) -> None:
     checker.build()
     checker.inputs()
     check_keep(test.keep, spot)
-    check_known_failures(test.known_failures, spot)
-    for i, each in enumerate(test.known_failures):
-        if each.tests:
-            spot.fault(
-                "is for plans; here it is this test's; remove it", "known_failures", i, "tests"
-            )
+    check_known_failures(test.known_failures, spot, of_one_test=True)
+    _failures(test, spot)
+
+
+def _failures(test: Test, spot: Spot) -> None:
+    """Check the failure modes of a test."""
+    codes: dict[int, str] = {}
+    for name, mode in test.failures.items():
+        at = spot.inside("failures", name)
+        if not name.strip() or not name.isprintable():
+            at.fault("is no name")
+        if mode.pattern:
+            at.parsed(log_pattern, mode.pattern, "pattern")
+        elif mode.exit_code is None:
+            at.fault("give a pattern or an exit_code, by which it is known")
+        if mode.code in codes:
+            at.fault(f"{mode.code} is the code of {codes[mode.code]}, too", "code")
+        codes.setdefault(mode.code, name)
 
 
 class _Checker:

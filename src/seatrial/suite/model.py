@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from seatrial.file_model import Duration, FileModel, Scalar, Size, Unit, doc
 from seatrial.layout.node_choice import NodeWish
+from seatrial.machine.failures import KnownFailure
 from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
@@ -268,18 +269,14 @@ class OwnFlags(FileModel, frozen=True):
     skip: Annotated[bool, doc("the test is left out with this toolchain")] = False
 
 
-class KnownFailure(FileModel, frozen=True):
-    """A failure that people know of, and that no one is to be told of until a day."""
+class FailureMode(FileModel, frozen=True):
+    """A way in which a test fails that has its own code and name: what its output holds, its exit
+    code, or both."""
 
-    reason: Annotated[str, doc("why it fails, such as the number of a bug")]
-    until: Annotated[str, doc("the last day on which it is known: 2026-05-01 (UTC)")]
-    tests: Annotated[
-        list[str], doc("in a plan: names or patterns of tests; default: all with these toolchains")
-    ] = []
-    toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
-    verdicts: Annotated[
-        list[str], doc("only these, such as build failed; default: all of the test's own")
-    ] = []
+    code: Annotated[int, doc("number of its own", ge=100, le=999_999)]
+    pattern: Annotated[str, doc("regular expression of RE2 that a line holds")] = ""
+    exit_code: Annotated[int | None, doc("exit code of the script")] = None
+    advice: Annotated[str, doc("what to do")] = ""
 
 
 class TestFile(FileModel, frozen=True):
@@ -318,6 +315,9 @@ class TestFile(FileModel, frozen=True):
     keep: Annotated[KeepWord | Keep, doc("runs of which everything is kept, or in full")] = "all"
     verify: list[Check] = []
     known_failures: list[KnownFailure] = []
+    failures: Annotated[
+        dict[str, FailureMode], doc("how it fails, by names: own codes, beside the verdict")
+    ] = {}
     metrics: Annotated[
         dict[str, str | Metric],
         doc(

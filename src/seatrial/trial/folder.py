@@ -32,12 +32,13 @@ from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
 from seatrial.machine.facts import groups_of, node_names
+from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
-from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, KnownFailure, Test
+from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads

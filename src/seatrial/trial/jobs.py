@@ -55,6 +55,7 @@ from seatrial.trial.remedies import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
+from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.reading import plain_line
 
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
@@ -401,7 +402,7 @@ class Jobs:
             self._ledger.note(recorded)
         if collected.refused:
             self._tell_refused(run_id, collected.refused)
-        self._verdict(run_id, collected.code, collected.reason, collected.sums)
+        self._verdict(run_id, collected.code, collected.reason, collected.sums, collected.cause)
         if collected.stop:
             self._tasks.fail(TrialError(collected.stop))
 
@@ -417,14 +418,19 @@ class Jobs:
             self._tasks.alert("job events", test, text)
 
     def _verdict(
-        self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
+        self,
+        run_id: str,
+        code: Code,
+        reason: str,
+        sums: dict[str, str] | None = None,
+        cause: FoundCause = NO_CAUSE,
     ) -> None:
         case = self._ledger.case(run_id)
         attempt = self._attempts.pop(run_id)
         if sums and not attempt.job.file_system:
             filled = (name for name, sha256 in sums.items() if sha256 != OF_NOTHING)
             self._ledger.journal.rest_on(f"{attempt.job.path}/{name}" for name in filled)
-        self._ledger.verdict(run_id, code, reason, sums)
+        self._ledger.verdict(run_id, code, reason, sums, cause)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(case.test, attempt.job.path)])

@@ -44,6 +44,7 @@ from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.units import SECOND_NS, listed, show_seconds
+from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.references import References, corrected
 
 _AFTER_THE_END = (OutputRemoved, RunJudgedAgain, RunReviewed)
@@ -200,10 +201,16 @@ class Ledger:
         self.note(RunCreated(run_id=run_id, path=path))
 
     def verdict(
-        self, run_id: str, code: Code, reason: str, sums: dict[str, str] | None = None
+        self,
+        run_id: str,
+        code: Code,
+        reason: str,
+        sums: dict[str, str] | None = None,
+        cause: FoundCause = NO_CAUSE,
     ) -> None:
         number, time = self.runs[run_id], self.journal.now()
-        code, reason, known = self._known.judged(self.case(run_id), code, reason, time)
+        case = self.case(run_id)
+        code, reason, known = self._known.judged(case, code, reason, time, cause.text)
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
             RunJudged(
@@ -215,6 +222,10 @@ class Ledger:
                 will_rerun=reruns,
                 sha256=sums,
                 known=known,
+                cause=cause.text,
+                cause_code=cause.code,
+                cause_line=cause.line,
+                advice=cause.advice,
             )
         )
         del self.runs[run_id]

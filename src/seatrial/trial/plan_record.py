@@ -48,7 +48,9 @@ def record_of(
         alerts=plan.plan.alerts,
         rehearsed=seed is not None,
         seed=seed or 0,
-        known_failures=known_failures_of(part.tests, plan.plan.known_failures),
+        known_failures=known_failures_of(
+            part.tests, plan.plan.known_failures, part.machine.known_failures
+        ),
         left_out=part.skipped[:MAX_LEFT_OUT],
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )

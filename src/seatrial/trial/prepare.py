@@ -80,7 +80,7 @@ class Prepared(NamedTuple):
             tests=tests,
             policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
             left_out=self.skipped[:MAX_LEFT_OUT],
-            known_failures=known_failures_of(tests),
+            known_failures=known_failures_of(tests, of_machine=self.site.machine.known_failures),
         )
 
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from functools import cached_property
 from pathlib import Path
 from socket import gethostname
 from typing import NamedTuple, TypeVar
@@ -23,11 +24,13 @@ from seatrial.journal.codes import (
     PASS,
     PERFORMANCE,
     TIMEOUT,
+    WITHDRAWN,
     Code,
     code_of,
 )
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import groups_of, roles_of
+from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
@@ -47,6 +50,7 @@ from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import seconds
 from seatrial.verify import node_findings
+from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
@@ -71,7 +75,7 @@ T = TypeVar("T")
 class CollectedRun(NamedTuple):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
     the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
-    that a job may not write."""
+    that a job may not write; ``cause`` is what it failed of."""
 
     job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
@@ -80,6 +84,7 @@ class CollectedRun(NamedTuple):
     stop: str = ""
     sums: dict[str, str] | None = None
     refused: Sequence[str] = ()
+    cause: FoundCause = NO_CAUSE
 
 
 class EndedRun(NamedTuple):
@@ -225,7 +230,18 @@ class RunCollector:
             start = replace(start, nodes=self._host)
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
-        return CollectedRun(events, figures, code, reason, stop, sums, own.refused)
+        cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
+        return CollectedRun(events, figures, code, reason, stop, sums, own.refused, cause)
+
+    def _cause(self, run: EndedRun, code: Code, exit_code: int | None) -> FoundCause:
+        """Return what a run failed of, as its output tells; NO_CAUSE for one that did not fail."""
+        if code in (PASS, PERFORMANCE) or code.number in WITHDRAWN:
+            return NO_CAUSE
+        return self._causes.of_run(run.path, self.record.tests[run.case.test].failures, exit_code)
+
+    @cached_property
+    def _causes(self) -> CauseSearch:
+        return CauseSearch(log_rules_for(self.record.machine.log_rules))
 
     def _outputs(self, test: Test) -> tuple[str, ...]:
         """Return the names of the files that a run leaves and that its verdict may rest on."""

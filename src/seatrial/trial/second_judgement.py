@@ -253,7 +253,8 @@ def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterat
                 yield SecondJudgement(run, was, was, run.life.reason, cannot=str(error))
                 continue
             new = [figure for figure in verdict.figures if figure.name not in run.figures]
-            code, why, _ = known.judged(run.case, verdict.code, verdict.why, run.life.judged or 0)
+            about = (run.life.judged or 0, run.life.cause)
+            code, why, _ = known.judged(run.case, verdict.code, verdict.why, *about)
             yield SecondJudgement(run, was, code, why, new)
 
 

@@ -43,6 +43,7 @@ def filters_of(store: Store, query: PageQuery) -> Filters:
         tests=_tests(store, query),
         tag=query.text("tag"),
         machine=query.text("machine"),
+        cause=query.text("cause"),
         since=since,
         until=until,
         verdicts=[verdict] if verdict else (),

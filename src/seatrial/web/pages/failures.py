@@ -48,24 +48,41 @@ COLUMNS = (
     Column("code", "Code", "the verdict and its number"),
     Column("meaning", "Meaning", "of the code"),
     Column("reason", "Why", "what was found"),
+    Column("cause", "Cause", "what its output tells, and the advice"),
     Column("output", "Output", "the end of stderr, or of stdout"),
     Column("nodes", "Nodes", ""),
     Column("elapsed", "Elapsed", "of its script"),
     Column("job", "Job", "at the scheduler"),
     Column("directory", "Directory", ""),
 )
-USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "reason", "output")
+USUAL = (
+    "time",
+    "tag",
+    "machine",
+    "app",
+    "test",
+    "run",
+    "event",
+    "code",
+    "reason",
+    "cause",
+    "output",
+)
 
 
 class Failure(RunLine, frozen=True, kw_only=True):
     """A run that failed. ``time`` is that of its verdict in ns. ``output`` is the end of its file
-    ``output_of``, or says why there is none."""
+    ``output_of``, or says why there is none; ``cause`` is what it failed of, as a line of its
+    output tells (``cause_line``)."""
 
     time: int
     event: End
     meaning: str
     output: str
     output_of: str
+    cause_code: int
+    cause_line: str
+    advice: str
     directory: str
 
 

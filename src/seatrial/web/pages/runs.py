@@ -33,6 +33,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     verdict: str
     again: bool
     reason: str
+    cause: str
     created: int
     submitted: int | None
     queued: int | None
