@@ -45,7 +45,11 @@ def found(folder: Path, **outputs: bytes) -> causes.FoundCause:
 
 def test_the_first_rule_counts_wherever_its_line_is(tmp_path: Path) -> None:
     said = found(tmp_path, stderr=b"x\nbeta 1\n", stdout=b"y\nan alpha line\nbeta\n")
-    assert (said.text, said.line, said.advice) == ("first", "stdout: an alpha line", "do (us)")
+    assert (said.text, said.line, said.advice) == (
+        "first",
+        "stdout: an alpha line",
+        "do (source: us)",
+    )
     assert found(tmp_path, stdout=b"").line == "stderr: beta 1"
     assert found(tmp_path, stderr=b"nothing\n") == NO_CAUSE
 

@@ -11,7 +11,7 @@ import pytest
 
 from seatrial.journal import codes
 from seatrial.web.pages import failures
-from tests.programs import until
+from tests.programs import Workplace, until
 
 from .lists import EVIL, make_site, weekly
 from .served import Served, open_page
@@ -50,6 +50,29 @@ def test_each_failure_is_told_in_full(served: Served) -> None:
     assert known["bbbb3333nightly"]["event"]["event"] == "check_end"
     assert known["bbbb3333nightly"]["reason"] == "no compiler"
     assert known["slow1"]["output"].startswith("stderr is gone with its directory")
+
+
+def test_causes_are_shown_filtered_by_and_lead_to_all_of_a_cause(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.local()
+    place.test("quota", "echo '<b>: Disk quota exceeded'; exit 1")
+    modes = {"no licence": {"code": 102, "exit_code": 37, "advice": "ask for one"}}
+    place.test("licence", "exit 37", failures=modes)
+    assert place.run("--name", "t").code == 1
+    with Served(place.trials) as opened:
+        until(lambda: opened.json("/failures")["found"] == 2, "the journal to be read")
+        known = {one["test"]: one for one in opened.json("/failures")["failures"]}
+        assert (known["quota"]["cause"], known["quota"]["cause_code"]) == ("over quota", 0)
+        assert known["quota"]["cause_line"] == "stdout: <b>: Disk quota exceeded"
+        assert (known["licence"]["cause"], known["licence"]["cause_code"]) == ("no licence", 102)
+        (one,) = opened.json("/failures", cause="QUOTA")["failures"]
+        assert one["test"] == "quota"
+        assert opened.json("/runs", cause="no lic*")["found"] == 1
+        _, page = opened.get("/failures")
+        assert "cause=over+quota" in page
+        assert "ask for one" in page
+        _, page = opened.get(f"/runs/t/{one['run_id']}")
+        assert "&lt;b&gt;: Disk quota exceeded" in page
 
 
 def test_what_runs_again_has_not_failed(served: Served) -> None:

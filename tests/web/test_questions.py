@@ -41,7 +41,10 @@ def test_a_misspelt_parameter_is_refused_beside_the_form(harbour: Served, page: 
 
 def test_the_nearest_parameter_is_named(harbour: Served) -> None:
     for page, said in (
-        ("/runs.json?machin=x", "did you mean 'machine'? It knows before, limit, machine, match"),
+        (
+            "/runs.json?machin=x",
+            "did you mean 'machine'? It knows before, cause, limit, machine, match",
+        ),
         ("/now.json?foo=bar", "'foo' is no parameter of this page; it knows none"),
         (f"/trials/{WHOLE}.json?tests=a", "did you mean 'test'? It knows from, test, to"),
         (f"/trials/{WHOLE}/loads.json?x=1", "'x' is no parameter"),

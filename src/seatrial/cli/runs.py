@@ -33,7 +33,7 @@ SHOWN = 50
     help="Only this verdict; may be repeated.",
 )
 @click.option(
-    "--cause", default="", metavar="TEXT", help="Only what failed of this; a part, or a pattern."
+    "--cause", default="", metavar="TEXT", help="Only failures of this cause: a part, or a pattern."
 )
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."

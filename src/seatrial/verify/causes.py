@@ -66,7 +66,7 @@ class CauseSearch:
             for name, start in begin.items():
                 if match := pattern.search(texts[name], start):
                     line = _line(name, texts[name], match.start())
-                    return FoundCause(rule.cause, 0, line, f"{rule.advice} ({rule.source})")
+                    return FoundCause(rule.cause, 0, line, _advice(rule))
         return NO_CAUSE
 
     def _told_mode(
@@ -110,6 +110,10 @@ def _any_of(patterns: Iterable[str]) -> Any:
     options.encoding = re2.Options.Encoding.LATIN1
     joined = "|".join(f"(?:{pattern})" for pattern in patterns)
     return re2.compile(b"(?m)" + (joined or "$a").encode(), options)
+
+
+def _advice(rule: LogRule) -> str:
+    return f"{rule.advice.rstrip('.')} (source: {rule.source})"
 
 
 def _line(name: str, text: bytes, at: int) -> str:
