@@ -112,7 +112,7 @@ def collect(
 @click.command("suite")
 @click.argument("folder", type=click.Path(path_type=Path))
 def write_suite(folder: Path) -> int:
-    """Write the tests that collect facts to FOLDER, for plans and suites of your own."""
+    """Write the tests that collect facts to FOLDER, for plans and suites."""
     if folder.exists():
         raise UsageError(f"{folder}: is there already; name another folder")
     shutil.copytree(SUITE, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
