@@ -25,6 +25,7 @@ SCRIPTS = (
     "facts",
     "history",
     "imports",
+    "log_rules",
     "matrix",
     "quality",
     "report",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seatrial.journal.codes import FAILED, KNOWN, PASS, TIMEOUT
-from seatrial.journal.events import RunJudged
+from seatrial.journal.events import RunJudged, RunJudgedAgain
+from seatrial.journal.lifecycle import RunLife
 from seatrial.machine.failures import LogRule
 from seatrial.sinks.text import text_of
 from seatrial.suite.model import FailureMode
@@ -61,10 +63,10 @@ def test_anchors_are_of_lines(tmp_path: Path) -> None:
 
 def test_any_bytes_may_surround_a_line_which_is_shown_on_one_line(tmp_path: Path) -> None:
     noise = bytes(range(256)).replace(b"\n", b"") * 40
-    said = found(tmp_path, stderr=noise + b"beta \x1b[31m\xff\r" + noise)
+    said = found(tmp_path, stderr=noise + b"just before beta \x1b[31m\xff\r" + noise)
     assert said.text == "second"
     assert said.line.isprintable()
-    assert "beta" in said.line
+    assert "just before beta" in said.line
     assert len(said.line) <= causes.LONGEST_LINE + len("stderr: ")
 
 
@@ -151,6 +153,21 @@ def test_causes_are_in_the_journal_and_everywhere_behind_it(place: Workplace) ->
     assert {row[2] for row in failed["rows"]} >= {"over quota", "diverged"}
 
 
+def test_a_run_that_passes_when_it_is_judged_again_has_no_cause_any_more() -> None:
+    life = RunLife()
+    about: dict[str, Any] = {
+        "cause": "over quota",
+        "cause_code": 101,
+        "cause_line": "x",
+        "advice": "y",
+    }
+    life.apply(RunJudged(time=1, run_id="r", code=FAILED.number, **about))
+    life.apply(RunJudgedAgain(time=2, run_id="r", code=KNOWN.number))
+    assert (life.cause, life.cause_code, life.cause_line, life.advice) == tuple(about.values())
+    life.apply(RunJudgedAgain(time=3, run_id="r", code=PASS.number))
+    assert (life.cause, life.cause_code, life.cause_line, life.advice) == ("", 0, "", "")
+
+
 def test_a_known_failure_of_a_machine_is_of_its_cause_alone(place: Workplace) -> None:
     known = {"reason": "case 783658", "verdicts": ["failed"], "causes": ["GPFS*"]}
     open_, over = {"until": "2099-12-31", "url": "https://t/1"}, {"until": "2020-01-31"}
@@ -199,6 +216,9 @@ def test_faults_of_rules_and_failures_are_told_with_their_places(place: Workplac
         "known_failures[0].tests: names no tests, no toolchains and no causes",
     ):
         assert told in done.said, told
+    many = [EXPELLED | {"name": f"n{i}"} for i in range(301)]
+    place.local(log_rules=many)
+    assert "log_rules: has 301 rules; the most is 300" in place.run().said
     place.local()
     done = place.run()
     for told in (

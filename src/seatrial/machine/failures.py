@@ -5,7 +5,7 @@ pattern = log_pattern("OOM|oom_kill")     # of re2: searching takes time linear 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any
@@ -16,7 +16,9 @@ from seatrial.journal import codes
 from seatrial.journal.codes import Code
 from seatrial.units import SECOND_NS
 
-MAX_STEPS = 5000
+MAX_STEPS = 2000
+MAX_RULES = 300
+_OF_LINES = b"(?m)"
 MAX_MEMORY = 64 << 20  # bytes of a search: the automaton of all shipped rules takes 2 MB
 
 # What a test, a library or a compiler can do wrong. What nodes and schedulers do is never known.
@@ -72,11 +74,8 @@ def log_pattern(text: str) -> Any:
     ValueError."""
     import re2  # type: ignore[import-untyped]
 
-    options = re2.Options()
-    options.log_errors, options.max_mem = False, MAX_MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
     try:
-        found = re2.compile(b"(?m)" + text.encode(), options)
+        found = re2.compile(_OF_LINES + text.encode(), _options())
     except re2.error as error:
         reason = error.args[0] if error.args else "it cannot be read"
         told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
@@ -86,6 +85,29 @@ def log_pattern(text: str) -> Any:
     if found.search(b""):
         raise ValueError(f"{text!r} matches an empty line, so each run would have this cause")
     return found
+
+
+def any_and_set(patterns: Iterable[str]) -> tuple[Any, Any]:
+    """Return a compiled pattern that matches where any of these does, and a set of re2 that tells
+    the numbers of those that match. The set tells none where its automaton takes too much
+    memory."""
+    import re2
+
+    coded = [pattern.encode() for pattern in patterns]
+    found = re2.Set.SearchSet(_options())
+    for pattern in coded:
+        found.Add(_OF_LINES + pattern)
+    found.Compile()
+    return re2.compile(_OF_LINES + b"|".join(b"(?:%s)" % each for each in coded), _options()), found
+
+
+def _options() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors, options.max_mem = False, MAX_MEMORY
+    options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
+    return options
 
 
 def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
@@ -98,6 +120,8 @@ def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
         pattern = spot.parsed(log_pattern, rule.pattern, "pattern")
         if pattern is not None and rule.example and not pattern.search(rule.example.encode()):
             spot.fault("is not matched by the pattern; mend one of them", "example")
+    if len(rules) > MAX_RULES:
+        at.fault(f"has {len(rules)} rules; the most is {MAX_RULES}", "log_rules")
     names = [rule.name for rule in rules]
     for i, name in enumerate(names):
         if name in names[:i]:

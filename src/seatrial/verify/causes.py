@@ -11,12 +11,12 @@ wrote.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.files import open_regular
-from seatrial.machine.failures import MAX_MEMORY, LogRule, log_pattern
+from seatrial.machine.failures import LogRule, any_and_set, log_pattern
 from seatrial.suite.model import FailureMode
 from seatrial.verify.reading import plain_line
 
@@ -45,7 +45,7 @@ class CauseSearch:
 
     def __init__(self, rules: Sequence[LogRule]) -> None:
         self._rules = [(log_pattern(rule.pattern), rule) for rule in rules]
-        self._any = _any_of(rule.pattern for rule in rules)
+        self._any, self._set = any_and_set(rule.pattern for rule in rules)
         self._modes: dict[str, Any] = {}  # patterns of failure modes
 
     def of_run(
@@ -58,16 +58,21 @@ class CauseSearch:
             line = self._told_mode(mode, texts, exit_code)
             if line is not None:
                 return FoundCause(name, mode.code, line, mode.advice)
-        found = {name: self._any.search(text) for name, text in texts.items()}
-        begin = {name: match.start() for name, match in found.items() if match is not None}
-        if not begin:
-            return NO_CAUSE
-        for pattern, rule in self._rules:
-            for name, start in begin.items():
-                if match := pattern.search(texts[name], start):
-                    line = _line(name, texts[name], match.start())
-                    return FoundCause(rule.cause, 0, line, _advice(rule))
+        for number in sorted({n for text in texts.values() for n in self._matching(text)}):
+            pattern, rule = self._rules[number]
+            for name, text in texts.items():
+                if match := pattern.search(text):
+                    return FoundCause(
+                        rule.cause, 0, _line(name, text, match.start()), _advice(rule)
+                    )
         return NO_CAUSE
+
+    def _matching(self, text: bytes) -> Sequence[int]:
+        """Return the numbers of the rules that match, or of all of them where the automaton that
+        looks for all at once would take too much memory."""
+        if self._any.search(text) is None:
+            return ()
+        return self._set.Match(text) or range(len(self._rules))
 
     def _told_mode(
         self, mode: FailureMode, texts: Mapping[str, bytes], exit_code: int | None
@@ -99,17 +104,6 @@ def read_ends(path: Path) -> bytes:
             return first + b"\n" + os.pread(file.fileno(), PIECE, size - PIECE)
     except (OSError, ValueError):
         return b""
-
-
-def _any_of(patterns: Iterable[str]) -> Any:
-    """Return one pattern for all of them: most outputs hold none, and are searched once."""
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors, options.max_mem, options.never_capture = False, MAX_MEMORY, True
-    options.encoding = re2.Options.Encoding.LATIN1
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return re2.compile(b"(?m)" + (joined or "$a").encode(), options)
 
 
 def _advice(rule: LogRule) -> str:
