@@ -305,6 +305,11 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
     assert "TIMEOUT on n001" in whys["timeout"]
     assert "NODE_FAIL on n005" in whys["node failure"]
     assert "5" in whys["failed"]
+    said = {event.verdict: event.cause_line for event in place.events("t", RunJudged)}
+    assert said["timeout"].startswith("scheduler: slurmstepd-n001: error: *** JOB ")
+    causes = {event.verdict: event.cause for event in place.events("t", RunJudged)}
+    assert causes["timeout"] == "time limit of the job or step", "as slurmstepd says it"
+    assert causes["pass"] == causes["cancelled"] == ""
 
 
 # ---- lies --------------------------------------------------------------------------------------

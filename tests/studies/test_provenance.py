@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.model import Launcher, Slurm, SlurmOverride, Toolchain
 from seatrial.plan.model import Component
 from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, parse_side
 from seatrial.suite import build_key
-from seatrial.suite.model import Input, Metric, RunSpec
+from seatrial.suite.model import FailureMode, Input, Metric, RunSpec
 from seatrial.trial.folder import Record
 
 from ..store.trials import NOON
@@ -66,6 +67,15 @@ def test_seatrial_machine_and_flags(tmp_path: Path) -> None:
         ("toolchain gcc", "version", "gcc 12.2", "gcc 13.1"),
         ("toolchain gcc", "cflags", "-O3", "-O2"),
     }
+
+
+def test_what_is_known_of_failures_is_no_difference_of_figures(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    rule = LogRule(name="r", pattern="x", cause="c", advice="a", source="s")
+    known = KnownFailure(reason="bug 7", until="2099-12-31", causes=["c"], verdicts=["failed"])
+    machine = {"log_rules": [rule], "known_failures": [known]}
+    make(tmp_path, "b", machine=machine, test={"failures": {"f": FailureMode(code=101)}})
+    assert told(tmp_path) == set()
 
 
 def write(trial: Measuring, record: Record) -> None:

@@ -76,13 +76,15 @@ class Refused(Struct, frozen=True):
 
 class Ended(Struct, frozen=True):
     """The job of the run is over. ``code`` is a verdict code by the state that the scheduler
-    reports, or None where the job ended by itself; ``exit_code`` is the scheduler's exit code."""
+    reports, or None where the job ended by itself; ``exit_code`` is the scheduler's exit code;
+    ``output`` is the file in which the scheduler says what it did to the job alone."""
 
     run_id: str
     code: int | None
     state: str
     exit_code: int | None
     nodes: str = ""
+    output: Path | None = None
 
 
 class NeverStarted(Struct, frozen=True):

@@ -482,7 +482,10 @@ class SlurmBackend:
         if task is not None and task.bundle is not None:
             self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
             return
-        self._updates.report(Ended(job.run_id, code, state, exit_code, nodes))
+        output = None
+        if task is not None:
+            output = slurm_batch.output_of(self.submissions / task.name, task.index)
+        self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
 

@@ -66,6 +66,12 @@ def write(
     write_script(folder / "submit.sh", f"{line}\n")
 
 
+def output_of(folder: Path, index: int) -> Path:
+    """Return the file in which Slurm tells what it does to a task of an array, such as that it
+    reached its limit; `job.sh` itself writes into the directory of its run."""
+    return folder / f"{index}.out"
+
+
 def sbatch_line(
     folder: Path, submission: Submission, machine: Machine, unknown: Collection[str] = ()
 ) -> list[str]:

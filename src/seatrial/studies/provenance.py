@@ -48,9 +48,21 @@ _NOT_OF_FIGURES = {  # launchers are told of each test
         "gauges",
         "jobs",
         "facts",
+        "log_rules",
+        "known_failures",
     ),
     "toolchain": ("launcher",),
-    "test": ("name", "folder", "about", "tags", "repeat", "inputs", "toolchains", "inherits"),
+    "test": (
+        "name",
+        "folder",
+        "about",
+        "tags",
+        "repeat",
+        "inputs",
+        "toolchains",
+        "inherits",
+        "failures",
+    ),
 }
 # What a test asks of the scheduler, which is told with its values.
 _ASKED = {f"run.{key}" for key in ASKED_KEYS}

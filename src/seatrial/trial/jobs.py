@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -361,7 +362,8 @@ class Jobs:
         case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
         file_system = self._staging.file_system(case.test)
         stage = self._attempts[ended.run_id].stage
-        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own), stage)
+        explain = partial(self._explain, ended)
+        run = EndedRun(case, path, file_system, explain, stage, ended.output)
         collected = self._collector.collect(run)
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)

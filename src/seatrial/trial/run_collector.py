@@ -90,13 +90,14 @@ class CollectedRun(NamedTuple):
 class EndedRun(NamedTuple):
     """A run whose job has ended, and its stage. ``file_system`` has its directory, "" stands for
     the trial's own folder. ``explain`` returns the end of the job, given the events that the job
-    wrote."""
+    wrote; ``output`` is the file in which the scheduler says what it did to the job."""
 
     case: Case
     path: Path
     file_system: str
     explain: Callable[[JobEvents], Ended]
     stage: str = ""
+    output: Path | None = None
 
 
 class LeftByJob(NamedTuple):
@@ -237,7 +238,8 @@ class RunCollector:
         """Return what a run failed of, as its output tells; NO_CAUSE for one that did not fail."""
         if code in (PASS, PERFORMANCE) or code.number in WITHDRAWN:
             return NO_CAUSE
-        return self._causes.of_run(run.path, self.record.tests[run.case.test].failures, exit_code)
+        modes = self.record.tests[run.case.test].failures
+        return self._causes.of_run(run.path, modes, exit_code, run.output)
 
     @cached_property
     def _causes(self) -> CauseSearch:

@@ -21,6 +21,7 @@ from seatrial.suite.model import FailureMode
 from seatrial.verify.reading import plain_line
 
 OUTPUTS = ("stderr", "stdout")
+SCHEDULER = "scheduler"
 PIECE = 8 << 20  # bytes from the beginning of a file, and as many from its end
 LONGEST_LINE = 500  # characters of what is shown
 BEFORE = 200  # of these at most before what was found
@@ -49,11 +50,18 @@ class CauseSearch:
         self._modes: dict[str, Any] = {}  # patterns of failure modes
 
     def of_run(
-        self, folder: Path, modes: Mapping[str, FailureMode], exit_code: int | None
+        self,
+        folder: Path,
+        modes: Mapping[str, FailureMode],
+        exit_code: int | None,
+        of_scheduler: Path | None = None,
     ) -> FoundCause:
-        """Return why the run in ``folder`` failed, NO_CAUSE where nothing tells. A failure mode of
-        its test comes before every rule."""
+        """Return why the run in ``folder`` failed, NO_CAUSE where nothing tells; ``of_scheduler``
+        is the file in which the scheduler says what it did to its job. A failure mode of its test
+        comes before every rule."""
         texts = {name: read_ends(folder / name) for name in OUTPUTS}
+        if of_scheduler is not None:
+            texts[SCHEDULER] = read_ends(of_scheduler)
         for name, mode in modes.items():
             line = self._told_mode(mode, texts, exit_code)
             if line is not None:

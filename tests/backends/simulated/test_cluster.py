@@ -42,7 +42,10 @@ def test_a_job_is_told_from_its_submission_to_its_end() -> None:
         (1, Queued("a", "1")),
         (15, Started("a", "n[001-003]")),
         # It was over at once, just at a poll.
-        (60, FinishedJob("a", None, "FAILED", 7, "n[001-003]", START + 3 * S, START + 53 * S)),
+        (
+            60,
+            FinishedJob("a", None, "FAILED", 7, "n[001-003]", None, START + 3 * S, START + 53 * S),
+        ),
     ]
 
 

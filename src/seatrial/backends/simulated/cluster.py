@@ -270,7 +270,9 @@ class SimulatedCluster:
             # A start or end of the script that was planned for later does not happen any more.
             start = record.script_started if record.script_started <= now else 0
             end = record.script_ended if record.script_ended <= now else 0
-            self._tell_at_poll(FinishedJob(run_id, code, state, status, record.where, start, end))
+            self._tell_at_poll(
+                FinishedJob(run_id, code, state, status, record.where, None, start, end)
+            )
 
     def _changed_queues(self, nodes: int) -> list[Queue]:
         """Return the queues that have some of these nodes, which consider their jobs again."""
