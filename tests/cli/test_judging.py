@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,6 +89,50 @@ def test_history_for_programs(stepped: Path) -> None:
     assert len(rows) == 30
     assert [row["change"] for row in rows].index("confirmed") == 15
     assert float(rows[3]["value"]) == record["points"][3]["value"]
+
+
+def facts_of(trials: Path, day: float, kernel: str, machine: str = "frontier") -> None:
+    """A trial that collected facts of three nodes, of which one has this kernel."""
+    created = NOON + round(day * DAY)
+    trial = TrialMaker(trials, f"facts{created}", [a_case(9, "nodes")], created, machine)
+    record = trial.folder.record()
+    tests = {"nodes": msgspec.structs.replace(record.tests["nodes"], app="facts")}
+    record = msgspec.structs.replace(record, tests=tests)
+    (trial.folder.path / "trial.json").write_bytes(msgspec.json.encode(record))
+    run_id = f"f{created}"
+    of = {"app": "facts", "test": "nodes", "case": trial.cases[0].id, "run_id": run_id}
+    path = trial.folder.run("nodes", run_id)
+    path.mkdir(parents=True)
+    told = (f"node\t{name}\nnode.kernel\t{kernel}\nend\t1\n" for name in ("n001", "n003"))
+    others = "node\tn002\nnode.kernel\t5.1\nnow.load\t9\nend\t2\n"
+    (path / "facts.txt").write_text("".join([*told, others]))
+    trial.start()
+    trial.event(RunCreated, path=str(path), **of)
+    trial.event(ScriptStarted, nodes="n001", **of)
+    trial.event(ScriptEnded, exit_code=0, **of)
+    trial.event(RunJudged, code=codes.PASS.number, verdict="pass", **of)
+    trial.end()
+
+
+def test_history_names_the_facts_of_nodes_that_changed_with_a_level(stepped: Path) -> None:
+    facts_of(stepped, 2, "4.9")
+    facts_of(stepped, 10, "5.1")
+    facts_of(stepped, 15.6, "5.2")
+    facts_of(stepped, 20, "5.3")
+    facts_of(stepped, 15.5, "6.0", "frost")
+    (record,) = json.loads(ask(stepped, "history", "triad", "--format", "json").out)
+    (change,) = record["changes"]
+    same = {"subject": "nodes n[001,003]", "what": "node.kernel"}
+    assert change["facts"] == [{**same, "first": "5.1", "second": "5.2"}]
+    lines = ask(stepped, "history", "triad").out.splitlines()
+    (told,) = [line for line in lines if line.startswith("facts")]
+    assert told.endswith("2026-12-07 12:00: nodes n[001,003]: node.kernel: 5.1 -> 5.2")
+
+
+def test_history_is_silent_of_facts_that_nobody_collected_on_both_sides(stepped: Path) -> None:
+    facts_of(stepped, 2, "4.9")
+    (record,) = json.loads(ask(stepped, "history", "triad", "--format", "json").out)
+    assert [change["facts"] for change in record["changes"]] == [[]]
 
 
 def test_many_series_are_a_table_and_the_changed_are_drawn(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies.history import History, ReportedChange, histories
+from seatrial.studies.node_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.studies.success_rate import is_success_rate, success_rates
 from seatrial.suite.model import Stage
@@ -70,6 +71,7 @@ def command(
             print_rates(success_rates(store, Filters(**wanted), case, stage or ""), form)
             return 0
         found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
+        found = with_facts(store, found)
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     return 1 if check and any(history.alarms for history in found) else 0
 
@@ -165,6 +167,8 @@ def _print_history(history: History) -> None:
         click.echo("no change")
     if history.told:
         click.echo(_changes_table(history))
+        for line in _facts(history):
+            click.echo(line)
     if analysis.limit:
         click.echo(analysis.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
@@ -196,6 +200,22 @@ def _changes_table(history: History) -> TextTable:
         near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
         found.add(told.change.tier, show_minute(told.first), *shown, by, told.word, near)
     return found
+
+
+def _facts(history: History) -> list[str]:
+    """Return the facts of nodes that changed with each level."""
+    return [
+        plain_line(
+            f"facts that changed by {show_minute(told.first)}: {each.subject}: {each.what}"
+            + (
+                f": {each.first or 'none'} -> {each.second or 'none'}"
+                if each.first + each.second
+                else ""
+            )
+        )
+        for told in history.told
+        for each in told.facts
+    ]
 
 
 # ---- for programs -------------------------------------------------------------------------
@@ -243,6 +263,7 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
         "worse": told.worse,
         "strength": strength,
         "nearest_note": note,
+        "facts": [msgspec.structs.asdict(each) for each in told.facts],
     }
 
 

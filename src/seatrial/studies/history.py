@@ -26,6 +26,7 @@ from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.studies.note_file import Near, Note, nearest
+from seatrial.studies.provenance import Difference
 from seatrial.suite.select import is_like
 from seatrial.units import SECOND_NS, Direction, direction_of, unfit
 from seatrial.verify.figures import ELAPSED
@@ -67,7 +68,8 @@ class MetricSeries(Struct, frozen=True):
 class ReportedChange(Struct, frozen=True):
     """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
     either side; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
-    direction."""
+    direction; ``facts`` are those of nodes that changed then, where somebody asked for them
+    (``node_facts.with_facts``)."""
 
     change: changes.LevelChange
     last: int
@@ -75,6 +77,7 @@ class ReportedChange(Struct, frozen=True):
     percent: float | None
     worse: bool | None
     near: Near | None
+    facts: list[Difference] = []
 
     @property
     def word(self) -> str:

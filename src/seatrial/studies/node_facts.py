@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import PASS
 from seatrial.machine.facts import fold
@@ -20,6 +22,7 @@ from seatrial.rules.facts import FactTable
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
+from seatrial.studies.history import History, ReportedChange
 from seatrial.studies.provenance import Difference
 from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
@@ -134,6 +137,12 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     one, other = _of_side(store, first), _of_side(store, second)
     if one is None or other is None or one.trial == other.trial:
         return []
+    return _changed(one, other)
+
+
+def _changed(one: Collection, other: Collection) -> list[Difference]:
+    """Return in which facts two trials differ: node by node on one machine, else by what most nodes
+    have; nothing where the facts of one are gone."""
     try:
         before, after = one.table(), other.table()
     except UsageError:
@@ -158,3 +167,37 @@ def _of_side(store: Store, side: Side) -> Collection | None:
     if len(machines) != 1:
         return None
     return in_force(collected(store, *machines), max(trial.created for trial in side.trials))
+
+
+# ---- beside a history ---------------------------------------------------------------------
+
+MAX_LEVELS = 12  # changes of a level whose facts are read, the latest
+
+
+def with_facts(store: Store, found: Sequence[History]) -> list[History]:
+    """Return histories whose latest confirmed changes have the facts of nodes that changed then: by
+    the last trial that collected facts before the change, and the first one after it. Changes with
+    the same two trials have the same facts."""
+    confirmed = [told.first for history in found for told in history.told if told.confirmed]
+    since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
+    collections: dict[str, list[Collection]] = {}
+    known: dict[tuple[str, str], list[Difference]] = {}
+
+    def facts(machine: str, told: ReportedChange) -> ReportedChange:
+        if not told.confirmed or told.first < since:
+            return told
+        if machine not in collections:
+            collections[machine] = collected(store, machine)
+        before = in_force(collections[machine], told.last)
+        later = [one for one in collections[machine] if one.time > told.last]
+        if before is None or not later:
+            return told
+        pair = (before.trial, later[-1].trial)
+        if pair not in known:
+            known[pair] = _changed(before, later[-1])
+        return replace(told, facts=known[pair])
+
+    return [
+        replace(history, told=[facts(history.series.machine, told) for told in history.told])
+        for history in found
+    ]
