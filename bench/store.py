@@ -93,7 +93,7 @@ def questions(trial: str = TRIAL) -> dict[str, Question]:
         "newest 100 failures of a test": of(
             pagination.page, replaced(failed, test="hpcg"), *latest
         ),
-        "how many failures": of(pagination.number_of, failed),
+        "how many failures of which cause": of(pagination.causes_of, failed),
         "how 100 failures came to their end": lambda store: pagination.ends_of(
             store, pagination.page(store, failed, *latest)
         ),

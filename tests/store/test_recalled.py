@@ -57,7 +57,7 @@ def test_no_list_of_failures_has_them(store: Store) -> None:
     chosen = Filters(failed=True)
     page = pagination.page(store, chosen, BY_VERDICT, None, 10)
     assert [run.run_id for run in page] == ["failed"]
-    assert pagination.number_of(store, chosen) == 1
+    assert pagination.causes_of(store, chosen) == {"": 1}
 
 
 def test_a_case_whose_only_run_was_recalled_has_no_verdict(store: Store) -> None:

@@ -55,17 +55,20 @@ def test_each_failure_is_told_in_full(served: Served) -> None:
 def test_causes_are_shown_filtered_by_and_lead_to_all_of_a_cause(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()
-    place.test("quota", "echo '<b>: Disk quota exceeded'; exit 1")
+    place.test("quota", "echo '<b>: Disk quota exceeded'; exit 1", repeat=2)
+    place.test("silent", "exit 1")
     modes = {"no licence": {"code": 102, "exit_code": 37, "advice": "ask for one"}}
     place.test("licence", "exit 37", failures=modes)
     assert place.run("--name", "t").code == 1
     with Served(place.trials) as opened:
-        until(lambda: opened.json("/failures")["found"] == 2, "the journal to be read")
+        until(lambda: opened.json("/failures")["found"] == 4, "the journal to be read")
         known = {one["test"]: one for one in opened.json("/failures")["failures"]}
         assert (known["quota"]["cause"], known["quota"]["cause_code"]) == ("over quota", 0)
         assert known["quota"]["cause_line"] == "stdout: <b>: Disk quota exceeded"
         assert (known["licence"]["cause"], known["licence"]["cause_code"]) == ("no licence", 102)
-        (one,) = opened.json("/failures", cause="QUOTA")["failures"]
+        causes = [{"cause": "over quota", "runs": 2}, {"cause": "no licence", "runs": 1}]
+        assert opened.json("/failures", limit=1)["causes"] == causes, "of all pages"
+        (one, _) = opened.json("/failures", cause="QUOTA")["failures"]
         assert one["test"] == "quota"
         assert opened.json("/runs", cause="no lic*")["found"] == 1
         _, page = opened.get("/failures")

@@ -88,11 +88,15 @@ def page(
         return run_rows(store, where, values, ordered, limit)
 
 
-def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
-    """Return how many runs match, for which ``more`` conditions hold."""
+def causes_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> dict[str, int]:
+    """Return how many of the matching runs failed of each cause, the most frequent first; "" are
+    those of which nothing is known. ``more`` conditions hold for all."""
     with store.reading():
         where, values = conditions(store, filters, *more)
-        return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
+        rows = store.rows(
+            f"SELECT runs.cause, count(*) FROM runs {where} GROUP BY runs.cause", values
+        )
+    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
 class BuildRow(Struct, frozen=True):

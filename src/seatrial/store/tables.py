@@ -96,7 +96,7 @@ CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row)
 CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
     run_id, stage);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
-CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
+CREATE INDEX runs_failed ON runs (state, judged, id, trial, test, cause) WHERE state = {FAILED};
 CREATE INDEX runs_by_cause ON runs (cause) WHERE cause <> '';
 CREATE TABLE nodes (                                        -- in the order of the description
     machine TEXT NOT NULL, place BIGINT NOT NULL, name TEXT NOT NULL,

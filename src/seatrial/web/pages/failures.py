@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal.codes import code_of
@@ -24,6 +25,7 @@ from seatrial.web.state.server_state import ServerState
 SHOWN = 50
 MAX_SHOWN = 200
 MAX_OUTPUT = 2048
+MAX_CAUSES = 12
 LINES = 8
 READING_S = 2.0  # for the output of all runs of a page together
 
@@ -86,10 +88,19 @@ class Failure(RunLine, frozen=True, kw_only=True):
     directory: str
 
 
+class CauseTally(Struct, frozen=True):
+    """How many of the failures that match are of a cause."""
+
+    cause: str
+    runs: int
+
+
 class FailuresPage(ListFrame, frozen=True, kw_only=True):
-    """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
+    """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns.
+    ``causes`` are those of all pages, the most frequent first."""
 
     failures: list[Failure]
+    causes: list[CauseTally]
     found: int
     shown: list[str]
     columns: tuple[Column, ...]
@@ -106,14 +117,15 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         window += [f"runs.judged < {filters.until:d}"] if filters.until else []
         filters = replace(filters, since=0, until=0, failed=True)
         found, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
-        number = pagination.number_of(store, filters, window)
+        causes = pagination.causes_of(store, filters, window)
         ends = pagination.ends_of(store, found)
     outputs = _outputs(found) if "output" in shown else {}
     return copied(
         FailuresPage,
         frame,
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
-        found=number,
+        causes=[CauseTally(*each) for each in causes.items() if each[0]][:MAX_CAUSES],
+        found=sum(causes.values()),
         shown=shown,
         columns=COLUMNS,
     )
