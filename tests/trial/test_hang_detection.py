@@ -13,7 +13,7 @@ import pytest
 from seatrial.backends.protocol import Ended
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.journal.codes import LOST
-from seatrial.journal.events import JobStarted, OutputQuiet
+from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.lifecycle import RunState
 from seatrial.machine.facts import unfold
 from seatrial.runs.directory import JobEvents, job_events
@@ -94,13 +94,16 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
 def test_plain_runs_are_watched(place: Workplace) -> None:
     """One that writes slowly is not hung; one that only has to be told of goes on."""
-    place.test("hangs", "sleep 985.5 & sleep 985.5 & wait", run={"quiet_for": "1s"})
+    said = "echo 'Cassini Event Queue overflow detected.'"
+    place.test("hangs", f"{said}; sleep 985.5 & sleep 985.5 & wait", run={"quiet_for": "1s"})
     place.test("slow", "for i in 1 2 3 4; do echo $i; sleep 0.5; done", run={"quiet_for": "1s"})
     place.test("told", "sleep 1.5", run={"quiet_for": "1s", "quiet_answer": "tell"})
     place.local(cores=3)
     assert place.run("--name", "t").code == 1
     assert place.verdicts() == {"hangs": "hung", "slow": "pass", "told": "pass"}
     assert place.why("hangs") == "no output for 1 s; 2 sleep in hrtimer_nanosleep"
+    causes = {event.test: event.cause for event in place.events("t", RunJudged)}
+    assert causes == {"hangs": "event queue of the CXI provider overflowed", "slow": "", "told": ""}
     (hung,) = [event for event in place.events("t", OutputQuiet) if event.test == "hangs"]
     assert 1 <= hung.seconds <= 1.1 + hang_detection.SHORTEST_SECONDS
     assert "and is ended" in place.alerts()
