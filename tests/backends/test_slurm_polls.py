@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.backends import job_readings, slurm, slurm_outages
 from seatrial.backends.protocol import (
@@ -109,6 +110,13 @@ async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
                 return update
 
 
+async def first_end(backend: SlurmBackend) -> Ended:
+    """Return the first end that is told, without the file of Slurm's own words."""
+    end = await first(backend, Ended)
+    assert isinstance(end, Ended) and end.output is not None
+    return replace(end, output=None)
+
+
 def test_what_a_user_set_for_slurms_commands_misleads_none(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +163,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await until_true(lambda: asked() >= 2, "two polls")
         assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("scontrol", NO_JOB)
-        assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
+        assert await first_end(backend) == Ended("r1", LOST.number, "gone", None)
 
     with_backend(tmp_path, work)
 
@@ -176,7 +184,7 @@ def test_what_the_controller_says_of_a_job_that_squeue_does_not_show(
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first(backend, Ended) == Ended("r1", *end)  # type: ignore[arg-type]
+        assert await first_end(backend) == Ended("r1", *end)  # type: ignore[arg-type]
 
     with_backend(tmp_path, work)
 
@@ -309,7 +317,7 @@ def test_the_only_task_of_an_array_is_the_one_that_slurm_gives_no_number(
             await backend.find([submission], {"r1": "7_0"})
         else:
             await backend.submit(submission)
-        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
+        assert await first_end(backend) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -330,7 +338,7 @@ def test_who_cancelled_a_job_is_told_by_the_accounting(
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, word, 143, "n1")
+        assert await first_end(backend) == Ended("r1", CANCELLED.number, word, 143, "n1")
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -343,7 +351,7 @@ def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Command
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED by root", 0)
+        assert await first_end(backend) == Ended("r1", CANCELLED.number, "CANCELLED by root", 0)
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -362,7 +370,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
         jobs = tuple(job for job in whole.jobs if job.run_id in left)
         known = {run_id: f"7_{index}" for index, run_id in enumerate(left)}
         await backend.find([whole._replace(jobs=jobs)], known)
-        assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
+        assert await first_end(backend) == Ended("r1", LOST.number, "gone", None)
 
     with_backend(tmp_path, work)
 
@@ -501,7 +509,7 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
         await until_true(lambda: len(commands.told("squeue")) > polls + 3, "more polls")
         assert len(asked) == 1, "one thread hangs, not one a poll"
         answers.set()
-        assert await first(backend, Ended) == Ended("stuck", None, "gone", 0)
+        assert await first_end(backend) == Ended("stuck", None, "gone", 0)
 
     try:
         with_backend(tmp_path, work)

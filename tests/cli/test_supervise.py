@@ -70,7 +70,8 @@ def supervised(place: Workplace) -> Driving:
 
 
 def test_a_driver_that_is_killed_is_started_again(place: Workplace) -> None:
-    plan(place, "4s", criteria=[{"criterion": "pass_rate", "at_least": "99%"}])
+    # Long enough for three starts of a driver on a busy host: what has ended has no alerts.
+    plan(place, "12s", criteria=[{"criterion": "pass_rate", "at_least": "99%"}])
     with supervised(place) as supervisor:
         for times in (1, 2):
             kill_driver(place, supervisor)

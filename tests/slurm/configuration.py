@@ -63,6 +63,8 @@ def _controller_lines(options: ClusterOptions, folder: Path, spool: Path, port: 
         f"ClusterName={options.name}",
         f"SlurmctldHost={hostname()}({LOOPBACK})",
         f"SlurmctldPort={port}",
+        # Clusters that run at the same time on this host share /proc: their jobs have other ids.
+        f"FirstJobId={1000 * port}",
         f"SlurmUser={user}",
         f"SlurmdUser={user}",
         f"StateSaveLocation={folder}/state",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from seatrial.journal.events import MetricRecorded
+from seatrial.journal.events import MetricRecorded, RunJudged
 from seatrial.machine.detect import detect
 from seatrial.machine.model import Toolchain
 from tests.programs import Workplace
@@ -61,14 +63,36 @@ def started(place: Workplace, *words: str) -> None:
     assert done.code == 0, done.said
 
 
-def least(place: Workplace, tag: str, *metrics: str) -> dict[str, float]:
-    """The least figure of each place: that which other tests on this host disturbed least."""
+def medians(place: Workplace, tag: str, metric: str) -> dict[str, float]:
+    """The least figure of each place, as recorded."""
     where = {case.id: str(case.parameters["place"]) for case in place.trial(tag).cases()}
+    return least(
+        (where[event.case], float(event.value))
+        for event in place.events(tag, MetricRecorded)
+        if event.metric == metric and event.value is not None
+    )
+
+
+def minima(place: Workplace, tag: str, metric: str) -> dict[str, float]:
+    """The least figure of each place that a probe printed. Other work on this host raises each
+    median, and leaves the least of many repetitions nearly as it is."""
+    printed = rf"^{metric} min (\S+) median"
+    where = {case.id: str(case.parameters["place"]) for case in place.trial(tag).cases()}
+    return least(
+        (where[run.case], float(found))
+        for run in place.events(tag, RunJudged)
+        for found in re.findall(printed, output(place, tag, run), re.MULTILINE)
+    )
+
+
+def output(place: Workplace, tag: str, run: RunJudged) -> str:
+    return (place.trial(tag).run(run.test, run.run_id) / "stdout").read_text()
+
+
+def least(figures: Iterable[tuple[str, float]]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for event in place.events(tag, MetricRecorded):
-        if event.metric in metrics and event.value is not None:
-            at = where[event.case]
-            found[at] = min(float(event.value), found.get(at, float("inf")))
+    for where, figure in figures:
+        found[where] = min(figure, found.get(where, math.inf))
     return found
 
 
@@ -85,14 +109,16 @@ def test_latency_rises_with_the_level_as_the_delays_do(
     shallow, middle, deep = pairs.split("|")
     turned = ("--set", "hosts=2", "--set", "place=router,chassises")
     started(place, "-k", "ring", *turned, "--repeat", "3", "--name", "ring")
-    ring = least(place, "ring", "natural_latency", "random_latency")  # the same for two ranks
+    ring = minima(place, "ring", "natural latency")
     assert 50 < ring["router"] < ring["chassises"]
-    assert ring["chassises"] > 200
-    started(place, "-k", "pingpong", "--name", "pingpong")
-    latency = least(place, "pingpong", "latency")
+    assert medians(place, "ring", "natural_latency")["chassises"] > 200
+    assert medians(place, "ring", "random_latency")["chassises"] > 200
+    started(place, "-k", "pingpong", "--repeat", "3", "--name", "pingpong")
+    latency = minima(place, "pingpong", "latency")
     assert set(latency) == {shallow, middle, deep}, "one group: none is across groups"
     assert 50 < latency[shallow] < latency[middle] < latency[deep]
-    assert latency[middle] > 100 and latency[deep] > 200
+    recorded = medians(place, "pingpong", "latency")
+    assert recorded[middle] > 100 and recorded[deep] > 200
 
 
 @pytest.mark.slurm(hosts=True)
