@@ -45,7 +45,10 @@ def inside(conf: Path, node: str) -> list[str]:
 def slurmd_of(conf: Path, node: str) -> int:
     """Return the process id of the slurmd of a node."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        words = entry.read_bytes().split(b"\0") if entry.exists() else []
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
         own = any(str(conf).encode() == word for word in words)
         if own and words[0].endswith(b"slurmd") and node.encode() in words:
             return int(entry.parent.name)
