@@ -23,6 +23,7 @@ SCRIPTS = (
     "compare",
     "compat_mpi",
     "facts",
+    "guard",
     "history",
     "imports",
     "log_rules",

@@ -258,12 +258,12 @@ def test_the_second_look_finds_what_a_shell_started(guard: Path, tmp_path: Path)
             str(hello),
         ]
         job.kill()
+        job.wait()
         until(lambda: not _is_alive(watch), "the end of the watch")
     finally:
         elsewhere.kill()
         os.killpg(job.pid, signal.SIGKILL)
         elsewhere.wait()
-        job.wait()
 
 
 def _is_alive(process: int) -> bool:

@@ -14,13 +14,14 @@ from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.rules import launch_rules
 from seatrial.rules.launch_rules import LaunchRule
-from seatrial.runs.guard import program
+from seatrial.runs.guard import program, site_files
 from seatrial.runs.guard.program import ProgramFacts
 from seatrial.store.export import to_json
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 1000
+MAX_LOGGED = 200
 OWN = Path("guard.yaml")
 
 _rules_option = click.option(
@@ -90,6 +91,43 @@ def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
     else:
         _table(shown, f"{count(number, 'file')}, {elves} of them ELF")
     return 1 if any(each.refused for each in shown) else 0
+
+
+@command.command("write")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+@_rules_option
+def write(folder: Path, file: Path | None) -> int:
+    """Write what a site installs in DIR, so that each launch is judged.
+
+    The guard with its rules, a cli_filter.lua for Slurm, launchers for PATH, a TaskProlog for a
+    second look, a folder for logs. After a change of the rules, write again.
+    """
+    if file is None and not OWN.exists():
+        raise UsageError(f"{OWN}: is not here; write the rules, or name their file with --rules")
+    for path in site_files.write(folder, _rules(file)):
+        click.echo(path)
+    return 0
+
+
+@command.command("log")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@json_option
+def log(folder: Path, as_json: bool) -> int:
+    """List the launches that were refused or warned of.
+
+    DIR is the folder of `seatrial guard write`. The last 200 are shown.
+    """
+    found = sorted(site_files.log_entries(folder), key=lambda entry: entry.time)
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        return 0
+    table = TextTable("time | user | host?2 | job?1 | look?3 | what | rule | program~")
+    for each in found[-MAX_LOGGED:]:
+        table.add(*map(plain_line, msgspec.structs.astuple(each)))
+    if found:
+        click.echo(table)
+    click.echo(f"{count(len(found), 'finding')} about launches")
+    return 0
 
 
 def _rules(file: Path | None) -> list[LaunchRule]:

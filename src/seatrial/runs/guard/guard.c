@@ -2,7 +2,8 @@
  *
  *   guard scan < PATHS              facts and findings of files; paths and fields end with NUL
  *   guard launch [-n T] [-N N] [-c C] -- WORD...   judges the program that a launch line starts
- *   guard watch                     judges the processes of this job until the parent ends
+ *   guard watch [-b] [PROCESS]      judges the processes of this job until PROCESS (the parent) ends;
+ *                                   -b: goes on in a session of its own, in the background
  *
  * launch and watch print a line for each finding ("refuse<TAB>text", "warn<TAB>text") and append it
  * to the log; launch exits 1 if a rule refuses. rules.h is generated from guard.yaml
@@ -513,14 +514,16 @@ static void on_bus_error(int number)
     siglongjmp(lost, 1);
 }
 
-/* Read a file; false with errno if it cannot be opened. `path` is kept as the fact. */
+/* Read a file; false with errno if it cannot be opened. `shown` without links becomes the fact. */
 static bool read_facts(const char *path, const char *shown, struct facts *facts)
 {
     static struct elf elf;
-    const char *slash = strrchr(shown, '/'), *user = getenv("USER");
+    const char *user = getenv("USER"), *slash;
     elf = (struct elf){0};
-    snprintf(facts->path, sizeof facts->path, "%s", shown);
-    snprintf(facts->name, sizeof facts->name, "%.255s", slash ? slash + 1 : shown);
+    if (!realpath(shown, facts->path))
+        snprintf(facts->path, sizeof facts->path, "%s", shown);
+    slash = strrchr(facts->path, '/');
+    snprintf(facts->name, sizeof facts->name, "%.255s", slash ? slash + 1 : facts->path);
     snprintf(facts->user, sizeof facts->user, "%.63s", user ? user : "");
     errno = 0;
     if (!open_file(path, &elf.file))
@@ -587,7 +590,7 @@ static bool judge(const struct facts *facts, const char *look)
 
 /* ---- what is asked ---- */
 
-static void print_facts(const struct facts *facts, bool readable)
+static void print_facts(const char *path, const struct facts *facts, bool readable)
 {
     const struct { const char *name, *text; } texts[] = {
         {"kind", readable ? facts->kind : "unreadable"}, {"machine", facts->machine},
@@ -595,7 +598,7 @@ static void print_facts(const struct facts *facts, bool readable)
         {"openmp", facts->openmp}, {"glibc", facts->glibc}, {"rpath", facts->rpath},
         {"build_id", facts->build_id}, {"interpreter", facts->interpreter},
     };
-    printf("%s%c", facts->path, 0);
+    printf("%s%c", path, 0);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i].text)
             printf("%s=%s%c", texts[i].name, texts[i].text, 0);
@@ -615,7 +618,7 @@ static int scan(const struct facts *asked)
         static struct facts facts;
         facts = *asked;
         bool readable = read_facts(path, path, &facts);
-        print_facts(&facts, readable);
+        print_facts(path, &facts, readable);
         fflush(stdout); /* so that whoever asks one by one is answered */
     }
     free(path);
@@ -710,13 +713,13 @@ static void look_at(const char *process, const char *job)
 }
 
 /* Look at the processes of this job: often at first, each half a minute later on. */
-static int watch(void)
+static int watch(const char *process)
 {
     const char *job = getenv("SLURM_JOB_ID");
-    pid_t parent = getppid();
+    pid_t until = process && atoi(process) > 1 ? atoi(process) : getppid();
     if (!job)
         return 2;
-    for (double pause = 0.1; getppid() == parent; pause = pause < 30 ? pause * 1.25 : 30) {
+    for (double pause = 0.1; !kill(until, 0) || errno == EPERM; pause = pause < 30 ? pause * 1.25 : 30) {
         DIR *processes = opendir("/proc");
         if (!processes)
             return 2;
@@ -731,6 +734,25 @@ static int watch(void)
     return 0;
 }
 
+/* Go on as a process with a session of its own. Slurm kills the process group of a TaskProlog when
+ * it ends; so the first process waits until the second one has left the group. */
+static bool leave_group(void)
+{
+    int ends[2];
+    char none;
+    if (pipe(ends))
+        return false;
+    pid_t child = fork();
+    if (child > 0) {
+        close(ends[1]);
+        _exit(read(ends[0], &none, 1) != 0);
+    }
+    setsid();
+    close(ends[0]);
+    close(ends[1]);
+    return child == 0;
+}
+
 int main(int count, char **words)
 {
     static struct facts asked;
@@ -741,10 +763,14 @@ int main(int count, char **words)
     if (threads && atol(threads) > 0)
         asked.threads = atol(threads);
     optind = 2;
-    for (int option; count > 1 && (option = getopt(count, words, "+n:N:c:")) != -1;) {
+    for (int option; count > 1 && (option = getopt(count, words, "+bn:N:c:")) != -1;) {
         long number = optarg ? atol(optarg) : 0;
         if (option == '?')
             return 2;
+        if (option == 'b' && !leave_group())
+            return 2;
+        if (option == 'b')
+            continue;
         *(option == 'n' ? &asked.tasks : option == 'N' ? &asked.nodes : &asked.threads) =
             number > 0 ? number : 1;
     }
@@ -754,7 +780,7 @@ int main(int count, char **words)
     if (!strcmp(mode, "launch"))
         return launch(words + optind, &asked);
     if (!strcmp(mode, "watch"))
-        return watch();
+        return watch(words[optind]);
     fprintf(stderr, "guard: scan, launch or watch\n");
     return 2;
 }
