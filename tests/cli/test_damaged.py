@@ -47,6 +47,7 @@ SILENT = {
     "lint": "reads facts, not runs",
     "check": "reads facts, not runs",
     "lnet": "reads a routing plan",
+    "guard": "reads programs",
     "run": "begins a trial",
     "builds": "lists shared builds",
     "issue": "tests/cli/test_plan_records.py",
