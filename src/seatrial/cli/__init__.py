@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "Run a suite: build, launch, verify, record.",
         "list": "List the cases of a suite without running anything.",
         "tune": "Find the best setting of a test by a race.",
+        "probes": "Copy the probes, a suite that ships, to a folder.",
         "resume": "Continue a trial after an interruption or a crash.",
         "cancel": "Cancel the jobs of a trial and the runs still to start.",
     },
