@@ -29,8 +29,8 @@ from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.rules import launch_rules, routing
 from seatrial.rules import model as rules
-from seatrial.rules import routing
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
 from seatrial.studies.selection import KEYS
@@ -50,6 +50,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/REA
 TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
 COMPARING = "comparing.md"
 FACTS_PAGE = "facts.md"
+GUARD_PAGE = "guard.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -78,6 +79,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Compat, MACHINES, "compat"),
+    (machine.ContainerRuntime, MACHINES, "containers"),
     (machine.Slurm, MACHINES, "slurm"),
     (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
@@ -120,6 +122,9 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (rules.Rule, FACTS_PAGE, "Keys of a rule"),
     (rules.OtherFact, FACTS_PAGE, "Keys of another fact"),
     (rules.RuleWaiver, FACTS_PAGE, "Keys of a waiver of rules"),
+    (launch_rules.LaunchRuleFile, GUARD_PAGE, "Keys of a guard file"),
+    (launch_rules.LaunchRule, GUARD_PAGE, "Keys of a launch rule"),
+    (launch_rules.LaunchException, GUARD_PAGE, "Keys of an exception of a launch rule"),
     (routing.RoutingPlan, FACTS_PAGE, "Keys of a routing plan"),
     (routing.Attachment, FACTS_PAGE, "Keys of nodes on a network"),
     (routing.ServerGroup, FACTS_PAGE, "Keys of a group of servers"),
@@ -456,6 +461,7 @@ scheduler: slurm
 nodes:
   - {names: "n[1-2]", cores: 4}
 topology: {kind: tree, levels: [{chassis: 2}, {group: 4}]}
+containers: {kind: apptainer}
 toolchains:
   gcc: {}
 """

@@ -1,0 +1,133 @@
+"""``seatrial guard``: what programs are made for, and whether a site lets them be launched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import msgspec
+
+from seatrial.cli.options import json_option
+from seatrial.cli.tables import TextTable, folded
+from seatrial.errors import UsageError
+from seatrial.rules import launch_rules
+from seatrial.rules.launch_rules import LaunchRule
+from seatrial.runs.guard import program
+from seatrial.runs.guard.program import ProgramFacts
+from seatrial.store.export import to_json
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
+
+MAX_ROWS = 1000
+OWN = Path("guard.yaml")
+
+_rules_option = click.option(
+    "--rules",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The launch rules; default: guard.yaml, if it is here.",
+)
+
+
+@click.group("guard")
+def command() -> None:
+    """Tell what programs are made for, and judge them by launch rules.
+
+    MPI and its version, OpenMP runtime, glibc, x86-64 level, RPATH, build id.
+    """
+
+
+@command.command("check")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@_rules_option
+@json_option
+def check(files: tuple[Path, ...], file: Path | None, as_json: bool) -> int:
+    """Tell what each FILE is made for. Exits 1 if a rule refuses one."""
+    rules = _rules(file)
+    found = list(_judged(rules, map(os.fspath, files)))
+    for each in found:
+        if each.values["kind"] == "unreadable":
+            raise UsageError(f"{plain_line(each.path)}: cannot be read; name a regular file")
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+    else:
+        for each in found:
+            _print(each, rules)
+    return 1 if any(each.refused for each in found) else 0
+
+
+@command.command("scan")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@_rules_option
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Processes that read at a time.",
+)
+@json_option
+def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
+    """List the programs and libraries below DIR that use MPI.
+
+    Those that a rule refuses or warns of are listed, too. Links are not followed. Exits 1 if a rule
+    refuses one.
+    """
+    number = elves = 0
+    shown: list[ProgramFacts] = []
+    for each in _judged(_rules(file), program.files_below(folder), jobs):
+        number += 1
+        elves += each.values["kind"] == "elf"
+        if each.values.get("mpi") or each.refused or each.warned:
+            shown.append(each)
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(shown)), nl=False)
+    else:
+        _table(shown, f"{count(number, 'file')}, {elves} of them ELF")
+    return 1 if any(each.refused for each in shown) else 0
+
+
+def _rules(file: Path | None) -> list[LaunchRule]:
+    if file is None and not OWN.exists():
+        return []
+    return launch_rules.load(file or OWN)
+
+
+def _judged(rules: list[LaunchRule], paths: Iterable[str], jobs: int = 1) -> Iterable[ProgramFacts]:
+    header = launch_rules.rules_header(rules, os.devnull)
+    return program.scan(program.compiled(header), paths, jobs)
+
+
+def _print(each: ProgramFacts, rules: list[LaunchRule]) -> None:
+    click.echo(click.style(plain_line(each.path), bold=True))
+    for name, value in each.values.items():
+        click.echo(f"  {name}: {plain_line(value)}")
+    messages = {rule.name: rule.message for rule in rules}
+    for word, names in (("refused", each.refused), ("warning", each.warned)):
+        for name in names:
+            click.echo(folded(f"  {word}: {plain_line(messages[name])} (rule {name})"))
+
+
+def _table(shown: list[ProgramFacts], total: str) -> None:
+    table = TextTable("file~ | MPI | version | OpenMP?1 | glibc?2 | level>?3 | rules~")
+    for each in shown[:MAX_ROWS]:
+        facts = each.values
+        table.add(
+            plain_line(each.path),
+            facts.get("mpi", ""),
+            facts.get("mpi_version", ""),
+            facts.get("openmp", ""),
+            facts.get("glibc", ""),
+            facts.get("isa_level", ""),
+            ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned]),
+        )
+    if shown:
+        click.echo(table)
+    if len(shown) > MAX_ROWS:
+        click.echo(f"and {len(shown) - MAX_ROWS} more; --json has all")
+    click.echo(f"{total}; {len(shown)} use MPI or break a rule")

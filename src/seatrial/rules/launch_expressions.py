@@ -1,0 +1,135 @@
+"""Expressions of launch rules as C, so that a launch is judged by a compiled function.
+
+    as_c('mpi == "mpich" and mpi_version < "3.0"')   # text of C over `const struct facts *facts`
+
+They are the expressions of tests (``suite/expressions.py``) over the facts of a program and of its
+launch: comparisons, ``and``, ``or``, ``not``, ``in``, sums and products of numbers. Versions are
+compared by their numbers: "3.10" is after "3.9". A comparison with a version that is not known is
+false.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal, NamedTuple
+
+from seatrial.suite.expressions import ExpressionError, compile_expression
+
+Kind = Literal["text", "version", "number", "truth"]
+
+FACTS: dict[str, tuple[Kind, str]] = {
+    "path": ("text", "the file"),
+    "name": ("text", "its name, without the folder"),
+    "kind": ("text", "`elf`, `script`, `other`"),
+    "machine": ("text", "what it was compiled for: `x86_64`, `aarch64`, `ppc64`, ..."),
+    "linkage": ("text", "`dynamic` or `static`"),
+    "mpi": ("text", "`openmpi`, `mpich`, `cray-mpich`, `intel-mpi`, `mvapich`; empty: none"),
+    "mpi_version": ("version", "of the MPI library that it would load here, or that it contains"),
+    "openmp": ("text", "`gomp`, `llvm`, `intel`, `cray`; empty: none"),
+    "glibc": ("version", "the newest version of glibc that a symbol needs"),
+    "isa_level": ("number", "x86-64 level that it says it needs, 1 to 4; 0: it says none"),
+    "rpath": ("text", "DT_RUNPATH, or DT_RPATH"),
+    "build_id": ("text", "hexadecimal"),
+    "interpreter": ("text", "of a script, such as `/bin/bash`"),
+    "user": ("text", "who launches"),
+    "tasks": ("number", "of the launch"),
+    "nodes": ("number", "of the launch"),
+    "threads": ("number", "CPUs of a task, or OMP_NUM_THREADS"),
+}
+
+_ORDER: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_NUMERIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+
+
+class _Term(NamedTuple):
+    kind: Kind
+    text: str
+    is_constant: bool = False
+
+
+def as_c(text: str) -> str:
+    """Return a condition as an expression of C. Raises ExpressionError."""
+    compile_expression(text)
+    term = _term(ast.parse(text.strip(), mode="eval").body)
+    if term.kind != "truth":
+        raise ExpressionError(f'{text!r} is no condition; compare it, such as mpi == "mpich"')
+    return term.text
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of C."""
+    safe = (chr(b) if chr(b).isalnum() or b in b" ./_-" else f"\\{b:03o}" for b in text.encode())
+    return f'"{"".join(safe)}"'
+
+
+def _term(node: ast.expr) -> _Term:
+    match node:
+        case ast.Constant(value=int() as number) if abs(number) < 1 << 31:
+            return _Term("number", f"{number}LL", True)
+        case ast.Constant(value=str() as text):
+            return _Term("text", quoted(text), True)
+        case ast.Name(id=name):
+            if name not in FACTS:
+                raise ExpressionError(f"{name} is no fact; {', '.join(FACTS)} are")
+            return _Term(FACTS[name][0], f"facts->{name}")
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _Term("truth", f"(!{_of_kind(operand, 'truth')})")
+        case ast.BoolOp(op=op, values=values):
+            sign = " && " if isinstance(op, ast.And) else " || "
+            return _Term("truth", f"({sign.join(_of_kind(each, 'truth') for each in values)})")
+        case ast.BinOp(left=left, op=op, right=right) if sign := _NUMERIC.get(type(op), ""):
+            sides = _of_kind(left, "number"), _of_kind(right, "number")
+            return _Term("number", f"({sides[0]} {sign} {sides[1]})")
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides_of = [left, *others]
+            found = [_comparison(sides_of[i], op, sides_of[i + 1]) for i, op in enumerate(ops)]
+            return _Term("truth", f"({' && '.join(found)})")
+    raise ExpressionError(
+        f"{ast.unparse(node)!r} is not allowed here; facts, texts, whole numbers, comparisons, "
+        "and, or, not, in, + - * are"
+    )
+
+
+def _of_kind(node: ast.expr, kind: Kind) -> str:
+    term = _term(node)
+    if term.kind != kind:
+        wanted = 'a condition such as mpi == "mpich"' if kind == "truth" else "a number"
+        raise ExpressionError(f"{ast.unparse(node)!r} is not {wanted}")
+    return term.text
+
+
+def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
+    if isinstance(op, ast.In | ast.NotIn):
+        if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
+            raise ExpressionError(f"{ast.unparse(right)!r} is no list; write [a, b] behind in")
+        found = [_pair(left, "==", each) for each in right.elts]
+        return f"{'' if isinstance(op, ast.In) else '!'}({' || '.join(found)})"
+    if not (sign := _ORDER.get(type(op), "")):
+        raise ExpressionError("the comparisons are == != < <= > >= in, not in")
+    return _pair(left, sign, right)
+
+
+def _pair(left: ast.expr, sign: str, right: ast.expr) -> str:
+    one, other = _term(left), _term(right)
+    kinds = {one.kind, other.kind}
+    if kinds == {"number"}:
+        return f"{one.text} {sign} {other.text}"
+    if "number" in kinds or "truth" in kinds:
+        raise ExpressionError(
+            f"{ast.unparse(left)} and {ast.unparse(right)} cannot be compared; versions and words "
+            'are in quotes, such as "3.0"'
+        )
+    if "version" in kinds and '""' not in (one.text, other.text):
+        known = [f"*{each.text}" for each in (one, other) if not each.is_constant]
+        order = f"version_order({one.text}, {other.text}) {sign} 0"
+        return f"({' && '.join([*known, order])})"
+    if sign not in ("==", "!="):
+        raise ExpressionError(f"{ast.unparse(left)} is a word: compare it by ==, != or in")
+    return f"strcmp({one.text}, {other.text}) {sign} 0"

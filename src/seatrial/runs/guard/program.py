@@ -1,0 +1,128 @@
+"""The guard: a C program that reads what programs are made for and judges them by launch rules.
+
+    program = compiled(rules_header([], ""))      # once for each set of rules; kept in a cache
+    for facts in scan(program, [Path("a.out")]):
+        facts.values["mpi"], facts.refused
+
+``guard.c`` is the one reader of ELF files: what ``seatrial guard check`` says is what a launch will
+be told. Python would need a second reader (such as pyelftools), which could say otherwise, and
+which is slower.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.lazy import futures
+
+SOURCE = Path(__file__).parent / "guard.c"
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra")
+COMPILER_S = 60.0
+BATCH = 500  # files that one process reads
+
+
+class ProgramFacts(Struct, frozen=True):
+    """What one file is made for, and the names of the rules that refuse it or warn of it.
+    ``values``: the facts that it has, as text; `rules/launch_expressions.py` lists them."""
+
+    path: str
+    values: dict[str, str]
+    refused: list[str] = []
+    warned: list[str] = []
+
+
+def compile_to(target: Path, header: str) -> None:
+    """Compile the guard with a header of rules. It is static where there is a static libc. Raises
+    UsageError without a compiler."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise UsageError("no C compiler (cc, gcc) is in PATH; the guard is a C program: load one")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "rules.h").write_text(header)
+        line = [*compiler.split(), *FLAGS, f"-I{folder}", "-o", str(target), str(SOURCE)]
+        done = _run([*line, "-static"])
+        if done.returncode:
+            done = _run(line)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace")[-2000:]
+        raise SeatrialError(f"{compiler} cannot compile the guard:\n{said}")
+
+
+def _run(line: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(line, capture_output=True, timeout=COMPILER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"{line[0]} cannot be run: {error}; set CC to a C compiler") from error
+
+
+def compiled(header: str) -> Path:
+    """Return the guard with a header of rules. It is compiled once and kept in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    key = sha256(SOURCE.read_bytes() + header.encode() + os.uname().machine.encode()).hexdigest()
+    program = Path(base) / "seatrial" / f"guard-{key[:16]}"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        fresh = program.with_name(f"{program.name}.{os.getpid()}")
+        compile_to(fresh, header)
+        fresh.replace(program)
+    return program
+
+
+def scan(program: Path, paths: Iterable[str], jobs: int = 1) -> Iterator[ProgramFacts]:
+    """Yield the facts of files, in their order. ``jobs``: processes at a time."""
+    with futures.ThreadPoolExecutor(jobs) as threads:
+        for found in threads.map(lambda part: _scan_some(program, part), _parts(paths)):
+            yield from found
+
+
+def _parts(paths: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(paths)
+    while part := list(islice(rest, BATCH)):
+        yield part
+
+
+def _scan_some(program: Path, paths: Sequence[str]) -> list[ProgramFacts]:
+    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    done = subprocess.run([program, "scan"], input=asked, capture_output=True, check=False)
+    found = [_parsed(record) for record in done.stdout.split(b"\0\0")[:-1]]
+    if done.returncode or len(found) != len(paths):
+        last = paths[min(len(found), len(paths) - 1)]
+        raise SeatrialError(
+            f"{last}: the guard ended with {done.returncode} here: please report it"
+        )
+    return found
+
+
+def _parsed(record: bytes) -> ProgramFacts:
+    path, *fields = (os.fsdecode(field) for field in record.split(b"\0"))
+    values: dict[str, str] = {}
+    findings: dict[str, list[str]] = {"refuse": [], "warn": []}
+    for field in fields:
+        name, _, value = field.partition("=")
+        if name in findings:
+            findings[name].append(value)
+        else:
+            values[name] = value
+    return ProgramFacts(path, values, findings["refuse"], findings["warn"])
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """Yield the regular files below a folder; links are not followed. Raises UsageError."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: is no folder; name one")
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(place, name)  # noqa: PTH118 (a Path a file takes longer)
+            if not os.path.islink(path):  # noqa: PTH114
+                yield path
