@@ -13,6 +13,7 @@ from ..web.frost import describe
 
 NODES = 8
 LEVELS: list[str | dict[str, int | dict[str, str]]] = [{"router": 2}, {"chassis": 4}]
+ALL_LEVELS = ["router", "chassis", "system"]
 PLACED = Machine(
     machine="placed",
     scheduler="slurm",
@@ -41,11 +42,13 @@ def output(latency: Latency = by_level, cores: int = 1, seed: int = 5, noise: fl
     return "\n".join([*lines, "pingpong finished, all messages correct", ""])
 
 
-def tell(trials: Path, tag: str, outputs: Sequence[str], at: int = NOON) -> None:
-    """A trial on ``placed`` with a run for each output."""
+def tell(
+    trials: Path, tag: str, outputs: Sequence[str], at: int = NOON, machine: Machine = PLACED
+) -> None:
+    """A trial on a machine with a run for each output."""
     case = a_case(800, test="pingpong", nodes=NODES)
-    trial = TrialMaker(trials, tag, [case], created=at, machine=PLACED.machine)
-    describe(trial, PLACED)
+    trial = TrialMaker(trials, tag, [case], created=at, machine=machine.machine)
+    describe(trial, machine)
     trial.start()
     for number, text in enumerate(outputs):
         trial.run(case, f"p{number}{tag}", files={"stdout": text.encode()})

@@ -52,6 +52,18 @@ def test_what_cannot_be_judged_is_said(served: Served) -> None:
     assert status == 404 and "no trial" in html and 'name="trial"' in html
 
 
+def test_over_time(served: Served) -> None:
+    assert "latency_by_level" in served.json("/history")["metrics"]
+    found = frost.judged(served, "/history", metric="latency_by_level")
+    lines = {line["case_name"].rpartition(": ")[2]: line for line in found["lines"]}
+    assert [*lines] == ["chassis", "router", "system"]
+    case = lines["system"]["case"]
+    (line,) = frost.judged(served, "/history", metric="latency_by_level", case=case)["lines"]
+    assert len(line["modes"][0]["modes"]) == 3
+    html = served.get(f"/history?metric=latency_by_level&case={case}")[1]
+    assert "Modes of the pairs" in html and "(47\u00a0%)" in html
+
+
 @pytest.mark.needs("chromium")
 def test_it_fits_a_telephone(served: Served, browser: Browser) -> None:
     frost.judged(served, "/bands", trial="bands")

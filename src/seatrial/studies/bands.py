@@ -145,8 +145,8 @@ def topology_for(machine: Machine) -> Topology:
 
 def bands_of(lines: Sequence[PairLine], topology: Topology) -> list[LevelFigures]:
     """Return the bands of each of METRICS. Raises UsageError for nodes that the topology lacks."""
-    placed = _placed(lines, topology)
-    return [_figures(placed, metric, topology) for metric in METRICS]
+    found = placed(lines, topology)
+    return [_figures(found, metric, topology) for metric in METRICS]
 
 
 class PlacedLine(NamedTuple):
@@ -157,7 +157,8 @@ class PlacedLine(NamedTuple):
     level: str
 
 
-def _placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
+def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
+    """Return pairs with their levels. Raises UsageError for nodes that the topology lacks."""
     number = topology.number_of
     found: list[PlacedLine] = []
     lost: dict[str, None] = {}
@@ -177,12 +178,12 @@ def _placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
     return found
 
 
-def _figures(placed: Sequence[PlacedLine], metric: PairMetric, topology: Topology) -> LevelFigures:
+def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology) -> LevelFigures:
     levels = [NODE, *(level.name for level in topology.levels), SYSTEM]
-    found = judge(_pairs(placed, metric.name, topology), levels, metric.better)
+    found = judge(_pairs(pairs, metric.name, topology), levels, metric.better)
     of_level: dict[str, list[float]] = {band.level: [] for band in found.bands}
     cores = []
-    for line, (a, b), level in placed:
+    for line, (a, b), level in pairs:
         value = getattr(line, metric.name)
         of_level[level].append(value)
         if a != b:
@@ -200,10 +201,10 @@ def _figures(placed: Sequence[PlacedLine], metric: PairMetric, topology: Topolog
     )
 
 
-def _pairs(placed: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
+def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
     """Return a figure for each pair of nodes, and for each pair of ranks on a node."""
     figures: dict[tuple[int, int, str], list[float]] = defaultdict(list)
-    for line, ends, _ in placed:
+    for line, ends, _ in pairs:
         cores = " ".join(map(str, sorted(line.cpus))) if ends[0] == ends[1] else ""
         figures[min(ends), max(ends), cores].append(getattr(line, name))
     names = topology.nodes
