@@ -6,6 +6,7 @@ python3.11 seatrial-0.2.0-cp311-x86_64.pyz FOLDER
 import compileall
 import os
 import platform
+import subprocess
 import sys
 import venv
 import zipfile
@@ -52,6 +53,9 @@ def main() -> int:
     command = folder / "bin" / "seatrial"
     command.write_text(COMMAND)
     command.chmod(0o755)
+    subprocess.run(
+        [command, "man", folder / "share" / "man"], stdout=subprocess.DEVNULL, check=True
+    )
     print(f"{command} is installed")
     return 0
 

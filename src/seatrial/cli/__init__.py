@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "parse": "Print the figures of a known output format as JSON.",
         "config": "Show the settings, and where each comes from.",
         "completion": "Print what makes a shell complete commands.",
+        "man": "Write a man page of each command.",
         "schema": "Print the JSON Schema of the files that people write.",
     },
 }
