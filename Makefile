@@ -16,9 +16,9 @@ SEED ?= 1
 JOBS ?= 2
 # How many trials of each kind `make torture` attacks.
 TIMES ?= 50
-REAL_PARTS := slurm recipes applications postgresql influxdb chromium openssh hwloc
+REAL_PARTS := slurm recipes applications postgresql influxdb chromium openssh hwloc containers
 
-.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock clean help
+.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock dist zipapp clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
@@ -28,6 +28,8 @@ help:
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks (root; hours)"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
+	@echo "make dist    build wheel and sdist into dist/"
+	@echo "make zipapp  build one file that installs Seatrial on a host without a network"
 	@echo "make clean   remove the environment"
 
 trial: setup
@@ -81,5 +83,15 @@ lock: setup-dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --extra mpi --extra build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --all-extras pyproject.toml -o requirements-dev.lock
 
+# The wheel is built from the sdist, as by those who take only that.
+dist: setup
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index \
+	  --wheel-dir dist dist/seatrial-*.tar.gz
+
+zipapp: dist
+	$(BIN)/python tools/zipapp.py dist/seatrial-*.whl
+
 clean:
-	rm -rf $(VENV) mutants
+	rm -rf $(VENV) mutants dist

@@ -59,6 +59,11 @@ missing_torture() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
+missing_containers() {
+    command -v ch-run >/dev/null || printf ' charliecloud'
+    command -v podman >/dev/null || printf ' podman'
+}
+
 missing_chromium() {
     command -v chromium >/dev/null || printf ' chromium'
 }
@@ -72,7 +77,7 @@ missing_openssh() {
     command -v Xvfb >/dev/null || printf ' xvfb'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc torture"
+groups="slurm recipes applications postgresql influxdb chromium openssh hwloc containers torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -79,6 +79,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.BuildSettings, MACHINES, "builds"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Compat, MACHINES, "compat"),
+    (machine.ContainerRuntime, MACHINES, "containers"),
     (machine.Slurm, MACHINES, "slurm"),
     (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
@@ -460,6 +461,7 @@ scheduler: slurm
 nodes:
   - {names: "n[1-2]", cores: 4}
 topology: {kind: tree, levels: [{chassis: 2}, {group: 4}]}
+containers: {kind: apptainer}
 toolchains:
   gcc: {}
 """

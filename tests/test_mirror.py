@@ -22,6 +22,7 @@ ACROSS_MODULES = {
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
+        "release": "what `make dist` and `make zipapp` make",
         "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},

@@ -7,14 +7,16 @@ import re
 import shutil
 import signal
 import subprocess
+import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged
 from tests.programs import COMMAND, Workplace
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 PAGE = (Path(__file__).parents[1] / "docs/unattended.md").read_text()
 
@@ -97,10 +99,79 @@ def test_the_unit_is_right(tmp_path: Path) -> None:
     assert "perhaps" in broken.stderr, "the check would find a fault"
 
 
-def test_the_job_of_gitlab_is_yaml_and_its_commands_are_there(place: Workplace) -> None:
-    job = yaml.safe_load(example("gitlab"))["acceptance"]
-    for line in (*job["script"], *job["after_script"]):
-        words = line.replace('"', "").split()
-        assert words[0] == "seatrial"
-        told = place.seatrial(words[1], "--help").out
-        assert all(word in told for word in words if word.startswith("--"))
+CI = Path(__file__).parents[1] / "ci"
+
+
+class Shell(NamedTuple):
+    """How a script of a CI job ended."""
+
+    code: int
+    out: str
+
+
+def ci_shell(place: Workplace, script: str, **variables: str) -> Shell:
+    """Run a script of a job as its runner does: bash that ends at the first error."""
+    words = {"SUITE": "suite", "REPEAT": "1", "BASELINE": "", "SELECT": "", "TAG": "ci-7"}
+    words |= {"SEATRIAL_MACHINE": str(place.machine), "SEATRIAL_TRIALS": str(place.trials)}
+    words |= {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=place.folder,
+        env={**os.environ, **place.env, **words, **variables},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=LONG_S,
+    )
+    return Shell(done.returncode, done.stdout)
+
+
+def cases_of(place: Workplace) -> dict[str | None, list[str]]:
+    """The test cases of the JUnit file that a job kept, with what each says."""
+    root = ET.parse(place.folder / "junit.xml").getroot()
+    words = ("failure", "error", "skipped")
+    return {
+        case.get("name"): [one.tag for one in case if one.tag in words]
+        for case in root.iter("testcase")
+    }
+
+
+def test_the_job_of_gitlab_does_what_it_says(place: Workplace) -> None:
+    job = yaml.safe_load((CI / "gitlab-ci.yml").read_text())[".seatrial"]
+    mine = yaml.safe_load(example("gitlab"))["acceptance"]
+    assert mine["extends"] == ".seatrial"
+    assert {*mine["variables"]} <= {*job["variables"], "SEATRIAL_MACHINE", "SEATRIAL_TRIALS"}
+    script, after = "\n".join(job["script"]), "\n".join(job["after_script"])
+    place.test("good")
+    assert ci_shell(place, script, TAG="before").code == 0
+    done = ci_shell(place, script, BASELINE="before")
+    assert (
+        done.code in job["allow_failure"]["exit_codes"]
+    )  # one run says nothing of better or worse
+    done = ci_shell(place, after)
+    assert done.code == 0, done.out
+    assert cases_of(place) == {"good@plain": []}
+
+
+def test_the_workflow_of_github_does_what_it_says(place: Workplace) -> None:
+    job = yaml.safe_load((CI / "github-workflow.yml").read_text())["jobs"]["acceptance"]
+    steps = {step.get("name"): step.get("run") for step in job["steps"]}
+    place.test("good")
+    unjudged = place.test(
+        "unjudged", verify=[{"script": "check.sh", "codes": {"9": "node failure"}}]
+    )
+    (unjudged / "check.sh").write_text("exit 9\n")
+    done = ci_shell(place, steps["Run the suite"], TAG="warned")
+    assert done.code == 0, done.out
+    assert "::warning::the machine kept" in done.out
+    place.test("bad", "exit 7")
+    done = ci_shell(place, steps["Run the suite"])
+    assert done.code == 1, done.out
+    assert ci_shell(place, steps["Write JUnit"]).code == 0
+    found = {"good@plain": [], "bad@plain": ["failure"], "unjudged@plain": ["error"]}
+    assert cases_of(place) == found
+    assert ci_shell(place, steps["Cancel what still runs"]).code == 0
+    place.env["GITHUB_STEP_SUMMARY"] = str(place.folder / "summary.md")
+    done = ci_shell(place, steps["Compare with the baseline"], BASELINE="ci-7")
+    assert done.code == 0, done.out
+    assert "::warning::too few" in done.out

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.api.results import Figure, Results, open_results
     from seatrial.errors import SeatrialError, UsageError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Figure", "Results", "SeatrialError", "UsageError", "open_results"]
 
 _ERRORS = ("SeatrialError", "UsageError")

@@ -55,6 +55,8 @@ SILENT = {
     "import": "reads what other harnesses have",
     "config": "reads settings",
     "completion": "reads nothing",
+    "man": "reads nothing",
+    "probes": "copies a suite",
     "list": "reads a suite",
     "machine": "reads a machine's file",
     "note": "reads the diary",

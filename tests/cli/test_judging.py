@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
 from ..studies.test_history import DAY, Story
+from ..verify import test_network_levels
 from ..verify.helpers import DATA
 from ..verify.test_matrices import pairs_text
 from .test_query_common import ask, is_safe
@@ -483,6 +485,28 @@ def test_network_names_slow_nodes_links_and_cut_groups(tmp_path: Path) -> None:
     assert (record["nodes"], record["cut_off"], record["slow_links"]) == (24, ["c"], 1)
     assert record["average_gb_per_s"] == pytest.approx(average)
     assert record["greatest_gb_per_s"] == pytest.approx(greatest)
+
+
+def test_network_names_units_by_level(tmp_path: Path) -> None:
+    sent = test_network_levels.rates()
+    sent[:16, 16:] = sent[16:, :16] = 0
+    sent[test_network_levels.unit(8, 2), test_network_levels.unit(8, 5)] *= 0.8
+    names = [f"{name}:{i}" for i, name in enumerate(test_network_levels.NAMES)]
+    (tmp_path / "pairs.matrix").write_text(pairs_text(sent.T, names))
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines" / "levelled.yaml").write_text(
+        "machine: levelled\nscheduler: slurm\nnodes: [{names: 'n[00-47]', cores: 4}]\n"
+        "topology: {kind: dragonfly, levels: [{router: 2}, {chassis: 8}, {group: 16}]}\n"
+    )
+    answer = ask(tmp_path, "network", "pairs.matrix", "-m", "levelled")
+    lines = answer.out.splitlines()
+    assert lines[3] == "group 0 talks with no other group"
+    assert re.fullmatch(r"slow from chassis 2 to chassis 5 \(-[12]\d\.\d %\)", lines[4])
+    assert "no other group: " not in answer.out and "no link from group" not in answer.out
+    (record,) = json.loads(ask(tmp_path, "network", "pairs.matrix", "-m", "levelled", "--json").out)
+    assert [one["units"] for one in record["levels"]] == [["0"], ["2", "5"]]
+    (plain,) = json.loads(ask(tmp_path, "network", "pairs.matrix", "--json").out)
+    assert plain["levels"] is None
 
 
 def test_network_of_a_trial(tmp_path: Path) -> None:

@@ -421,6 +421,10 @@ def test_junit(trials: Path, tmp_path: Path) -> None:
     assert good.findtext("system-out") == "Triad: 5694\n"
     properties = {p.get("name"): p.get("value") for p in good.iter("property")}
     assert properties["metric triad"] == "5694 MB/s"
+    assert properties["parameter touch"] == "all"
+    assert properties["toolchain"] == "gcc"
+    about = {p.get("name"): p.get("value") for p in root[1].findall("properties/property")}
+    assert (about["trial"], about["machine"]) == ("nightly", "frontier")
     failure = bad.find("failure")
     assert failure is not None
     assert failure.get("type") == "wrong answer"

@@ -61,7 +61,10 @@ def a_long_trial(trials: Path, runs: int = 300) -> TrialFolder:
     for number in range(runs):
         case = trial.cases[number % 2]
         why = f'"{number}" is\nno\\ answer, = \u00fc' if number % 3 else ""
-        trial.run(case, f"run{number}", WRONG_ANSWER, why=why, figures={"triad": number / 7})
+        files = {"stdout": "\u00fc".encode() * 40_000} if number == 0 else None
+        trial.run(
+            case, f"run{number}", WRONG_ANSWER, why=why, figures={"triad": number / 7}, files=files
+        )
         trial.event(GaugeRead, gauge="load", value=number)
     trial.end()
     return trial.folder

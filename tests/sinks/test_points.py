@@ -34,6 +34,7 @@ from seatrial.sinks.point_times import Moments
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import TrialInfo, _Machine, about_of
 from seatrial.trial.folder import TrialFolder
+from tests.programs import Workplace
 from tests.sinks.protocol import Point, parse
 from tests.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
@@ -62,7 +63,7 @@ def test_a_trial_as_points(tmp_path: Path) -> None:
 def test_names_are_those_of_the_olcf_test_harness(tmp_path: Path) -> None:
     points = points_of(a_trial(tmp_path).folder, oth=True)
     events = [point for point in points if point.measurement == "events"]
-    of_runs = [point for point in events if "test_id" in dict(point.tags)]
+    of_runs = [point for point in events if "nightly" in dict(point.tags).get("test_id", "")]
     assert of_runs
     fields = {
         *("build_directory", "event_filename", "event_name", "event_subtype", "event_time"),
@@ -85,6 +86,39 @@ def test_names_are_those_of_the_olcf_test_harness(tmp_path: Path) -> None:
     assert over["job_id"] == "4711"
     started = next(p.fields for p in of_runs if p.fields["event_name"] == "binary_execute_start")
     assert (started["event_type"], started["event_subtype"]) == ("binary_execute", "start")
+
+
+def test_directories_account_and_output_as_that_harness_tells_them(place: Workplace) -> None:
+    place.local(slurm={"account": "stf007"}, toolchains={"gcc": {}})
+    place.test("good", "echo out; echo err >&2; cd /", run={"account": "csc190"})
+    place.test("bad", "head -c 90000 /dev/zero | tr '\\0' x; echo; echo last; exit 3")
+    built = {"script": "echo compiled; exit 1"}
+    place.test("unbuilt", "true", build=built, run={"account": "{where}"}, defaults={"where": "a"})
+    assert place.run("--name", "t").code == 1
+    points = [p for p in points_of(place.trial("t"), oth=True) if p.measurement == "events"]
+    told = {
+        (dict(p.tags)["test"], str(p.fields["event_name"])): p
+        for p in points
+        if "test" in dict(p.tags)
+    }
+    assert all(p.fields["rgt_path_to_sspace"] == str(place.trial("t").path) for p in points)
+
+    def field_of(test: str, event: str, name: str) -> str:
+        return str(told[test, event].fields[name])
+
+    assert field_of("good", "binary_execute_end", "output_txt") == "out\nerr\n"
+    assert field_of("good", "check_end", "output_txt") == "out\nerr"
+    assert field_of("good", "binary_execute_start", "output_txt") == "[NO_VALUE]"
+    assert field_of("good", "check_end", "workdir") == str(place.run_folder("good"))
+    assert field_of("good", "check_end", "job_account_id") == "csc190"
+    assert field_of("bad", "check_end", "job_account_id") == "stf007"
+    assert field_of("unbuilt", "build_end", "job_account_id") == "[NO_VALUE]"
+    output = field_of("bad", "check_end", "output_txt")
+    assert output.startswith("exit code 3, not 0\nx") and output.endswith("x\nlast")
+    assert 59_000 < len(output) < 61_000
+    assert field_of("unbuilt", "build_end", "output_txt") == "compiled"
+    builds = {dict(told["unbuilt", name].tags)["test_id"] for name in ("build_start", "build_end")}
+    assert len(builds) == 1 and builds != {""}
 
 
 def test_the_runs_id_is_a_field_unless_old_dashboards_want_a_tag(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from seatrial.machine.model import Machine, NetworkModel, NodeGroup
 from seatrial.verify.matrices import Matrix, judged
 from seatrial.web.matrices import MUTE, SELF, Cells, Charted, MatrixPanel
 
 from ..programs import until
 from ..store.trials import TrialMaker, a_case
+from ..verify import test_network_levels
 from ..verify.test_matrices import pairs_text
 from . import frost
 from .served import Served, open_page
@@ -33,9 +35,32 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder.mkdir()
     assert frost.tell_network(folder) == RUN
     tell_broken(folder)
+    tell_levels(folder)
     with Served(folder) as running:
         running.until_read()
         yield running
+
+
+LEVELLED = Machine(
+    machine="levelled",
+    scheduler="slurm",
+    nodes=[NodeGroup(names="n[00-47]", cores=4)],
+    topology=NetworkModel(kind="dragonfly", levels=[{"router": 2}, {"chassis": 8}, {"group": 16}]),
+)
+
+
+def tell_levels(folder: Path) -> None:
+    """A matrix of a machine with levels, one of whose groups is cut off."""
+    case = a_case(600, test="levels", nodes=48)
+    trial = TrialMaker(folder, "levels", [case], machine="levelled")
+    frost.describe(trial, LEVELLED)
+    trial.start()
+    sent = test_network_levels.rates()
+    sent[:16, 16:] = sent[16:, :16] = 0
+    sent[test_network_levels.unit(8, 2), test_network_levels.unit(8, 5)] *= 0.8
+    names = [f"{name}:{i}" for i, name in enumerate(test_network_levels.NAMES)]
+    trial.run(case, "lev1", files={"pairs.matrix": pairs_text(sent.T, names).encode()})
+    trial.end()
 
 
 def tell_broken(folder: Path) -> None:
@@ -185,7 +210,7 @@ def test_only_runs_with_a_matrix_are_listed(served: Served) -> None:
     until(lambda: served.json("/network")["runs"] is not None, "the runs")
     listed = [run["run_id"] for run in served.json("/network")["runs"]]
     # What is cut short is listed, and says so when it is opened.
-    assert listed == ["split", "cut", RUN, "alone"]
+    assert listed == ["split", "cut", RUN, "lev1", "alone"]
     assert served.json("/network", machine="nowhere")["runs"] == []
 
 
@@ -196,7 +221,7 @@ def charted() -> Charted:
     received, names = frost.matrix(nodes=8, ranks=2)
     matrix = Matrix(names, received.T, "made")
     groups = {f"n{n:03}": "ab"[n % 2] for n in range(1, 9)}
-    return Charted(matrix, judged(matrix, groups), groups)
+    return Charted(matrix, judged(matrix, groups), groups, None)
 
 
 def levels_of(cells: Cells) -> np.ndarray:
@@ -240,9 +265,25 @@ def test_orders_put_groups_together_and_the_slowest_first() -> None:
 def test_what_cannot_talk_has_its_own_level() -> None:
     received, names = frost.matrix(nodes=8, ranks=1)
     matrix = Matrix(names, received.T, "made")
-    chart = Charted(matrix, judged(matrix, {}), {})
+    chart = Charted(matrix, judged(matrix, {}), {}, None)
     levels = chart.scales["rate"].levels
     assert np.argwhere(levels == MUTE).tolist() == [[4, 5]]
     assert (np.diag(levels) == SELF).all()
     effects = chart.scales["effect"]
     assert effects.low == -effects.high and effects.levels[4, 5] == MUTE
+
+
+def test_units_of_the_network_are_named_here_and_on_the_machines_page(served: Served) -> None:
+    until(lambda: served.json("/network/levels/lev1")["ready"], "the matrix")
+    found = served.json("/network/levels/lev1")["findings"]
+    assert [(one["kind"], one["what"]) for one in found[:2]] == [
+        ("cut off: group", "group 0 talks with no other group"),
+        ("slow link: chassis", "slow from chassis 2 to chassis 5"),
+    ]
+    assert {one["kind"] for one in found[2:]} == {"slow link"}, "groups are told by level alone"
+    until(lambda: served.json("/machines/levelled")["by_level"] is not None, "the levels")
+    assert served.json("/machines/levelled")["matrix"]["run_id"] == "lev1"
+    html = served.get("/machines/levelled")[1]
+    assert "<li>group 0 talks with no other group</li>" in html
+    assert "slow from chassis 2 to chassis 5 (-2" in html
+    assert served.json("/machines/frost")["by_level"] == []

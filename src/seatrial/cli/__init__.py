@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "Run a suite: build, launch, verify, record.",
         "list": "List the cases of a suite without running anything.",
         "tune": "Find the best setting of a test by a race.",
+        "probes": "Copy the probes, a suite that ships, to a folder.",
         "resume": "Continue a trial after an interruption or a crash.",
         "cancel": "Cancel the jobs of a trial and the runs still to start.",
     },
@@ -81,6 +82,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "parse": "Print the figures of a known output format as JSON.",
         "config": "Show the settings, and where each comes from.",
         "completion": "Print what makes a shell complete commands.",
+        "man": "Write a man page of each command.",
         "schema": "Print the JSON Schema of the files that people write.",
     },
 }

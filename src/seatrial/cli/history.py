@@ -21,7 +21,7 @@ from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
-from seatrial.studies.history import History, ReportedChange, histories
+from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.node_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.studies.success_rate import is_success_rate, success_rates
@@ -59,8 +59,9 @@ def command(
     """Show METRIC over time, a series for each case, with the changes of its level.
 
     METRIC is a figure of merit, `elapsed` (the time of the script), or `success_rate`: the share of
-    the runs of a test that passed, by trial and day. A change is *suspect* or *confirmed*; only
-    confirmed ones for the worse make --check end with 1.
+    the runs of a test that passed, by trial and day; `latency_by_level` and `bandwidth_by_level` of
+    the probe `pingpong` have a series for each level of the network. A change is *suspect* or
+    *confirmed*; only confirmed ones for the worse make --check end with 1.
     """
     notes = diary(folders).notes
     with opened(folders) as store:
@@ -169,6 +170,8 @@ def _print_history(history: History) -> None:
         click.echo(_changes_table(history))
         for line in _facts(history):
             click.echo(line)
+    if history.modes:
+        click.echo(_modes_table(history))
     if analysis.limit:
         click.echo(analysis.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
@@ -202,6 +205,18 @@ def _changes_table(history: History) -> TextTable:
     return found
 
 
+def _modes_table(history: History) -> TextTable:
+    """Return the modes of the figures between two changes, with their shares."""
+    found = TextTable("pairs from | to | mode> | share>")
+    for span in history.modes:
+        ends = [show_minute(span.first), show_minute(span.last)]
+        for mode in span.modes:
+            value = show_figure(mode.centre, history.series.unit)
+            found.add(*ends, value, f"{100 * mode.share:.1f} %")
+            ends = ["", ""]
+    return found
+
+
 def _facts(history: History) -> list[str]:
     """Return the facts of nodes that changed with each level."""
     return [
@@ -227,12 +242,13 @@ def _print_json(found: list[History]) -> None:
         series = history.series
         records.append(
             {
-                **msgspec.structs.asdict(series),
+                **{k: v for k, v in msgspec.structs.asdict(series).items() if k != "parts"},
                 "n": len(series.points),
                 "noise": history.analysis.noise,
                 "why": history.analysis.why,
                 "limit": history.analysis.limit,
                 "changes": [_change_record(told) for told in history.told],
+                "modes": [_modes_record(span) for span in history.modes],
                 "notes": [
                     {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
                     for n in history.notes
@@ -244,6 +260,11 @@ def _print_json(found: list[History]) -> None:
             }
         )
     click.echo(to_json(records), nl=False)
+
+
+def _modes_record(span: LevelModes) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(span)
+    return record | {"first": iso(span.first), "last": iso(span.last)}
 
 
 def _change_record(told: ReportedChange) -> dict[str, Any]:

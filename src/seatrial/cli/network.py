@@ -14,17 +14,19 @@ from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
 from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.suspects import known_groups
-from seatrial.errors import UsageError
-from seatrial.machine.facts import groups_of
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
+from seatrial.machine.topologies import topology_of
 from seatrial.store import queries
 from seatrial.store.export import to_json
-from seatrial.store.rows import Filters, RunRow
+from seatrial.store.rows import Filters, RunRow, TrialRow
+from seatrial.trial.folder import TrialFolder
 from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import LESS, find_format
 from seatrial.verify.matrices import Matrix, MatrixJudgement
+from seatrial.verify.network_levels import LevelFinding, level_findings, network_groups
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
 HEAD = 64
@@ -50,30 +52,36 @@ class _Found(NamedTuple):
 def command(
     folders: Folders, source: str, machine: str | None, run_id: str, ranks: bool, as_json: bool
 ) -> int:
-    """Judge an all-pairs matrix: slow senders, receivers and links, and who cannot talk.
+    """Judge an all-pairs matrix: slow senders, receivers and links, and who cannot talk, by node
+    and by level of the network.
 
     Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
     GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
     """
     file = Path(source)
-    groups: dict[str, str] = {}
+    site: Machine | None = None
     if file.is_file():
         found = [_of_file(file)]
     else:
-        found, groups = _of_trial(folders, source, run_id)
+        found, site = _of_trial(folders, source, run_id)
     if machine is not None:
-        groups = groups_of(find_machine(machine).machine)
+        site = find_machine(machine).machine
+    groups = network_groups(site) if site is not None else {}
+    topology = topology_of(site) if site is not None and site.topology is not None else None
     records = []
     for number, one in enumerate(found):
-        judged = matrices.judged(one.matrix, groups, ranks) if one.matrix is not None else None
+        judged, levels = None, None
+        if one.matrix is not None:
+            judged = matrices.judged(one.matrix, groups, ranks)
+            levels = level_findings(one.matrix, topology) if topology is not None else None
         if as_json:
-            records.append(_record(one, judged))
+            records.append(_record(one, judged, levels))
             continue
         if number:
             click.echo()
         click.echo(click.style(plain_line(one.source), bold=True))
         if judged is not None:
-            print_network(judged)
+            print_network(judged, levels)
         else:
             print_impacts(one.figures)
     if as_json:
@@ -105,7 +113,7 @@ def _of_file(file: Path) -> _Found:
     )
 
 
-def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], dict[str, str]]:
+def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], Machine | None]:
     with opened(folders) as store:
         try:
             trial = queries.trial(store, source)
@@ -132,7 +140,15 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
     for case, number in more.items():
         said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
         sources[case] = sources[case]._replace(source=said)
-    return list(sources.values()), known_groups(trial) or {}
+    return list(sources.values()), _machine_of(trial)
+
+
+def _machine_of(trial: TrialRow) -> Machine | None:
+    """Return the machine of a trial; None if its record cannot be read."""
+    try:
+        return TrialFolder(Path(trial.path)).record().machine
+    except (SeatrialError, ValueError):
+        return None
 
 
 def _of_run(run: RunRow) -> _Found | None:
@@ -155,7 +171,9 @@ def _of_run(run: RunRow) -> _Found | None:
     return _of_file(folder / "stdout")._replace(source=source)
 
 
-def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:
+def _record(
+    one: _Found, judged: MatrixJudgement | None, levels: list[LevelFinding] | None
+) -> dict[str, Any]:
     if judged is None:
         return {"source": one.source, "impacts": impacts_of(one.figures)}
     return {
@@ -167,4 +185,5 @@ def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:
         "average_gb_per_s": judged.average,
         "greatest_gb_per_s": judged.greatest,
         **msgspec.to_builtins(judged.network),
+        "levels": None if levels is None else msgspec.to_builtins(levels),
     }

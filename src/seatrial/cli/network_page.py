@@ -14,6 +14,7 @@ from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.units import count, listed, show_change, show_figure, show_number
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.matrices import MatrixJudgement
+from seatrial.verify.network_levels import LevelFinding, texts
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 20  # maximum rows of a table
@@ -21,7 +22,9 @@ MAX_ROWS = 20  # maximum rows of a table
 # ---- a matrix -----------------------------------------------------------------------------
 
 
-def print_network(judged: MatrixJudgement) -> None:
+def print_network(judged: MatrixJudgement, levels: Sequence[LevelFinding] | None) -> None:
+    """Print what was found, with what was found of units of the network; None: it has no levels, so
+    that findings of groups are told."""
     net = judged.network
     ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
     noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
@@ -32,7 +35,11 @@ def print_network(judged: MatrixJudgement) -> None:
     click.echo(f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}")
     if judged.ungrouped:
         click.echo(f"in no group: {_names(judged.ungrouped)}")
-    _print_mute(judged)
+    for text in texts(levels or ())[:MAX_ROWS]:
+        click.echo(plain_line(text))
+    if levels and len(levels) > MAX_ROWS:
+        click.echo(f"and {len(levels) - MAX_ROWS} more findings by level; --json has them")
+    _print_mute(judged, by_group=levels is None)
     if net.why:
         click.echo(f"speeds were not judged: {plain_line(net.why)}")
     else:
@@ -40,25 +47,28 @@ def print_network(judged: MatrixJudgement) -> None:
         _print_slow("slow receivers", net.receivers)
         _print_links(net.links, net.slow_links)
         slow = [pair for pair in net.slow_groups if not pair.cut]
-        if not (net.senders or net.receivers or net.slow_links or slow):
+        if not (net.senders or net.receivers or net.slow_links or slow or levels):
             click.echo("no slow sender, receiver or link")
     if len(net.groups) > 1 and judged.grouped:
         _print_groups(net)
     _print_nics(net)
 
 
-def _print_mute(judged: MatrixJudgement) -> None:
+def _print_mute(judged: MatrixJudgement, by_group: bool) -> None:
     net = judged.network
     if net.silent:
         click.echo(f"talk with nobody: {_names(net.silent)}")
-    if net.cut_off:
+    if net.cut_off and by_group:
         click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
     for names in net.apart[:MAX_ROWS]:
         click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
     cut = [
         pair
         for pair in net.groups
-        if judged.grouped and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
+        if by_group
+        and judged.grouped
+        and pair.cut
+        and not {pair.sender, pair.receiver} & {*net.cut_off}
     ]
     for pair in cut[:MAX_ROWS]:
         click.echo(

@@ -100,6 +100,13 @@ def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["any", "failures", "never"]),
+    default="any",
+    help="What makes the exit code 1: any verdict but pass (default), failures of tests"
+    " (node failures, lost and cancelled runs make it 3), or no verdict.",
+)
 components_option = click.option(
     "--component",
     "components",

@@ -11,6 +11,7 @@ from seatrial.cli.options import (
     Parsed,
     alert_option,
     asked_of,
+    fail_on_option,
     parsed_label,
     quiet_option,
     repeat_option,
@@ -19,6 +20,7 @@ from seatrial.cli.options import (
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
+    from seatrial.trial.outcome import FailOn
     from seatrial.trial.prepare import Prepared
 
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @alert_option
+@fail_on_option
 @quiet_option
 @click.pass_obj
 def command(
@@ -70,6 +73,7 @@ def command(
     rebuild: bool,
     dry_run: bool,
     alert: str,
+    fail_on: FailOn,
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -127,7 +131,7 @@ def command(
         click.echo(f"note: {note}; `seatrial reference accept TRIAL` learns it", err=True)
     if dry_run:
         return write_scripts(folder, folders)
-    return drive_and_tell(folder, folders, quiet, alert=alert)
+    return drive_and_tell(folder, folders, quiet, alert=alert, fail_on=fail_on)
 
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:

@@ -27,7 +27,7 @@ from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import WAS_COMPLETE
+from seatrial.trial.outcome import WAS_COMPLETE, FailOn
 from seatrial.trial.requests import Request
 from seatrial.units import count, listed
 from seatrial.verify.reading import plain_line
@@ -41,6 +41,7 @@ def drive_and_tell(
     quiet: bool = False,
     host_is_gone: bool = False,
     alert: str = "",
+    fail_on: FailOn = "any",
 ) -> int:
     """Drive the trial to its end, show it live, print its summary; return the exit code. ``alert``
     is a command that is run for alerts, and at the end."""
@@ -51,7 +52,7 @@ def drive_and_tell(
         print_summary(folder, folders, outcome)
     except BrokenPipeError:
         fall_silent()
-    code = 1 if outcome.failed else 0 if outcome.complete else 3
+    code = outcome.exit_code(fail_on)
     if outcome.reason != WAS_COMPLETE:
         tell_end(folder, alert, outcome_text(folder, outcome), code)
     return code

@@ -27,10 +27,12 @@ _ROW, _THICK = 24, 12
 
 
 class BoxGroup(NamedTuple):
-    """A group's name and its values."""
+    """A group's name and its values. ``of``: how many these stand for, if they are quantiles of
+    more."""
 
     name: str
     values: Sequence[float]
+    of: int = 0
 
 
 def boxes(
@@ -42,7 +44,7 @@ def boxes(
 ) -> Markup:
     """Draw a box plot of each group."""
     shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
-    names = [f"{group.name}  n {len(values):,}" for group, values in shown]
+    names = [f"{group.name}  n {group.of or len(values):,}" for group, values in shown]
     left = labels_width(names, 0.42 * WIDTH)
     box = Box(left, 4, WIDTH - 14.0, 4.0 + max(1, len(shown)) * _ROW)
     across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, WIDTH - 18)

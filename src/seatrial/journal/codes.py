@@ -66,6 +66,12 @@ OWN_FAULTS = frozenset(
 """The codes of runs whose test failed by itself: a rate of passed runs counts them even if their
 cases ran again."""
 
+ERRORS = CUT_OFF - {RECALLED.number} | {
+    code.number for code in (LAUNCH_FAILED, NO_VERDICT, CHECK_ERROR)
+}
+"""The codes of runs that failed by the fault of the machine, the scheduler or a person: JUnit calls
+them errors, and the other codes failures."""
+
 CODES: dict[int, Code] = {
     code.number: code
     for code in (

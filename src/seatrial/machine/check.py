@@ -54,6 +54,11 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     for i, name in enumerate(machine.compat.environment):
         if told := fault_of_names(name):
             spot.fault(told, "compat", "environment", i)
+    for i, mount in enumerate(machine.containers.mounts if machine.containers else ()):
+        paths = mount.split(":")
+        if len(paths) > 2 or not all(Path(each).is_absolute() for each in paths):
+            text = f"{mount!r} is neither an absolute path nor two with a colon between them"
+            spot.fault(text, "containers", "mounts", i)
     for name, chain in machine.toolchains.items():
         at = spot.inside("toolchains", name)
         if not _NAME.fullmatch(name):

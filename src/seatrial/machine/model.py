@@ -92,6 +92,20 @@ class Compat(FileModel, frozen=True):
     ] = []
 
 
+class ContainerRuntime(FileModel, frozen=True):
+    """The program that starts containers on the nodes."""
+
+    kind: Literal[
+        "apptainer", "singularity", "charliecloud", "podman", "podman-hpc", "shifter", "sarus"
+    ]
+    command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
+    options: Annotated[list[str], doc("arguments added to its line, such as --nv")] = []
+    mounts: Annotated[
+        list[str],
+        doc("folders that each container sees: PATH, or PATH:PATH where it differs inside"),
+    ] = []
+
+
 class BuildSettings(FileModel, frozen=True):
     """Where builds are made, how many at a time, and whether trials share them."""
 
@@ -252,6 +266,9 @@ class Machine(FileModel, frozen=True):
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
     compat: Compat = Compat()
+    containers: Annotated[
+        ContainerRuntime | None, doc("how programs are started in containers")
+    ] = None
     toolchains: Annotated[dict[str, Toolchain], doc("by name; the first is the default")] = {}
     modules: Annotated[list[str], doc("modules loaded for everything")] = []
     environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}

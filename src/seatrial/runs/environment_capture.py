@@ -19,12 +19,21 @@ from pathlib import Path
 
 from seatrial.files import read_start
 from seatrial.runs.checksums import sizes_of
-from seatrial.suite.variables import RUN_ONLY
+from seatrial.suite.variables import IMAGE_DIGEST, RUN_ONLY
 
 ENVIRONMENT = "job.environment"
 MAX_BYTES = 1 << 20
 
-_NAMES = (*RUN_ONLY, "BUILD", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TMPDIR")
+# The digest of a container's image tells runs apart.
+_NAMES = (
+    *(RUN_ONLY.keys() - {IMAGE_DIGEST}),
+    "BUILD",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "HOSTNAME",
+    "TMPDIR",
+)
 _NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
 

@@ -19,6 +19,7 @@ from seatrial.runs.binding import (
     srun,
     srun_order,
 )
+from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
 from seatrial.runs.rsh_launch import rsh_options
@@ -44,8 +45,9 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
+    inside = container_words(case)
     if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
-        return LaunchLine(" ".join(policy))
+        return LaunchLine(" ".join([*policy, *inside]))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
     order = _order(machine, test, case, nodes, launcher)
@@ -62,10 +64,15 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     if binds_gpus(launcher, case):
         last = [*last, f"./{TASK_GPUS}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
-    words = [program, *arguments, *map(shlex.quote, launcher.options), *last]
+    words = [program, *arguments, *map(shlex.quote, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
+
+
+def container_words(case: Case) -> list[str]:
+    """Return the words that start a program in the container of a case; none if it has none."""
+    return [f"./{START}"] if has_container(case) else []
 
 
 def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[Sequence[int]]:

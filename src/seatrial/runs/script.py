@@ -14,9 +14,11 @@ from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.run import CompatParts, script_parts
+from seatrial.runs.containers import enter_lines as enter_container
+from seatrial.runs.containers import image_lines
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
-from seatrial.runs.launchers import LaunchLine, launch_of
+from seatrial.runs.launchers import LaunchLine, container_words, launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
@@ -201,7 +203,8 @@ class ScriptWriter:
                 host_files(self.machine, case),
                 self._shared(test, case.toolchain),
                 launch.before,
-                exports({"LAUNCH": launch.line}),
+                exports({"LAUNCH": launch.line, "CONTAINER": " ".join(container_words(case))}),
+                image_lines(self.machine, test, case),
                 settings_lines(self.machine, test, case, directory),
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
@@ -210,6 +213,7 @@ class ScriptWriter:
                 _START,
                 compat.path,
                 before_script(case, directory),
+                enter_container(test, case),
                 f". {quote(run.script)}\n)",
                 _SCRIPT_END,
                 compat.stop,

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-LONGEST_STRING = 16_000  # characters, of 4 bytes at most; InfluxDB accepts 64 KiB
+LONGEST_STRING = 65_000  # bytes; InfluxDB accepts 64 KiB
 LONGEST_TAG = 512
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+@%-]*")
@@ -65,6 +65,8 @@ def key_text(text: str) -> str:
 
 def string_text(text: str) -> str:
     text = text[:LONGEST_STRING].replace("\0", "")
+    if 4 * len(text) > LONGEST_STRING:
+        text = text.encode(errors="replace")[:LONGEST_STRING].decode(errors="ignore")
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

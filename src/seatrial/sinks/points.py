@@ -51,6 +51,7 @@ from seatrial.journal.lifecycle import RunLife
 from seatrial.machine.facts import unfold
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
+from seatrial.sinks.oth_fields import OthFields
 from seatrial.sinks.point_times import Moments
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import SECOND_NS
@@ -107,11 +108,12 @@ class _Run(RunLife, kw_only=True):
 
 class TrialPoints:
     """The points of one trial. ``oth``: the run's id is a tag, and no field of that harness is
-    missing, as dashboards made for it expect."""
+    missing, as dashboards made for it expect. Then the end of a run's output is read from its
+    files."""
 
     def __init__(self, about: TrialInfo, oth: bool = False) -> None:
         self._about = about
-        self._oth = oth
+        self._oth = OthFields(about) if oth else None
         self._moments = Moments()
         self._runs: dict[str, _Run] = {}
         self._judged: dict[str, _Run] = {}  # they may be judged again
@@ -185,6 +187,9 @@ class TrialPoints:
         if isinstance(event, BuildEnded):
             fields |= {"output_txt": event.log or None, "comment": None}
         if self._oth:
+            run_path = written.path or (run.path if run else "")
+            where = "" if isinstance(event, BuildEvent) else run_path
+            fields |= self._oth.of(event, written.test or "", where)
             fields = {key: fields.get(key) or NO_VALUE for key in FIELDS}
         fields |= {
             "value": finite(written.value),
@@ -194,7 +199,10 @@ class TrialPoints:
             fields["unit"] = event.unit or None
         elif isinstance(event, RunJudged):
             fields |= {"cause": event.cause or None, "advice": event.advice or None}
-        tags = self._tags_of(written.app or "", written.test or "", run_id)
+        # A build is of many runs, so its key is in place of a run: that a build began and ended is
+        # told of one id.
+        own_id = event.key if isinstance(event, BuildEvent) else run_id
+        tags = self._tags_of(written.app or "", written.test or "", own_id)
         return line("events", tags, field_text(fields), moment)
 
     def _is_late(self, event: Event) -> bool:

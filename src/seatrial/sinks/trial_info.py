@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.sinks import Sink
 from seatrial.trial.folder import TrialFolder
+
+
+class _Slurm(Struct, frozen=True):
+    account: str = ""
 
 
 class _Machine(Struct):
     machine: str
     groups: dict[str, str] = {}
     sinks: list[Sink] = []
+    slurm: _Slurm = _Slurm()
+
+
+class _Run(Struct, frozen=True):
+    account: str | None = None
+
+
+class _Test(Struct, frozen=True):
+    run: _Run = _Run()
 
 
 class TrialInfo(Struct):
-    """A trial's tag and machine, the user and host that made it, and whether it is a rehearsal."""
+    """A trial's tag and machine, the user and host that made it, whether it is a rehearsal, its
+    tests by name, and its folder."""
 
     tag: str
     machine: _Machine
     user: str = ""
     host: str = ""
     rehearsed: bool = False
+    tests: dict[str, _Test] = {}
+    path: str = ""
 
 
 def about_of(folder: TrialFolder) -> TrialInfo:
     """Return what the record of a trial says. Raises TrialError."""
-    return folder.record_as(TrialInfo)
+    return replace(folder.record_as(TrialInfo), path=str(folder.path))

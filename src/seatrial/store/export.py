@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -107,7 +107,11 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     found = queries.runs(store, Filters(trial=trial.path))[::-1]
     figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
-    left_out = _left_out(trial)
+    record = _record(trial)
+    about = {"trial": trial.tag, "machine": trial.machine, "seatrial": record.version}
+    about |= {"plan": trial.plan, "component": trial.component, "phase": trial.phase}
+    about |= {f"label {name}": value for name, value in record.labels.items()}
+    left_out = record.left_out
     total = _counts([run for _, run in entries], len(left_out))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
@@ -117,6 +121,7 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
         yield f"  <testsuite name={_quoted(test)} package={_quoted(app)}"
         yield f" hostname={_quoted(trial.machine)} timestamp={_quoted(_began(trial, part))}"
         yield f" {_counts([run for _, run in part])}>\n"
+        yield from _properties(about, "    ")
         attempts: dict[str, int] = {}
         for case, run in part:
             attempts[case.id] = number = attempts.get(case.id, 0) + 1
@@ -132,29 +137,12 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-# What is the fault of the machine, the scheduler or a person.
-_ERRORS = frozenset(
-    code.number
-    for code in (
-        codes.NODE_FAILURE,
-        codes.BOOT_FAILURE,
-        codes.LAUNCH_FAILED,
-        codes.LOST,
-        codes.NO_VERDICT,
-        codes.CANCELLED,
-        codes.PREEMPTED,
-        codes.REQUEUED,
-        codes.REVOKED,
-        codes.DEADLINE,
-        codes.CHECK_ERROR,
-    )
-)
-
-
-class _LeftOut(Struct):
-    """The member of a trial's record that JUnit shows."""
+class _Record(Struct):
+    """The members of a trial's record that JUnit shows."""
 
     left_out: list[tuple[str, str]] = []
+    version: str = ""
+    labels: dict[str, str] = {}
 
 
 Entry = tuple[CaseRow, RunRow | None]
@@ -170,18 +158,18 @@ def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
     return [(case, run) for case in ordered for run in runs_of.get(case.id, [None])]
 
 
-def _left_out(trial: TrialRow) -> list[tuple[str, str]]:
-    """Return what was left out of a trial, with the reasons; nothing where its folder is gone."""
+def _record(trial: TrialRow) -> _Record:
+    """Return the record of a trial; an empty one where its folder is gone."""
     try:
-        return TrialFolder(Path(trial.path)).record_as(_LeftOut).left_out
+        return TrialFolder(Path(trial.path)).record_as(_Record)
     except TrialError:
-        return []
+        return _Record()
 
 
 def _counts(found: Sequence[RunRow | None], left_out: int = 0) -> str:
     skipped = sum(_is_skipped(run) for run in found) + left_out
     over = [run for run in found if run is not None and not _is_skipped(run)]
-    errors = sum(run.code in _ERRORS for run in over)
+    errors = sum(run.code in codes.ERRORS for run in over)
     failures = sum(run.code != codes.PASS.number for run in over) - errors
     seconds = sum(run.elapsed or 0.0 for run in found if run is not None)
     return (
@@ -210,16 +198,16 @@ def _test_case(
     if run is None:
         yield ' time="0"><skipped message="was not started"/></testcase>\n'
         return
-    yield f' time="{run.elapsed or 0.0:.3f}">\n      <properties>\n'
+    yield f' time="{run.elapsed or 0.0:.3f}">\n'
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
+    words |= {"toolchain": case.toolchain, "cause": run.cause, "advice": run.advice}
+    words |= {"exit code": str(run.exit_code) if run.exit_code else ""}
+    words |= {f"parameter {name}": str(value) for name, value in case.parameters.items()}
     words |= {"target": run.target, "stage": run.stage, "first verdict": run.first_verdict}
     for figure in figures.get(run.row, ()):
         unit = show_unit(figure.unit)
         words[f"metric {figure.name}"] = show_number(figure.value) + unit
-    for key, value in words.items():
-        if value:
-            yield f"        <property name={_quoted(key)} value={_quoted(value)}/>\n"
-    yield "      </properties>\n"
+    yield from _properties(words, "      ")
     message = f"{run.verdict}: {run.why}" if run.why else run.verdict
     if run.again:
         message += "; the case is run again"
@@ -227,11 +215,20 @@ def _test_case(
         kind = ' type="pytest.xfail"' if run.code == codes.KNOWN.number else ""
         yield f"      <skipped{kind} message={_quoted(message)}/>\n"
     elif run.code != codes.PASS.number:
-        element = "error" if run.code in _ERRORS else "failure"
+        element = "error" if run.code in codes.ERRORS else "failure"
         yield f"      <{element} type={_quoted(run.verdict)} message={_quoted(message)}>"
         yield f"{_escaped(message)}</{element}>\n"
     yield from _output(run)
     yield "    </testcase>\n"
+
+
+def _properties(words: Mapping[str, str], indent: str) -> Iterator[str]:
+    """Yield the element of the words that have a value."""
+    yield f"{indent}<properties>\n"
+    for key, value in words.items():
+        if value:
+            yield f"{indent}  <property name={_quoted(key)} value={_quoted(value)}/>\n"
+    yield f"{indent}</properties>\n"
 
 
 def _output(run: RunRow) -> Iterator[str]:

@@ -14,55 +14,28 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import pairwise
 
 from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
 from seatrial.gc_pause import uncollected
 from seatrial.lazy import futures
-from seatrial.statistics import changes
+from seatrial.statistics import changes, modes
+from seatrial.statistics.modes import Mode
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
+from seatrial.studies.band_series import BY_LEVEL, series_by_level
+from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.studies.note_file import Near, Note, nearest
 from seatrial.studies.provenance import Difference
 from seatrial.suite.select import is_like
-from seatrial.units import SECOND_NS, Direction, direction_of, unfit
+from seatrial.units import SECOND_NS, direction_of, unfit
 from seatrial.verify.figures import ELAPSED
 
 MANY = 400  # series for which several processes are worth their start
 MAX_NAMED = 12
-
-
-class Point(NamedTuple):
-    """One figure: when (ns) its run started, and which run that was."""
-
-    time: int
-    value: float
-    run_id: str
-    trial: str
-
-
-class MetricSeries(Struct, frozen=True):
-    """The figures of one metric of one case on one machine in one stage, by time. ``excluded``
-    counts runs and figures that were left out, by the reason."""
-
-    metric: str
-    machine: str
-    case: str
-    case_name: str
-    test: str
-    toolchain: str
-    stage: str
-    unit: str
-    better: Direction
-    points: list[Point]
-    excluded: dict[str, int]
-
-    @property
-    def values(self) -> list[float]:
-        return [point.value for point in self.points]
 
 
 class ReportedChange(Struct, frozen=True):
@@ -89,13 +62,24 @@ class ReportedChange(Struct, frozen=True):
         return self.change.tier == "confirmed"
 
 
+class LevelModes(Struct, frozen=True):
+    """The modes of the figures behind the points of a series, from one to another (ns), between two
+    confirmed changes."""
+
+    first: int
+    last: int
+    modes: list[Mode]
+
+
 class History(Struct, frozen=True):
-    """A series, its changes, and the notes of its machine within its time and shortly before."""
+    """A series, its changes, and the notes of its machine within its time and shortly before.
+    ``modes`` are there where the points are medians."""
 
     series: MetricSeries
     analysis: changes.SeriesAnalysis
     told: list[ReportedChange]
     notes: list[Note]
+    modes: list[LevelModes] = []
 
     @property
     def alarms(self) -> list[ReportedChange]:
@@ -127,6 +111,8 @@ def series_of(
     """The series of a metric in every case that matches, those of a ``stage`` if one is given.
     Raises UsageError where none does."""
     known = metric_names(store)
+    if metric in BY_LEVEL and metric not in known:
+        return series_by_level(store, metric, filters, case, stage)
     if metric != ELAPSED and metric not in known:
         known.append(ELAPSED)
         more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
@@ -229,7 +215,22 @@ def _history(
     last = series.points[-1].time if series.points else 0
     margin = max((last - first) // 20, 3600 * SECOND_NS)
     near = [note for note in concerned if first - margin <= note.time <= last + margin]
-    return History(series, analysis, told, near)
+    return History(series, analysis, told, near, _modes(series, told))
+
+
+def _modes(series: MetricSeries, told: Sequence[ReportedChange]) -> list[LevelModes]:
+    """Return the modes of a series' parts between confirmed changes."""
+    if not series.parts:
+        return []
+    edges = [0, *(each.change.index for each in told if each.confirmed), len(series.points)]
+    return [
+        LevelModes(
+            series.points[start].time,
+            series.points[end - 1].time,
+            modes.find([value for part in series.parts[start:end] for value in part]),
+        )
+        for start, end in pairwise(edges)
+    ]
 
 
 def _told(

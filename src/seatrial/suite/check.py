@@ -15,6 +15,7 @@ from seatrial.machine.failures import check_known_failures, log_pattern
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
 from seatrial.suite.asked_place import KEYS as PLACE_KEYS
+from seatrial.suite.container_image import CONTAINER_FILE, fault_of_image, image_of
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.job_options import (
@@ -53,7 +54,7 @@ from seatrial.units import bytes_of, seconds, span_of
 RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
-        *(ORDER_FILE, "job.bind", "job.gpus"),
+        *(ORDER_FILE, "job.bind", "job.gpus", "job.container", CONTAINER_FILE),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
@@ -382,6 +383,8 @@ class _Checker:
             directory = self._text(run.directory, known, "run", "directory")
             if directory and (fault := fault_of_directory(directory)):
                 self.fault(fault, "run", "directory")
+        if run.container:
+            self._container(known)
         for name, value in run.malloc.items():
             if fault := fault_of_tunable(name):
                 self.fault(fault, "run", "malloc", name)
@@ -396,6 +399,18 @@ class _Checker:
             self.spot.parsed(stripe_count, run.stripe.count, *at, "count")
         if run.stripe.size and (size := self._text(run.stripe.size, known, *at, "size")):
             self.spot.parsed(stripe_size, size, *at, "size")
+
+    def _container(self, known: set[str]) -> None:
+        image = self._text(self.test.run.container, known, "run", "container")
+        if image and (fault := fault_of_image(image)):
+            self.fault(fault, "run", "container")
+        elif image and image.startswith("."):
+            path = image_of(image, self.test.folder)
+            if not Path(path).exists():
+                self.fault(f"there is no {path}; build the image first", "run", "container")
+        if self.test.run.prove:
+            message = "cannot be proved: hello is built for the host, and $LAUNCH starts the image"
+            self.fault(message, "run", "container")
 
     def _text(self, written: str, known: set[str], *key: str | int) -> str | None:
         """Check a text with expressions in braces; return it where it has none."""

@@ -162,6 +162,13 @@ class RunSpec(FileModel, frozen=True):
         dict[str, Expression], doc("tunables of glibc's malloc by name; default: glibc's value")
     ] = {}
     stripe: Stripe | None = None
+    container: Annotated[
+        str,
+        doc(
+            "image in which $LAUNCH starts programs: a path (/ or ./ first), a name that the "
+            "machine's runtime knows, or default (none); {name} stands for a parameter"
+        ),
+    ] = ""
     directory: Annotated[
         str,
         doc(
@@ -394,8 +401,9 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The pages of a run's memory ("": not asked for), the tunables of malloc, the stripes of its
-    files (0: not asked for; sizes in bytes), and the directory below which its script works ("":
-    the run directory) with the type that its file system must have ("": any)."""
+    files (0: not asked for; sizes in bytes), the directory below which its script works ("": the
+    run directory) with the type that its file system must have ("": any), and the image of its
+    container ("": none)."""
 
     pages: str = ""
     malloc: dict[str, int] = {}
@@ -403,6 +411,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stripe_size: int = 0
     directory: str = ""
     file_system_type: str = ""
+    container: str = ""
 
 
 class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):

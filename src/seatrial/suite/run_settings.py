@@ -1,4 +1,4 @@
-"""What a test asks of the memory and the files of its runs: pages, malloc, stripes, directory.
+"""What a test asks for its runs: pages, malloc, stripes, directory, container.
 
     asked = AskedSettings(test.run, machine)     # parses the texts once
     asked.of(names)                              # the RunSettings of one case
@@ -14,6 +14,7 @@ from typing import Any
 from seatrial.errors import suggest
 from seatrial.machine.glibc import known, near, tunable_of
 from seatrial.machine.model import PAGES, Machine
+from seatrial.suite.container_image import fault_of_image
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
 from seatrial.suite.model import RunSettings, RunSpec
@@ -41,6 +42,7 @@ class AskedSettings:
         self._count = quantity(stripe.count, "stripe", stripe_count) if stripe else None
         self._size = Text.of(stripe.size, "stripe", "size") if stripe and stripe.size else None
         self._directory = Text.of(run.directory, "directory") if run.directory else None
+        self._container = Text.of(run.container, "container") if run.container else None
 
     def of(self, names: Names) -> RunSettings:
         """Return the settings for the values of a case. Raises ExpressionError."""
@@ -57,6 +59,7 @@ class AskedSettings:
             stripe_size=self._size_of(names),
             directory=directory,
             file_system_type=file_system_type,
+            container=self._container_of(names),
         )
 
     def _pages_of(self, names: Names) -> str:
@@ -72,6 +75,20 @@ class AskedSettings:
             return stripe_size(self._size.value(names))
         except ValueError as error:
             raise ExpressionError(str(error), "run", "stripe", "size") from None
+
+    def _container_of(self, names: Names) -> str:
+        image = self._container.inserted(names) if self._container else DEFAULT
+        if image == DEFAULT:
+            return ""
+        if fault := fault_of_image(image):
+            raise ExpressionError(fault, "run", "container")
+        if self._machine.containers is None:
+            text = (
+                f"{self._machine.machine} does not say how containers are started; write "
+                "`containers: {kind: apptainer}`, or another kind, into its file"
+            )
+            raise ExpressionError(text, "run", "container")
+        return image
 
     def _directory_of(self, names: Names) -> tuple[str, str]:
         """Return the path, and the type that its file system must have."""

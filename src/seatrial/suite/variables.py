@@ -24,8 +24,12 @@ HOSTFILE, MACHINEFILE, NODEFILE = "job.hostfile", "job.machinefile", "job.nodefi
 ORDER_FILE = "job.order"
 """The file of a run with its rank order: a line for each node, the ranks of its slots."""
 
+IMAGE_DIGEST = "CONTAINER_DIGEST"
+
 RUN_ONLY: dict[str, str] = {
     "LAUNCH": "the launcher line, such as `srun --ntasks=4`; empty for launcher: none",
+    "CONTAINER": "what starts a program in the container of the run, last in `$LAUNCH`; else empty",
+    IMAGE_DIGEST: "digest of its image, or `unknown`; only where there is a container",
     "NODES": "number of nodes",
     "TASKS": "number of tasks in all",
     "TASKS_PER_NODE": "tasks on each node",

@@ -291,7 +291,7 @@ class Jobs:
         place = RunPlace(job.run_id, str(job.path), build, script, facts, attempt.nodes)
         script = self._scripts.job_script(test, case, place)
         target = self._staging.place(case.test, attempt.target)
-        return Room(case, job.path, target, script, attempt.nodes)
+        return Room(case, job.path, target, script, attempt.nodes, build)
 
     def _build_of(self, key: str) -> str:
         """Return the directory of a build: where it was made, as it may hold its own path."""

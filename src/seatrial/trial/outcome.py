@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from seatrial.journal.codes import KNOWN, PASS
+from seatrial.journal.codes import CODES, ERRORS, KNOWN, PASS
+
+FailOn = Literal["any", "failures", "never"]
+"""What makes the exit code 1: any verdict that is not pass, verdicts that the test is to blame for,
+or none."""
+
+_ERRORS = frozenset(CODES[number].name for number in ERRORS)
 
 INTERRUPTED = "interrupted by Ctrl-C"
 WAS_COMPLETE = "it was complete already"
@@ -24,7 +30,20 @@ class DriveOutcome(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether a verdict is neither pass nor known."""
-        return not set(self.verdicts) <= {PASS.name, KNOWN.name}
+        return bool(self._bad)
+
+    @property
+    def _bad(self) -> set[str]:
+        return set(self.verdicts) - {PASS.name, KNOWN.name}
+
+    def exit_code(self, fail_on: FailOn = "any") -> int:
+        """Return 0, 1, or 3 where not all cases could be judged. By ``failures`` a run that failed
+        by the fault of the machine, the scheduler or a person is one that could not."""
+        if fail_on == "never":
+            return 0 if self.complete else 3
+        if self._bad - (_ERRORS if fail_on == "failures" else set()):
+            return 1
+        return 0 if self.complete and not self._bad else 3
 
 
 class Stop(Exception):

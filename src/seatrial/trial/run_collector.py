@@ -29,7 +29,7 @@ from seatrial.journal.codes import (
     code_of,
 )
 from seatrial.journal.events import JobsOwnEvent
-from seatrial.machine.facts import groups_of, roles_of
+from seatrial.machine.facts import roles_of
 from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
@@ -54,6 +54,7 @@ from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
+from seatrial.verify.network_levels import network_groups
 from seatrial.verify.node_findings import is_named
 from seatrial.verify.own_words import own_words
 from seatrial.verify.reading import HostFailed
@@ -120,7 +121,9 @@ class RunCollector:
         component = record.component
         asked = component is not None and any(c.criterion == "network" for c in component.criteria)
         self._roles: dict[str, str] | None = None  # of each node, once a test tells of nodes
-        self._network = groups_of(record.machine) if asked else None  # of each node, if asked for
+        self._network = (
+            network_groups(record.machine) if asked else None
+        )  # of each node, if asked for
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang

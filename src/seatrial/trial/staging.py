@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from seatrial.plan.component_tests import part_of
 from seatrial.plan.model import Deck
 from seatrial.runs.compat.run import prepare as prepare_compat
+from seatrial.runs.containers import prepare as prepare_container
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
@@ -33,14 +34,15 @@ SILENT_SECONDS = 60.0  # added to the time limit of the placement command
 
 
 class Room(NamedTuple):
-    """A run that is to be created: its case, its directory, its place, its job script, and the
-    nodes that were chosen for it, in order."""
+    """A run that is to be created: its case, its directory, its place, its job script, the nodes
+    that were chosen for it, in order, and the directory of its build ("": it has none)."""
 
     case: Case
     path: Path
     place: PlacementTarget
     script: str
     nodes: str = ""
+    build: str = ""
 
 
 class Staging:
@@ -100,6 +102,7 @@ class Staging:
         prepare(room.path, room.script, test, self._inputs(test, room.place))
         prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
         prepare_gpus(self._record.machine, test, room.case, room.path)
+        prepare_container(self._record.machine, test, room.case, room.path, room.build)
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 

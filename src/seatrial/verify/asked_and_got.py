@@ -1,5 +1,5 @@
-"""What a run got of the pages, stripes and directory that it asked for, by what its job script
-wrote.
+"""What a run got of the pages, stripes, directory and container that it asked for, by what its job
+script wrote.
 
 faults_of_settings(case.settings, run_directory)   # "asked 2M pages, 0 of 512 MiB got"
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from seatrial.files import read_regular
 from seatrial.journal.codes import MISPLACED
+from seatrial.suite.container_image import CONTAINER_FILE
 from seatrial.suite.model import RunSettings
 from seatrial.suite.run_settings import DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
 from seatrial.units import show_bytes
@@ -58,6 +59,15 @@ def fault_of_directory(settings: RunSettings, folder: Path) -> str:
     if len(found) < 3 or wanted in ("", found[0]):
         return ""
     return plain_line(f"{asked} on {wanted}; its file system is {found[0]} at {found[2]}")
+
+
+def fault_of_container(settings: RunSettings, folder: Path) -> str:
+    """Return why the script of the run in ``folder`` was not started: its image was not there. ""
+    where nothing is wrong."""
+    text = _text(folder / CONTAINER_FILE).strip() if settings.container else ""
+    if not text.startswith("failed: "):
+        return ""
+    return plain_line(f"asked container {settings.container}; {text[8:]}")
 
 
 def _fault_of_pages(asked: str, folder: Path) -> str:

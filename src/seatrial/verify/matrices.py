@@ -196,6 +196,15 @@ def _group(host: str, groups: Mapping[str, str]) -> str:
     return groups.get(host) or groups.get(host.partition(".")[0]) or NO_GROUP
 
 
+def between_nodes(matrix: Matrix) -> tuple[list[str], Floats]:
+    """Return the nodes of a matrix and the rates between them, shape (n, n); 0 where none is."""
+    hosts = matrix.hosts
+    nodes = list(dict.fromkeys(hosts))
+    if len(nodes) == len(hosts):
+        return nodes, matrix.rates
+    return nodes, _between(matrix.rates, hosts, nodes)[0]
+
+
 def _between(rates: Floats, hosts: list[str], nodes: list[str]) -> tuple[Floats, int]:
     """Return the rates between nodes, and how many pairs of ranks are hidden in them.
 

@@ -17,7 +17,11 @@ from msgspec import Struct
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
-from seatrial.verify.asked_and_got import fault_of_directory, faults_of_settings
+from seatrial.verify.asked_and_got import (
+    fault_of_container,
+    fault_of_directory,
+    faults_of_settings,
+)
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults, learned_files, with_sums
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
@@ -72,7 +76,8 @@ def judge(
         if files := learned_files(test):
             test, notice = _with_learned_sums(test, files, case, references)
             notices += [notice] if notice else []
-        if misplaced := fault_of_directory(case.settings, folder):
+        misplaced = fault_of_directory(case.settings, folder)
+        if misplaced := misplaced or fault_of_container(case.settings, folder):
             return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
         checked = find_faults(test, folder, exit_code, names)
         findings += [finding for finding in checked if finding.code is not PASS]

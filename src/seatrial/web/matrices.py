@@ -18,13 +18,16 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import groups_of
+from seatrial.layout.topology import Topology
+from seatrial.machine.model import Machine
+from seatrial.machine.topologies import topology_of
 from seatrial.store import node_runs
 from seatrial.store.queries import trial_of, trials
 from seatrial.store.rows import RunRow
 from seatrial.units import show_bytes
 from seatrial.verify import matrices
 from seatrial.verify.matrices import Matrix, MatrixJudgement
+from seatrial.verify.network_levels import LevelFinding, level_findings, network_groups
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.cache import LruCache
@@ -81,10 +84,19 @@ class ColourScale(NamedTuple):
 class Charted:
     """A matrix that was read and judged. ``rates`` has shape (n, n): senders, receivers. ``scales``
     has the colours of each of SHOWS, ``orders`` the ranks in each of ORDERS, of the senders (axis
-    0) and the receivers (1)."""
+    0) and the receivers (1). ``levels``: findings by level of the network; None if it has none."""
 
-    def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        matrix: Matrix,
+        judged: MatrixJudgement,
+        groups: Mapping[str, str],
+        topology: Topology | None,
+    ) -> None:
         self.judged = judged
+        self.levels: list[LevelFinding] | None = None
+        if topology is not None:
+            self.levels = level_findings(matrix, topology)
         self.names = matrix.names
         self.hosts = matrix.hosts
         self.groups = [
@@ -216,14 +228,31 @@ def charted_of(state: ServerState, run: RunRow) -> Charted | None:
     run has no complete one."""
     trial = trial_of(state.store(), run)
     record = state.records.record(trial)
-    groups = groups_of(record.machine) if record is not None else {}
+    machine = record.machine if record is not None else None
     version = (run.row, run.judged)
     return state.studies.latest(
-        ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
+        ("matrix", trial.path, run.run_id), version, lambda: _charted(run, machine), large=True
     )
 
 
-def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
+def levels_of(state: ServerState, run: RunRow, machine: Machine) -> list[LevelFinding] | None:
+    """Return what the matrix of a run shows of a machine's network by level; None while that is
+    being made. Raises UsageError if the run has no complete one."""
+    return state.studies.latest(
+        ("levels", run.trial, run.run_id),
+        (run.row, run.judged),
+        lambda: level_findings(_read(run), topology_of(machine)),
+    )
+
+
+def _charted(run: RunRow, machine: Machine | None) -> Charted:
+    groups = network_groups(machine) if machine is not None else {}
+    topology = topology_of(machine) if machine is not None and machine.topology else None
+    matrix = _read(run)
+    return Charted(matrix, matrices.judged(matrix, groups), groups, topology)
+
+
+def _read(run: RunRow) -> Matrix:
     file = _file_of(run)
     if file is None:
         raise UsageError(
@@ -238,7 +267,6 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
     if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:
-        matrix = matrices.parsed(found.text.replace("\r\n", "\n"), name)
+        return matrices.parsed(found.text.replace("\r\n", "\n"), name)
     except ValueError as error:
         raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
-    return Charted(matrix, matrices.judged(matrix, groups), groups)

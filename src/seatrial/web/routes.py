@@ -23,6 +23,7 @@ PAGES = (
     Page("/network", "networks", "network", "networks.html", form=True, function="listed"),
     Page("/network/{trial}/{run_id}", "networks", "network", "network.html", form=True),
     Page("/network/{trial}/{run_id}/cells", "networks", "network", function="cells"),
+    Page("/bands", "networks", "bands", "bands.html", form=True),
     Page("/compare", "compare", "compare", "compare.html", form=True),
     Page("/history", "history", "history", "history.html", form=True),
     Page("/matrix", "matrix", "matrix", "matrix.html", form=True),

@@ -15,7 +15,8 @@ from seatrial.store import queries
 from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import History, ReportedChange, histories
+from seatrial.studies.band_series import BY_LEVEL
+from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.studies.success_rate import SUCCESS_RATE, is_success_rate, success_rates
@@ -78,6 +79,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     made_up: list[tuple[float, float]]
     levels: list[tuple[float, float, float]]
     changes: list[ChangeMark]
+    modes: list[LevelModes]
     notes: list[Note]
     reference: Expected | None
 
@@ -174,7 +176,9 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
-    metrics = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *metric_names(store)]))[:MAX_NAMED]
+    metrics = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))[
+        :MAX_NAMED
+    ]
     page = HistoryPage(state="asked", metrics=metrics)
     if not metric:
         return page
@@ -285,6 +289,7 @@ def _line(state: ServerState, history: History, trial_of: Trials) -> HistoryLine
         made_up=[(time, value) for time, value, made_up in drawn if made_up],
         levels=_levels(history),
         changes=[_change(told) for told in history.told],
+        modes=history.modes,
         notes=history.notes,
         reference=_expected(state, history, trial_of),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.layout.topology import summary
 from seatrial.machine.facts import groups_of
@@ -17,11 +18,13 @@ from seatrial.machine.topologies import topology_of
 from seatrial.statistics import suspects
 from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
-from seatrial.store.rows import Filters
+from seatrial.store.rows import Filters, RunRow
 from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
 from seatrial.units import count, show_figure
 from seatrial.verify.figures import ELAPSED
+from seatrial.verify.network_levels import texts
+from seatrial.web.matrices import levels_of, runs_with
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import NodeFigures, by_node, metrics_to_choose
@@ -58,11 +61,14 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
 class MachinePage(Struct, frozen=True, kw_only=True):
     """The nodes (``names``), their layout, and what is known of them. ``suspects`` is None while
-    they are being judged."""
+    they are being judged. ``by_level``: what the latest ``matrix`` of all pairs shows of units of
+    the network; None while it is being judged."""
 
     name: str
     about: str
     network: str
+    matrix: RunRow | None
+    by_level: list[str] | None
     trials: list[str]
     rehearsed: bool
     described: bool
@@ -119,6 +125,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     states, tags = machine_states(view)
     accused, since = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
+    matrix, by_level = _by_level(state, view)
     rows, words = _rows(view, states, found, accused, blocks)
     return copied(
         MachinePage,
@@ -126,6 +133,8 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         name=view.name,
         about=view.machine.about,
         network=_network(view.machine),
+        matrix=matrix,
+        by_level=by_level,
         trials=[trial.tag for trial in view.trials],
         rehearsed=view.rehearsed,
         described=view.described > 0,
@@ -151,6 +160,21 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         suspects=accused,
         judged_since=since,
     )
+
+
+def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] | None]:
+    """Return the latest run of the machine that has a matrix, and its findings by level."""
+    if view.machine.topology is None:
+        return None, []
+    runs = runs_with(state)
+    run = next((run for run in runs or () if run.machine == view.name), None)
+    if run is None:
+        return None, None if runs is None else []
+    try:
+        found = levels_of(state, run, view.machine)
+    except UsageError:  # no whole matrix: the page Networks says why
+        return None, []
+    return run, None if found is None else texts(found)
 
 
 def _network(machine: Machine) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
+from seatrial.verify.network_levels import LevelFinding
 from seatrial.web.matrices import (
     ASPECTS,
     ORDERS,
@@ -164,7 +165,9 @@ def _findings(
     listed."""
     at = _Places(charted, rows, columns)
     kinds: dict[str, list[NetworkFinding]] = {}
-    for one in (*_mute(net, at), *_slow(net, at)):
+    levels = charted.levels
+    groups = levels is None
+    for one in (*_by_level(levels or (), at), *_mute(net, at, groups), *_slow(net, at, groups)):
         kinds.setdefault(one.kind, []).append(one)
     counted = {"slow link": net.slow_links, "single pair cannot talk": net.mute_pairs}
     left_out = {
@@ -208,28 +211,36 @@ class _Places:
         )
 
 
-def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
+def _by_level(levels: Iterable[LevelFinding], at: _Places) -> Iterator[NetworkFinding]:
+    for one in levels:
+        receiver = one.nodes[-1] if len(one.units) > 1 else ""
+        found = at.finding(f"{one.kind}: {one.level}", one.nodes[0], receiver, effect=one.effect)
+        yield replace(found, what=one.text)
+
+
+def _mute(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
+    """Yield who cannot talk, of groups too if they are asked for."""
     for name in net.silent:
         yield at.finding("talks with nobody", name)
-    for name in net.cut_off:
+    for name in net.cut_off if groups else ():
         yield at.finding("group cut off", name)
     for names in net.apart:
         together = ", ".join(names) if any(":" in name for name in names) else fold(names)
         yield replace(at.finding("talk among themselves alone", names[0]), what=together)
     for pair in net.groups:
-        if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
+        if groups and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
             yield at.finding("no link between groups", pair.sender, pair.receiver)
     for sender, receiver in net.pairs:
         yield at.finding("single pair cannot talk", sender, receiver)
 
 
-def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
+def _slow(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
             yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
         yield at.finding("slow link", link.sender, link.receiver, link.value, link.effect)
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
-        if not pair.cut:
+        if groups and not pair.cut:
             kind = "slow between groups"
             yield at.finding(kind, pair.sender, pair.receiver, pair.median, pair.effect)

@@ -1,0 +1,271 @@
+"""Latency and bandwidth of pairs, by level of a machine's network and by kind of core.
+
+    lines, machine = lines_of_trial(store, trial)
+    for figures in bands_of(lines, topology_for(machine)):
+        figures.name, figures.found.bands, figures.modes["router"], figures.core_bands
+
+The pairs are those of the probe ``pingpong``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.layout.node import spans
+from seatrial.layout.topology import NODE, SYSTEM, Topology
+from seatrial.machine.model import Machine
+from seatrial.machine.topologies import topology_of
+from seatrial.statistics import modes
+from seatrial.statistics.bands import (
+    Bands,
+    BandStep,
+    Better,
+    Pair,
+    expected_mean,
+    judge,
+    median_interval,
+)
+from seatrial.statistics.core_kinds import CoreFigure, CoreKinds, core_kinds
+from seatrial.statistics.modes import Mode
+from seatrial.store import queries
+from seatrial.store.rows import Filters, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.trial.folder import TrialFolder
+from seatrial.verify.pair_lines import PairLine, pair_lines
+from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
+
+LIMIT = 2**26
+HEAD = 4096
+QUANTILES = 101
+
+
+class PairMetric(NamedTuple):
+    """A figure of pairs: its name, unit, and which is better."""
+
+    name: str
+    unit: str
+    better: Better
+
+
+METRICS = (PairMetric("latency", "us", "lower"), PairMetric("bandwidth", "MiB/s", "higher"))
+
+
+class CoreBand(Struct, frozen=True):
+    """Pairs of ranks of a level whose cores are of two kinds (numbers of ``CoreKinds.cpus``), with
+    their ``share`` of the level; median and interval as of ``Band``."""
+
+    level: str
+    kinds: tuple[int, int]
+    pairs: int
+    share: float
+    median: float
+    low: float | None
+    high: float | None
+
+
+class LevelFigures(Struct, frozen=True):
+    """A metric of pairs by level. ``counts``, ``modes`` and ``quantiles`` (at most 101, for a
+    picture) are of the pairs of ranks of each level. ``expected_mean`` is None where a level that
+    the machine has was not measured. ``cores`` are the kinds of cores, None where all are alike."""
+
+    name: str
+    unit: str
+    better: Better
+    found: Bands
+    counts: dict[str, int]
+    modes: dict[str, list[Mode]]
+    quantiles: dict[str, list[float]]
+    expected_mean: float | None
+    cores: CoreKinds | None
+    core_bands: list[CoreBand]
+
+    def cores_text(self, band: CoreBand) -> str:
+        """Return the cores at either end of the pairs of a band: ``0 to 1-3``."""
+        assert self.cores is not None
+        first, second = (spans(self.cores.cpus[kind]) for kind in band.kinds)
+        return f"{first} to {second}"
+
+
+# ---- where figures come from --------------------------------------------------------------
+
+
+def lines_of_file(file: Path) -> list[PairLine]:
+    """Return the pairs of an output of ``pingpong``. Raises UsageError."""
+    try:
+        return pair_lines(read_text(Path(), str(file), LIMIT, "judge fewer pairs"))
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    except ValueError as error:
+        raise UsageError(f"{file}: {plain(str(error))[:300]}") from None
+
+
+def runs_with_pairs(store: Store, filters: Filters) -> Iterator[tuple[RunRow, list[PairLine]]]:
+    """Yield the right runs that have figures of pairs, the newest first. Raises UsageError if an
+    output is not whole."""
+    for run in queries.runs(store, filters):
+        file = Path(run.path or "") / "stdout"
+        start = head(file, HEAD) if run.path and run.code in queries.MEASURED else None
+        if start is not None and "\npair " in f"\n{start.text}":
+            yield run, lines_of_file(file)
+
+
+def lines_of_trial(store: Store, trial: TrialRow) -> tuple[list[PairLine], Machine]:
+    """Return the pairs of all right runs of a trial, and its machine. Raises UsageError if there
+    are none."""
+    runs = runs_with_pairs(store, Filters(trial=trial.path))
+    found = [line for _, lines in runs for line in lines]
+    if not found:
+        raise UsageError(
+            f"{trial.tag}: no run with a right answer has figures of pairs; run the probe "
+            "`pingpong`: seatrial run suites/probes -k pingpong --set hosts=8,ranks=1"
+        )
+    return found, TrialFolder(Path(trial.path)).record().machine
+
+
+def topology_for(machine: Machine) -> Topology:
+    """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
+    topology = topology_of(machine)
+    if topology is None:
+        raise UsageError(
+            f"the file of {machine.machine} tells nothing of its network; "
+            "write `topology` or `groups` (docs/machines.md)"
+        )
+    return topology
+
+
+# ---- judging ------------------------------------------------------------------------------
+
+
+def bands_of(lines: Sequence[PairLine], topology: Topology) -> list[LevelFigures]:
+    """Return the bands of each of METRICS. Raises UsageError for nodes that the topology lacks."""
+    found = placed(lines, topology)
+    return [_figures(found, metric, topology) for metric in METRICS]
+
+
+class PlacedLine(NamedTuple):
+    """A pair of ranks, the numbers of their nodes, and their level."""
+
+    line: PairLine
+    ends: tuple[int, int]
+    level: str
+
+
+def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
+    """Return pairs with their levels. Raises UsageError for nodes that the topology lacks."""
+    number = topology.number_of
+    found: list[PlacedLine] = []
+    lost: dict[str, None] = {}
+    for line in lines:
+        a, b = (node if node in number else node.partition(".")[0] for node in line.nodes)
+        if missing := [node for node in (a, b) if node not in number]:
+            lost |= dict.fromkeys(missing)
+            continue
+        ends = number[a], number[b]
+        found.append(PlacedLine(line, ends, topology.level(*ends)))
+    if lost:
+        raise UsageError(
+            f"{', '.join(map(plain_line, list(lost)[:8]))}: not in the topology of the machine; "
+            "give these nodes a place in its file (docs/machines.md#topology), or name another "
+            "machine with --machine"
+        )
+    return found
+
+
+def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology) -> LevelFigures:
+    levels = [NODE, *(level.name for level in topology.levels), SYSTEM]
+    found = judge(_pairs(pairs, metric.name, topology), levels, metric.better)
+    of_level: dict[str, list[float]] = {band.level: [] for band in found.bands}
+    cores = []
+    for line, (a, b), level in pairs:
+        value = getattr(line, metric.name)
+        of_level[level].append(value)
+        if a != b:
+            cores.append(CoreFigure(level, *line.cpus, value))
+    kinds = core_kinds(cores)
+    return LevelFigures(
+        *metric,
+        found=found,
+        counts={level: len(values) for level, values in of_level.items()},
+        modes={level: modes.find(values) for level, values in of_level.items()},
+        quantiles={level: _quantiles(values) for level, values in of_level.items()},
+        expected_mean=_expected(found, topology),
+        cores=kinds,
+        core_bands=_core_bands(cores, kinds, levels) if kinds else [],
+    )
+
+
+def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
+    """Return a figure for each pair of nodes, and for each pair of ranks on a node."""
+    figures: dict[tuple[int, int, str], list[float]] = defaultdict(list)
+    for line, ends, _ in pairs:
+        cores = " ".join(map(str, sorted(line.cpus))) if ends[0] == ends[1] else ""
+        figures[min(ends), max(ends), cores].append(getattr(line, name))
+    names = topology.nodes
+    return [
+        Pair(names[a], names[b], topology.level(a, b), topology.hops(a, b), median(values))
+        for (a, b, _), values in figures.items()
+    ]
+
+
+def _quantiles(values: list[float]) -> list[float]:
+    ordered = sorted(values)
+    if len(ordered) <= QUANTILES:
+        return ordered
+    step = (len(ordered) - 1) / (QUANTILES - 1)
+    return [ordered[round(i * step)] for i in range(QUANTILES)]
+
+
+def _expected(found: Bands, topology: Topology) -> float | None:
+    """Return the mean of evenly drawn pairs of different nodes of the machine; None where a level
+    that has pairs was not measured."""
+    medians = {band.level: band.median for band in found.bands}
+    names = [*(level.name for level in topology.levels), SYSTEM]
+    counts = {name: pairs for name, pairs in zip(names, topology.pairs(), strict=True) if pairs}
+    if not counts or counts.keys() - medians.keys():
+        return None
+    return expected_mean([medians[name] for name in counts], [*counts.values()])
+
+
+def _core_bands(
+    figures: Sequence[CoreFigure], kinds: CoreKinds, levels: Sequence[str]
+) -> list[CoreBand]:
+    """Return the pairs of each level by the kinds of their cores, in the order of levels."""
+    of = kinds.of
+    groups: dict[tuple[str, int, int], list[float]] = defaultdict(list)
+    for one in figures:
+        if one.first in of and one.second in of:
+            first, second = sorted((of[one.first], of[one.second]))
+            groups[one.level, first, second].append(one.value)
+    counts: dict[str, int] = defaultdict(int)
+    for (level, _, _), values in groups.items():
+        counts[level] += len(values)
+    found = []
+    for level, first, second in sorted(groups, key=lambda key: (levels.index(key[0]), key[1:])):
+        values = sorted(groups[level, first, second])
+        low, high = median_interval(values) or (None, None)
+        share = len(values) / counts[level]
+        own = CoreBand(level, (first, second), len(values), share, median(values), low, high)
+        found.append(own)
+    return found
+
+
+# ---- in words -----------------------------------------------------------------------------
+
+
+def step_text(name: str, step: BandStep) -> str:
+    """Return what is known of a step between two levels, in words."""
+    levels, p = f"{step.larger} against {step.smaller}", step.p
+    if p is None:
+        return f"{levels}: too few pairs for a test"
+    if not step.proven:
+        return f"{levels}: {name} cannot be told apart (p = {p:.2g}, corrected)"
+    expected = (step.ratio > 1) == (name == "latency")
+    word = "" if expected else "; this is no order of levels: the smaller one is worse"
+    return f"{levels}: {step.ratio:.3g} times the {name} (p = {p:.2g}, corrected){word}"

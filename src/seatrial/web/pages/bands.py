@@ -1,0 +1,65 @@
+"""Bands: latency and bandwidth of a trial's pairs by level, as ``seatrial bands`` tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial import draw
+from seatrial.store import queries
+from seatrial.studies.bands import (
+    LevelFigures,
+    bands_of,
+    lines_of_trial,
+    step_text,
+    topology_for,
+)
+from seatrial.web.cases_study import suggested_trials
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
+
+
+class BandsPage(Struct, frozen=True, kw_only=True):
+    """The bands of a trial; ``state`` is "asked", "judging", "judged" or "refused" (``reason``)."""
+
+    state: str
+    tags: list[str]
+    reason: str = ""
+    machine: str = ""
+    figures: list[LevelFigures] = []
+
+    def picture(self, one: LevelFigures) -> Any:
+        """Return the figures of each level as box plots, as SVG."""
+        return draw.boxes(
+            [
+                draw.BoxGroup(level, values, one.counts[level])
+                for level, values in one.quantiles.items()
+            ],
+            title=f"{one.name} by level",
+            axis=draw.Axis(one.name, one.unit),
+        )
+
+    def steps(self, one: LevelFigures) -> list[str]:
+        """Return what is known of the steps between levels, in words."""
+        return [step_text(one.name, step) for step in one.found.steps]
+
+
+def data(state: ServerState, query: PageQuery) -> BandsPage:
+    page = BandsPage(state="asked", tags=suggested_trials(state))
+    name = query.text("trial")
+    if not name:
+        return page
+    trial = queries.trial(state.store(), name)
+
+    def judged() -> tuple[str, list[LevelFigures]]:
+        lines, machine = lines_of_trial(state.store(), trial)
+        return machine.machine, bands_of(lines, topology_for(machine))
+
+    version = (trial.row, trial.last, trial.passed)
+    answer = state.studies.answer(("bands", trial.path), version, judged)
+    if answer.value is None:
+        return replace(page, state=answer.state, reason=answer.reason)
+    machine, figures = answer.value
+    return replace(page, state="judged", machine=machine, figures=figures)
