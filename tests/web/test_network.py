@@ -285,5 +285,5 @@ def test_units_of_the_network_are_named_here_and_on_the_machines_page(served: Se
     assert served.json("/machines/levelled")["matrix"]["run_id"] == "lev1"
     html = served.get("/machines/levelled")[1]
     assert "<li>group 0 talks with no other group</li>" in html
-    assert "slow from chassis 2 to chassis 5 (-2" in html
+    assert "slow from chassis 2 to chassis 5 (-19.8 %)" in html
     assert served.json("/machines/frost")["by_level"] == []
