@@ -29,6 +29,7 @@ SCRIPTS = (
     "log_rules",
     "matrix",
     "quality",
+    "quota",
     "report",
     "plot",
     "sinks",

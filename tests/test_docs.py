@@ -29,7 +29,7 @@ from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
-from seatrial.rules import launch_rules, routing
+from seatrial.rules import launch_rules, routing, submit_rules
 from seatrial.rules import model as rules
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
@@ -51,6 +51,7 @@ TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
 COMPARING = "comparing.md"
 FACTS_PAGE = "facts.md"
 GUARD_PAGE = "guard.md"
+QUOTA_PAGE = "quota.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -125,6 +126,9 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (launch_rules.LaunchRuleFile, GUARD_PAGE, "Keys of a guard file"),
     (launch_rules.LaunchRule, GUARD_PAGE, "Keys of a launch rule"),
     (launch_rules.LaunchException, GUARD_PAGE, "Keys of an exception of a launch rule"),
+    (submit_rules.SubmitRules, QUOTA_PAGE, "Keys of a submit file"),
+    (submit_rules.QuotaSource, QUOTA_PAGE, "Keys of a quota"),
+    (submit_rules.SubmitLimit, QUOTA_PAGE, "Keys of a limit"),
     (routing.RoutingPlan, FACTS_PAGE, "Keys of a routing plan"),
     (routing.Attachment, FACTS_PAGE, "Keys of nodes on a network"),
     (routing.ServerGroup, FACTS_PAGE, "Keys of a group of servers"),

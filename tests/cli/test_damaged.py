@@ -48,6 +48,7 @@ SILENT = {
     "check": "reads facts, not runs",
     "lnet": "reads a routing plan",
     "guard": "reads programs",
+    "quota": "asks for quotas",
     "run": "begins a trial",
     "builds": "lists shared builds",
     "issue": "tests/cli/test_plan_records.py",

@@ -67,6 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "check": "Check nodes by rules; drain those with findings.",
         "lnet": "Write the configuration of LNet from a routing plan.",
         "guard": "Tell what programs are made for; refuse wrong ones.",
+        "quota": "Let Slurm refuse jobs of users over a quota.",
         "place": "Show on which cores of a node the tasks of each case run.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",
