@@ -27,6 +27,7 @@ from seatrial.file_model import Scalar
 from seatrial.journal.events import MetricRecorded, RunJudged
 from seatrial.journal.journal import read
 from seatrial.lazy import np
+from seatrial.studies.job_lines import job_lines
 from seatrial.suite.model import Case, bindings_text
 from seatrial.suite.tune_file import TOOLCHAIN, TuneFile
 from seatrial.trial.folder import Record, TrialFolder
@@ -154,7 +155,7 @@ def tuned(folder: TrialFolder) -> Tuned:
         node_hours=sum(spent),
         grid_node_hours=_of_grid(spent, race.runs, rules, cases),
         untried=_untried(record, cases, tune),
-        script=[] if advised is None else _script(cases[advised], tune),
+        script=[] if advised is None else _script(record, cases[advised], tune),
     )
 
 
@@ -283,17 +284,9 @@ def _untried(record: Record, cases: Sequence[Case], tune: TuneFile) -> dict[str,
     return found
 
 
-def _script(case: Case, tune: TuneFile) -> list[str]:
+def _script(record: Record, case: Case, tune: TuneFile) -> list[str]:
     """Return the lines of a job script for a setting."""
-    lines = [
-        f"#SBATCH --nodes={case.nodes}",
-        f"#SBATCH --ntasks-per-node={case.tasks_per_node}",
-        f"#SBATCH --cpus-per-task={case.threads}",
-    ]
-    lines += [f"# {name}: {value}" for name, value in setting_of(case, list(tune.axes)).items()]
-    if case.threads > 1:
-        lines.append(f"export OMP_NUM_THREADS={case.threads}")
-    return lines
+    return job_lines(record.machine, record.tests[case.test], case, list(tune.axes))
 
 
 def in_order(found: Tuned) -> list[TunedSetting]:
