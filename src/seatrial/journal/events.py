@@ -146,7 +146,8 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     """The run's script started. ``modules`` were loaded,
     ``environment`` is the hash of its environment. ``facts``: what the first job of a toolchain
     found on its node, such as kernel, CPU and compilers. ``gpus``: the unique ids of the GPUs that
-    it was given on its first node."""
+    it was given on its first node. ``node_facts``: the digest of the facts of its nodes, as they
+    were last collected."""
 
     number: ClassVar[int] = 170
     nodes: str = ""
@@ -155,6 +156,7 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     environment: str = field(default="", name="alias")
     facts: dict[str, str] | None = None
     gpus: str = ""
+    node_facts: str = ""
 
 
 class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_end"):

@@ -199,6 +199,7 @@ class RunLife(Struct, gc=False):
     target: str = ""
     stage: str = ""
     environment: str = ""
+    node_facts: str = ""
     first_code: int | None = None
     cause: str = ""
     cause_code: int = 0
@@ -268,6 +269,8 @@ class RunLife(Struct, gc=False):
             self.job_id = event.job_id
         if event.environment:
             self.environment = event.environment
+        if event.node_facts:
+            self.node_facts = event.node_facts
         if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 

@@ -98,7 +98,7 @@ class Driver:
         tell = record.alerts or (Tell(command=alert) if alert else None)
         self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments)
+        self._collector = RunCollector(record, folder.environments, folder.path.parent)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None

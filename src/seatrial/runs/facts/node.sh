@@ -230,9 +230,12 @@ lines_of "$root/proc/interrupts"
 for row in "${rows[@]}"; do
   case $row in
     *MCE:*)
-      row=${row#*MCE:}
-      row=${row#"${row%%[0-9]*}"}
-      fact now.machine_checks "${row%%[!0-9]*}"
+      checks=0
+      for value in ${row#*MCE:}; do # a number for each CPU, then words
+        case $value in *[!0-9]*) break ;; esac
+        checks=$((checks + value))
+      done
+      fact now.machine_checks "$checks"
       ;;
   esac
 done
