@@ -12,6 +12,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.import_notes import show_notes, write_notes
+from seatrial.cli.options import Parsed
 from seatrial.errors import UsageError
 from seatrial.units import count
 
@@ -64,18 +65,10 @@ def import_oth_results(
     return make(folders, "OLCF Test Harness", path, tag, by, results)
 
 
-class _Named(click.ParamType[tuple[str, str]]):
-    """NAME, or NAME=UNIT."""
-
-    name = "NAME[=UNIT]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        name, _, unit = str(value).partition("=")
-        return name.strip(), unit.strip()
+def _named(text: str) -> tuple[str, str]:
+    """Return the column and the unit of COLUMN=UNIT."""
+    name, _, unit = text.partition("=")
+    return name.strip(), unit.strip()
 
 
 def _column(name: str, about: str) -> Callable[..., Any]:
@@ -93,7 +86,12 @@ def _column(name: str, about: str) -> Callable[..., Any]:
 @_column("unit", "Column of its unit.")
 @_column("better", "Column that says which is better: higher, lower or none.")
 @click.option(
-    "--figure", "figures", multiple=True, type=_Named(), help="Column of figures of its own."
+    "--figure",
+    "figures",
+    multiple=True,
+    type=Parsed(_named),
+    metavar="COLUMN[=UNIT]",
+    help="Column of figures of its own.",
 )
 @click.option("--higher", multiple=True, metavar="METRIC", help="Higher is better of it.")
 @click.option("--lower", multiple=True, metavar="METRIC", help="Lower is better of it.")
