@@ -419,6 +419,17 @@ class FiguresImported(Event, frozen=True, kw_only=True, tag="figures_import"):
     by: str = ""
 
 
+class ResultsImported(Event, frozen=True, kw_only=True, tag="results_import"):
+    """The runs of the trial were made with another tool, such as the OLCF Test Harness: so many
+    ``results`` were brought in from a file or folder, ``by`` whom."""
+
+    number: ClassVar[int] = 272
+    results: Whole = field(name="value")
+    tool: str = field(default="", name="alias")
+    file: str = field(default="", name="path")
+    by: str = ""
+
+
 class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend"):
     """A person gave the trial more time."""
 

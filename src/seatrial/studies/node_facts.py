@@ -91,6 +91,11 @@ def of_trial(store: Store, tag: str) -> Collection:
     return found[0]
 
 
+def before(store: Store, one: Collection) -> Collection | None:
+    """Return the newest trial that collected facts of the same machine before a trial."""
+    return next((c for c in collected(store, one.machine) if c.time < one.time), None)
+
+
 def in_force(collections: Sequence[Collection], time: int) -> Collection | None:
     """Return the newest of the trials (newest first) that was made before a time (ns)."""
     return next((one for one in collections if one.time <= time), None)
