@@ -110,7 +110,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 
     \b
     seatrial import csv old.csv -o old -m frost --case benchmark --time date
-    seatrial import csv stream.csv -o old -m frost --test stream --figure triad=MB/s
+    seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
     """
     from seatrial.importers.table_results import Columns, read_csv
 
