@@ -237,7 +237,7 @@ def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> Non
         for mode in ("shim", "sshd")
     ]
     for job in jobs:
-        until(lambda: (job.folder / "out").exists() and job.out(), "its command", said=job.said)
+        assert job.await_file("out") == "begun\n"
         assert len(job.left()) > 5
 
     def left() -> list[int]:  # sshd overwrites its environment
