@@ -97,7 +97,7 @@ def _column(name: str, about: str) -> Callable[..., Any]:
 @click.option("--lower", multiple=True, metavar="METRIC", help="Lower is better of it.")
 @_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
 @_column("node", "Column of the nodes.")
-@_column("status", "Column of the verdict: passed, failed, timeout, ...")
+@_column("status", "Column of the verdict, such as passed or failed.")
 @_column("id", "Column that tells runs with the same time apart.")
 @trial_options
 def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
