@@ -11,6 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
+    "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
     "suites": "the suites that ship",
 }

@@ -115,7 +115,7 @@ class RunCollector:
     def __init__(self, record: Record, environments: Path) -> None:
         self.record = record
         self.environments = environments
-        self._patience = seconds(record.machine.slurm.visible_after)
+        self._patience = seconds(record.machine.batch.visible_after)
         self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
         component = record.component
