@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MPICH := .venv-mpich
 TOOLCHAIN ?= default
 REPEAT ?= 5
 # Four at a time on two cores, as many tests wait for something; a file's tests stay together.
@@ -38,7 +39,7 @@ trial: setup
 tune: setup
 	sh tools/tune.sh $(BIN)/seatrial
 
-test: setup-dev
+test: setup-dev $(MPICH)/.ready
 	@for what in $(REAL_PARTS); do \
 	  sh tests/install-packages.sh $$what || echo "$$what could not be installed: see which tests did not run"; \
 	done
@@ -78,6 +79,12 @@ $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
 
+# MPICH, with which some tests start ranks; beside Open MPI in one environment it would replace its mpirun.
+$(MPICH)/.ready: tests/requirements-mpich.lock
+	test -x $(MPICH)/bin/python || $(PYTHON) -m venv $(MPICH)
+	$(MPICH)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements-mpich.lock
+	touch $@
+
 # Newer versions: edit pyproject.toml, then `make lock`. Needs uv, which setup-dev brings.
 lock: setup-dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --extra mpi --extra build pyproject.toml -o requirements.lock
@@ -94,4 +101,4 @@ zipapp: dist
 	$(BIN)/python tools/zipapp.py dist/seatrial-*.whl
 
 clean:
-	rm -rf $(VENV) mutants dist
+	rm -rf $(VENV) $(MPICH) mutants dist

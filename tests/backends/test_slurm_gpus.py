@@ -6,7 +6,6 @@ import getpass
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged, RunSubmitted, ScriptStarted
+from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import ClusterOptions, Partition, SlurmCluster
 
@@ -439,16 +439,16 @@ UNDER: dict[str, dict[str, Any]] = {
     "Open MPI 4": {"kind": "mpirun", "flavour": "openmpi", "command": "/usr/bin/mpirun.openmpi"},
     "Open MPI 5 over rsh": {"kind": "compat", "flavour": "openmpi", "command": OPENMPI},
     "Open MPI 5 over ssh": {"kind": "compat", "flavour": "openmpi", "command": OPENMPI},
-    "MPICH": {"kind": "mpiexec", "flavour": "mpich", "command": shutil.which("mpiexec.hydra")},
+    "MPICH": {"kind": "mpiexec", "flavour": "mpich", "command": MPIEXEC},
 }
 RANK = "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"
 
 
-@pytest.mark.parametrize("name", UNDER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=NEEDS_MPICH if n == "MPICH" else ()) for n in UNDER]
+)
 def test_ranks_of_an_mpi_have_gpus_of_their_own(site: Workplace, name: str) -> None:
     """On two nodes, two for each rank of one, one for each of two, and recorded by rank."""
-    if not Path(str(UNDER[name]["command"])).is_file():
-        pytest.skip(f"{name} is not installed")
     smi = site.folder / "bin" / "nvidia-smi"
     smi.parent.mkdir()
     smi.write_text('#!/bin/bash\nIFS=,; for id in ${3#--id=}; do echo "GPU-$id"; done\n')

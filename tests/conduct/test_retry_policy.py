@@ -7,6 +7,7 @@ from seatrial.journal.codes import (
     LOST,
     NODE_FAILURE,
     PASS,
+    REFUSED,
     TIMEOUT,
     WRONG_ANSWER,
 )
@@ -46,7 +47,7 @@ def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> Non
 
 def test_launches_that_fail_in_a_row_stop_a_test_that_would_be_launched_for_ever() -> None:
     answers, once = RetryPolicy([Entry(name="t")], endless=True), RetryPolicy([Entry(name="t")])
-    for code in [LAUNCH_FAILED] * (MAX_REFUSED - 1) + [TIMEOUT] + [LAUNCH_FAILED] * MAX_REFUSED:
+    for code in [LAUNCH_FAILED] * (MAX_REFUSED - 1) + [TIMEOUT] + [REFUSED] * MAX_REFUSED:
         assert not answers.to_stop
         answers.verdict(0, code.number, "no such account")
         once.verdict(0, code.number)

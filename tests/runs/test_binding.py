@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.model import Case, RunSpec, TaskPlacement, Test
 from tests.layout.hwloc import xml_of
+from tests.mpich import MPIEXEC
 from tests.programs import Workplace
 from tests.runs.helpers import a_case
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
@@ -236,7 +236,7 @@ def hydra(tmp_path: Path, notation: str, words: list[str]) -> list[str]:
     (tmp_path / "node.xml").write_text(xml_of(notation))
     topology = {"HWLOC_XMLFILE": str(tmp_path / "node.xml"), "HWLOC_THISSYSTEM": "0"}
     done = subprocess.run(
-        ["mpiexec.hydra", *words, "true"],
+        [MPIEXEC, *words, "true"],
         capture_output=True,
         text=True,
         check=True,
@@ -259,7 +259,7 @@ def test_hydra_binds_as_seatrial_says(tmp_path: Path, notation: str) -> None:
         case = of_shape(tasks, threads, **placement)
         _, *words = shlex.split(line(machine, case))
         key = " ".join([notation, *words])
-        if shutil.which("mpiexec.hydra"):
+        if Path(MPIEXEC).is_file():
             said = hydra(tmp_path, notation, words)
             if os.environ.get("SEATRIAL_REGENERATE"):
                 captured[key] = said

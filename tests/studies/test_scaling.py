@@ -204,6 +204,20 @@ def test_what_differs_is_told_though_it_is_no_parameter(tmp_path: Path) -> None:
         tables(tmp_path, "*", x="threads")
 
 
+def test_tables_of_several_machines_name_theirs(tmp_path: Path) -> None:
+    for machine in ("carver", "hopper"):
+        trial = Measuring(tmp_path, machine, threads(1, 2), machine=machine)
+        for case in trial.cases:
+            trial.measure(case)
+        trial.done()
+    named = [table.case for table in tables(tmp_path, "*", x="threads")]
+    assert named == ["stream@gcc on carver", "stream@gcc on hopper"]
+    (table,) = tables(tmp_path, "*", x="threads", by=("machine",))
+    assert table.case == "stream@gcc"
+    said = ask(tmp_path, "best", "carver", "hopper", "--over", "threads").out
+    assert "stream@gcc on hopper: " in said
+
+
 def settings(folder: Path, name: str, levels: dict[str, float]) -> None:
     trial = Measuring(folder, "t", [bound(i, **{name: each}) for i, each in enumerate(levels)])
     for case, level in zip(trial.cases, levels.values(), strict=True):

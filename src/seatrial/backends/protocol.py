@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from seatrial.journal.codes import LAUNCH_FAILED
 from seatrial.suite.model import JobOptions
 
 
@@ -68,10 +69,12 @@ class Started(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """The scheduler refused the run."""
+    """The run was not submitted: the scheduler refused it, or what was asked before. ``code`` is
+    its verdict."""
 
     run_id: str
     reason: str
+    code: int = LAUNCH_FAILED.number
 
 
 class Ended(Struct, frozen=True):

@@ -13,6 +13,7 @@ from seatrial.backends.protocol import Submission
 from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
 from seatrial.suite.job_options import effective
+from seatrial.suite.model import JobOptions
 
 _GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
@@ -58,15 +59,15 @@ def sbatch_line(
     known = [feature for feature in job.features if feature not in unknown]
     if constraint := _constraint(asked.constraint or "", *known):
         line.append(f"--constraint={constraint}")
-    for name in ("partition", "account", "qos", "reservation"):
-        if value := getattr(asked, name):
-            line.append(f"--{name}={value}")
-    for name in ("gpus_per_node", "gpus_per_task"):
-        if gpus := getattr(asked, name):
-            line.append(f"--{name.replace('_', '-')}={gpus}")
-    if asked.memory:
-        line.append(f"--mem={math.ceil(asked.memory / 2**20)}M")
-    return [*line, *asked.options, str(folder / "job.sh")]
+    return [*line, *option_words(asked), *asked.options, str(folder / "job.sh")]
+
+
+def option_words(asked: JobOptions) -> list[str]:
+    """Return the options of sbatch for a partition, an account, GPUs and memory."""
+    names = ("partition", "account", "qos", "reservation", "gpus_per_node", "gpus_per_task")
+    given = [(name.replace("_", "-"), getattr(asked, name)) for name in names]
+    words = [f"--{name}={value}" for name, value in given if value]
+    return [*words, *([f"--mem={math.ceil(asked.memory / 2**20)}M"] if asked.memory else [])]
 
 
 def _excluded(machine: Machine, avoid: str, needed: Collection[str] = ()) -> str:

@@ -6,11 +6,20 @@ from __future__ import annotations
 from collections import Counter
 
 from seatrial.conduct.policy import Answer, Entry
-from seatrial.journal.codes import LAUNCH_FAILED, LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
+from seatrial.journal.codes import (
+    LAUNCH_FAILED,
+    LOST,
+    PASS,
+    PERFORMANCE,
+    REFUSED,
+    WRONG_ANSWER,
+    code_of,
+)
 
 MAX_LOSSES = 3
 MAX_REFUSED = 10  # failed launches in a row, where launches never end
 
+_NOT_STARTED = (LAUNCH_FAILED.number, REFUSED.number)
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
 
@@ -50,7 +59,7 @@ class RetryPolicy:
     def verdict(self, entry: int, code: int, why: str = "") -> None:
         """Record a verdict. A run without a result (such as launch failed) does not reset the count
         of consecutive wrong answers."""
-        if code == LAUNCH_FAILED.number:
+        if code in _NOT_STARTED:
             self._refused[entry] += 1
             if self._endless and self._refused[entry] >= MAX_REFUSED:
                 said = f": {why}" if why else ""

@@ -43,6 +43,9 @@ KNOWN = Code(46, "known", "it failed in a way that is known, up to a day that pe
 MISPLACED = Code(
     49, "misplaced", "it ran, and did not get the cores, pages, stripes or directory it asked for"
 )
+REFUSED = Code(
+    50, "refused", "the launch guard of the site refuses its program; nothing was submitted"
+)
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 NO_VERDICT = Code(
     -2, "no verdict", "its trial ended and its journal has none: `seatrial resume` judges the run"
@@ -102,6 +105,7 @@ CODES: dict[int, Code] = {
         KNOWN,
         GIVEN,
         MISPLACED,
+        REFUSED,
         NO_VERDICT,
     )
 }

@@ -48,6 +48,8 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         spot.parsed(seconds, getattr(machine.pbs, key), "pbs", key)
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
+    if machine.guard and not Path(machine.guard).is_absolute():
+        spot.fault(f"{machine.guard!r} is no absolute path", "guard")
     spot.parsed(seconds, machine.compat.wait, "compat", "wait")
     if told := fault_of_quorum(machine.compat.quorum):
         spot.fault(told, "compat", "quorum")

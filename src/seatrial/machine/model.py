@@ -320,6 +320,9 @@ class Machine(FileModel, frozen=True):
         Places()
     )
     topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
+    guard: Annotated[
+        str, doc("folder of `seatrial guard write`; runs that it refuses are not submitted")
+    ] = ""
     file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
     log_rules: Annotated[
         list[LogRule], doc("causes of failures by what runs print, before those that ship")

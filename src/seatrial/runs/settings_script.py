@@ -7,8 +7,9 @@ Nothing of ours runs on a node but bash: the job script samples /proc beside the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from seatrial.file_model import Scalar
 from seatrial.machine.glibc import PREFIX, TUNABLES
@@ -23,9 +24,17 @@ HUGETLB = {"4k": 0, "thp": 1, "2M": 2 << 20, "1G": 1 << 30}
 MAX_FILES = 16  # of a run, whose stripes are asked for
 
 
-def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | None) -> str:
-    """Return bash that sets the variables of a run, and makes its directory (if it has one beside
-    the run directory) and its stripes, before its script."""
+class RunVariables(NamedTuple):
+    """The modules, variables and tunables of malloc by which a run has what its case asks for."""
+
+    modules: list[str]
+    environment: dict[str, Scalar]
+    tunables: dict[str, int]
+
+
+def variables_of(machine: Machine, test: Test, case: Case) -> RunVariables:
+    """Return how a case gets its pages, its settings of malloc and the variables of its
+    parameters."""
     environment: dict[str, Scalar] = {
         name: test.bound(case.parameters)[value.parameter]
         for name, value in test.environment.items()
@@ -34,18 +43,24 @@ def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | N
     settings = case.settings
     tunables = dict(settings.malloc)
     site = machine.pages.get(settings.pages)
-    modules = ""
     if site is not None:
-        modules = module_lines(site.modules)
-        environment = {**site.environment, **environment}
-    elif settings.pages:
+        return RunVariables(list(site.modules), {**site.environment, **environment}, tunables)
+    if settings.pages:
         tunables["hugetlb"] = HUGETLB[settings.pages]
-    variables = modules + exports(environment) + _tunables(tunables)
+    return RunVariables([], environment, tunables)
+
+
+def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | None) -> str:
+    """Return bash that sets the variables of a run, and makes its directory (if it has one beside
+    the run directory) and its stripes, before its script."""
+    found = variables_of(machine, test, case)
+    variables = module_lines(found.modules) + exports(found.environment)
+    variables += tunables_line(found.tunables)
     made = make_lines(directory)
-    return variables + made + _set_stripes(settings, directory) + fill_lines(directory)
+    return variables + made + _set_stripes(case.settings, directory) + fill_lines(directory)
 
 
-def _tunables(values: dict[str, int]) -> str:
+def tunables_line(values: Mapping[str, int]) -> str:
     """Return bash that adds tunables of malloc to those that are set: the last one counts."""
     if not values:
         return ""
@@ -53,15 +68,21 @@ def _tunables(values: dict[str, int]) -> str:
     return f"export {TUNABLES}=${{{TUNABLES}:+${TUNABLES}:}}{text}\n"
 
 
-def _set_stripes(settings: RunSettings, directory: Path | None) -> str:
+def stripe_line(settings: RunSettings) -> str:
+    """Return the command that sets the stripes of files in the current directory, "" if none are
+    asked for."""
     options = []
     if settings.stripe_count:
         options.append(f"-c {settings.stripe_count}")
     if settings.stripe_size:
         options.append(f"-S {settings.stripe_size}")
-    if not options:
+    return f"lfs setstripe {' '.join(options)} ." if options else ""
+
+
+def _set_stripes(settings: RunSettings, directory: Path | None) -> str:
+    line = stripe_line(settings)
+    if not line:
         return ""
-    line = f"lfs setstripe {' '.join(options)} ."
     where = 'cd -- "$_work" && ' if directory else ""
     return (
         f"({where}{line}) >| stripes.txt 2>&1 "

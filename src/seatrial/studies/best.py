@@ -34,11 +34,10 @@ from seatrial.store.by_case import (
 from seatrial.studies.blocks_of_runs import agreement_of, by_block
 from seatrial.studies.compare import causes
 from seatrial.studies.constant_resources import SpeedDrop, are_constant, drops_of
-from seatrial.studies.panels import APART, along, panels, varying
+from seatrial.studies.panels import APART, along, panels, title, varying
 from seatrial.studies.plateau import plateau_of
 from seatrial.studies.scaling_cells import Cell, are_numbers
 from seatrial.studies.selection import Side
-from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 
 Statistic = Literal["median", "least"]
@@ -128,7 +127,9 @@ def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
         follow = along(cases, over, over)
         for panel in panels(cases, {*over, *follow}):
             if len({_setting(one, over) for one in panel}) > 1:
-                tables.append(_table(panel, [n for n in over if n not in follow], follow, asked))
+                name = title(panel, {*over, *follow}, members)
+                own = [n for n in over if n not in follow]
+                tables.append(_table(panel, own, follow, asked, name))
     if not tables:
         over_what = f"--over {','.join(asked.over)}: " if asked.over else ""
         differ = ", ".join(varying(members)) or "nothing"
@@ -144,15 +145,12 @@ def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
 
 
 def _table(
-    panel: Sequence[CaseRuns], over: list[str], follow: list[str], asked: BestQuery
+    panel: Sequence[CaseRuns], over: list[str], follow: list[str], asked: BestQuery, name: str
 ) -> BestTable:
     kind = _kind(panel, asked.metric)
-    one = panel[0]
-    bound = {n: v for n, v in one.parameters.items() if n not in {*over, *follow}}
-    chain, stage = ("" if name in over else one.attribute(name) for name in ("toolchain", "stage"))
     cores = {member.attribute(CORES) for member in panel}
     table = BestTable(
-        case=case_name(one.test, bound, chain, "", stage),
+        case=name,
         metric=kind[0],
         unit=kind[1],
         better=better_of(kind[2]),

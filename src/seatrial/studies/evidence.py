@@ -33,7 +33,10 @@ WILLED = {
 # Failed, but no node had a part in it.
 NOT_OF_NODES = {
     code.number
-    for code in (codes.BUILD_FAILED, codes.LAUNCH_FAILED, codes.CHECK_ERROR, codes.TOO_LARGE)
+    for code in (
+        *(codes.BUILD_FAILED, codes.LAUNCH_FAILED, codes.REFUSED),
+        *(codes.CHECK_ERROR, codes.TOO_LARGE),
+    )
 }
 
 

@@ -173,7 +173,7 @@ def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:
 
 # ---- how its tasks were started -----------------------------------------------------------
 
-_LAUNCH = re.compile(r"^export LAUNCH=(.*)$", re.MULTILINE)
+_LAUNCH = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
 
 
 class Launched(Struct, frozen=True):
@@ -202,7 +202,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
         line = launch_line(record.machine, test, known)
     if written := _LAUNCH.findall(job_script):
         with contextlib.suppress(ValueError):  # a quotation that does not end
-            line = " ".join(shlex.split(written[-1]))
+            line = shlex.split(written[-1])[0].removeprefix("LAUNCH=")
     ordered = test is not None and bool(test.run.order or test.run.place)
     return Launched(kind, plain_line(line), f"./{TASK_GPUS}" in line.split() and not ordered)
 

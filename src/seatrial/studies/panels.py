@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from seatrial.store.by_case import CaseRuns
+from seatrial.suite.model import case_name
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
@@ -39,6 +40,19 @@ def panels(cases: Sequence[CaseRuns], left_out: Collection[str]) -> list[list[Ca
         key = (one.test, *(one.attribute(name) for name in fixed), *bound)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
+
+
+def title(panel: Sequence[CaseRuns], left_out: Collection[str], every: Sequence[CaseRuns]) -> str:
+    """Return the name of a table: what its cases share, without what is ``left_out``; with the
+    machine where the cases of all tables (``every``) are of several."""
+    one, machine = panel[0], panel[0].attribute("machine")
+    bound = {name: value for name, value in one.parameters.items() if name not in left_out}
+    chain, stage = (
+        "" if name in left_out else one.attribute(name) for name in ("toolchain", "stage")
+    )
+    several = "machine" not in left_out and len({case.attribute("machine") for case in every}) > 1
+    named = case_name(one.test, bound, chain, "", stage)
+    return f"{named} on {machine}" if several else named
 
 
 def varying(cases: Sequence[CaseRuns]) -> list[str]:

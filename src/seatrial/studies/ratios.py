@@ -22,7 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
-from seatrial.studies.panels import APART, along, panels
+from seatrial.studies.panels import APART, along, panels, title
 from seatrial.studies.scaling_cells import (
     Cell,
     cells_of,
@@ -32,7 +32,6 @@ from seatrial.studies.scaling_cells import (
     usable,
 )
 from seatrial.studies.selection import Side
-from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of
 
 AXES = (*NUMBERS, CORES)
@@ -126,9 +125,10 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     for test in dict.fromkeys(one.test for one in chosen):
         cases = [one for one in chosen if one.test == test]
         follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
-        for panel in panels(cases, {asked.x, asked.of, *follow}):
+        left_out = {asked.x, asked.of, *follow}
+        for panel in panels(cases, left_out):
             if {one.attribute(asked.of) for one in panel} == set(asked.values):
-                tables.append(_table(panel, asked, follow))
+                tables.append(_table(panel, asked, follow, title(panel, left_out, chosen)))
     if not tables:
         both = " and ".join(asked.values)
         raise UsageError(
@@ -188,16 +188,14 @@ def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
             raise UsageError(f"--of {asked.of}: no case has {value}; there are {listed}")
 
 
-def _table(panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str]) -> RatioTable:
-    one = panel[0]
-    left_out = {asked.x, asked.of, *follow}
-    bound = {n: v for n, v in one.parameters.items() if n not in left_out}
-    chain, stage = ("" if n == asked.of else one.attribute(n) for n in ("toolchain", "stage"))
+def _table(
+    panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str], name: str
+) -> RatioTable:
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     table = RatioTable(
-        case=case_name(one.test, bound, chain, "", stage),
-        test=one.test,
+        case=name,
+        test=panel[0].test,
         metric=asked.metric,
         unit=unit,
         better=better_of(direction),

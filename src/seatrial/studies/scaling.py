@@ -31,7 +31,7 @@ from seatrial.statistics.two_sample import ALMOST
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies import constant_resources
 from seatrial.studies.constant_resources import SpeedDrop
-from seatrial.studies.panels import along, one_to_one, panels, varying
+from seatrial.studies.panels import along, one_to_one, panels, title, varying
 from seatrial.studies.scaling_cells import (
     Cell,
     are_numbers,
@@ -42,7 +42,6 @@ from seatrial.studies.scaling_cells import (
     usable,
 )
 from seatrial.studies.selection import Side
-from seatrial.suite.model import case_name
 from seatrial.units import NO_DIRECTION, Better, better_of
 
 PAYS = 0.5
@@ -137,9 +136,10 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     for test in measured or tests:
         cases = [one for one in members if one.test == test]
         follow = _along(cases, asked)
+        left_out = {asked.x, *asked.by, *follow}
         tables += [
-            _table(panel, asked, follow)
-            for panel in panels(cases, {asked.x, *asked.by, *follow})
+            _table(panel, asked, follow, title(panel, left_out, members))
+            for panel in panels(cases, left_out)
             if len({one.attribute(asked.x) for one in panel}) > 1
         ]
     if not tables:
@@ -211,16 +211,15 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 # ---- one table ----------------------------------------------------------------------------
 
 
-def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str]) -> ScalingTable:
-    one = panel[0]
-    bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *follow}}
-    toolchain = "" if "toolchain" in asked.by else one.toolchain
+def _table(
+    panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str], name: str
+) -> ScalingTable:
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     better = better_of(direction)
     names = names_of(panel, asked.x)
     table = ScalingTable(
-        case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
+        case=name,
         metric=asked.metric,
         unit=unit,
         better=better,

@@ -111,7 +111,10 @@ def fault_of_directory(asked: str) -> str:
         return ""
     if _FILE_SYSTEM.fullmatch(asked):
         return ""
-    return f"{asked!r} is no absolute path, and no name of a file system of the machine"
+    return (
+        f"{asked!r} is no absolute path, and no name of a file system of the machine; `default` is "
+        "the run directory"
+    )
 
 
 def fault_of_pages(pages: str) -> str:

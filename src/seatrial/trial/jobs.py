@@ -31,7 +31,15 @@ from seatrial.backends.protocol import (
 )
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, HUNG, LAUNCH_FAILED, LOST, RECALLED, Code, code_of
+from seatrial.journal.codes import (
+    CANCELLED,
+    HUNG,
+    LOST,
+    RECALLED,
+    REFUSED,
+    Code,
+    code_of,
+)
 from seatrial.journal.events import (
     CheckStarted,
     JobEnded,
@@ -51,6 +59,7 @@ from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.launch_guard import LaunchGuard
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.remedies import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
@@ -94,6 +103,7 @@ class Jobs:
         self.start_build = self._building.start
         self.note = self._ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
+        self._guard = LaunchGuard(self._record.machine.guard, self._tasks)
         self._attempts: dict[str, Attempt] = {}
         self._builds: dict[str, str] = {}  # directories by key
         self._cancelled: set[str] = set()
@@ -146,7 +156,19 @@ class Jobs:
         """Create and submit runs, together with those that an earlier driver announced and did not
         submit."""
         jobs, self._again = self._again, []
-        await self._submit([*jobs, *(self._begin(launch) for launch in launches)])
+        jobs += [self._begin(launch) for launch in launches]
+        refused = {job.run_id: why for job in jobs if (why := await self._why_refused(job))}
+        if refused:
+            self._announce([job for job in jobs if job.run_id in refused])
+        for run_id, why in refused.items():
+            self.on_update(Refused(run_id, why, REFUSED.number))
+        await self._submit([job for job in jobs if job.run_id not in refused])
+
+    async def _why_refused(self, job: Job) -> str:
+        """Return why the launch guard of the site refuses a run; "" if it does not."""
+        case = self._ledger.case(job.run_id)
+        build = self._build_of(case.build) if case.build else ""
+        return await self._guard.refusal(case, self._record.tests[case.test], build)
 
     def judge_by_build(self, command: BuildVerdict) -> None:
         """Record a run without a job, which has no directory."""
@@ -321,7 +343,7 @@ class Jobs:
             note(JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, Refused):
             note(SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
-            self._verdict(run_id, LAUNCH_FAILED, update.reason)
+            self._verdict(run_id, code_of(update.code), update.reason)
         elif isinstance(update, Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:

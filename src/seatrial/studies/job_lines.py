@@ -1,0 +1,91 @@
+"""A case as lines of a job script of one's own: what its test asks of the scheduler, its variables
+and settings, and the line that starts its tasks.
+
+    job_lines(machine, test, case, ["threads", "pages"])
+    # ["#SBATCH --nodes=1", ..., "# threads: 2", "# pages: thp", "export OMP_NUM_THREADS=2",
+    #  "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "srun --nodes=1 ... PROGRAM"]
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from seatrial.backends.slurm_batch import option_words
+from seatrial.machine.model import Machine
+from seatrial.runs.environment import exports, quote
+from seatrial.runs.launchers import launch_of
+from seatrial.runs.settings_script import stripe_line, tunables_line, variables_of
+from seatrial.suite.asked_launcher import launcher_of
+from seatrial.suite.job_options import effective
+from seatrial.suite.model import Case, Test, show
+from seatrial.suite.toolchain_flags import toolchain_of
+from seatrial.trial.tuning import setting_of
+
+PROGRAM = "PROGRAM"  # stands for the program in a line that starts it
+
+_OF_RUN = re.compile(r"\bjob\.[a-z]+\b")  # files that a run's directory has
+
+
+def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> list[str]:
+    """Return the lines of a job script that give a program what a case has. ``axes`` are the
+    parameters that are named in comments. What a site's ``setup`` does is not among them."""
+    return [
+        *(f"#SBATCH {quote(word)}" for word in _asked_of_slurm(machine, case)),
+        *(f"# {name}: {show(value)}" for name, value in setting_of(case, list(axes)).items()),
+        *_variables(machine, test, case),
+        *_directory(case),
+        *_launch(machine, test, case),
+    ]
+
+
+def _asked_of_slurm(machine: Machine, case: Case) -> list[str]:
+    asked = effective(machine.slurm, case.job)
+    return [
+        f"--nodes={case.nodes}",
+        f"--ntasks={case.tasks}",
+        f"--ntasks-per-node={case.tasks_per_node}",
+        f"--cpus-per-task={case.threads}",
+        *(["--exclusive"] if case.exclusive else []),
+        *([f"--constraint={asked.constraint}"] if asked.constraint else []),
+        *option_words(asked),
+        *asked.options,
+    ]
+
+
+def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
+    chain, found = toolchain_of(machine, test, case.toolchain), variables_of(machine, test, case)
+    modules = [*machine.modules, *chain.modules, *test.modules, *found.modules]
+    variables = {**machine.environment, **chain.environment, **test.fixed_environment}
+    variables |= {**found.environment, "OMP_NUM_THREADS": case.threads}
+    lines = [f"module load {shlex.join(modules)}"] if modules else []
+    lines += [exports({name: value}).rstrip() for name, value in variables.items()]
+    return [*lines, *tunables_line(found.tunables).splitlines()]
+
+
+def _directory(case: Case) -> list[str]:
+    settings = case.settings
+    lines = [f"cd {quote(settings.directory)}"] if settings.directory else []
+    return [*lines, *filter(None, [stripe_line(settings)])]
+
+
+def _launch(machine: Machine, test: Test, case: Case) -> list[str]:
+    """Return the line that starts the tasks, after what it needs. A compat job has its own lines,
+    and the line of a container is that of the site."""
+    image = case.settings.container
+    lines = [f"# in the container {image}"] if image else []
+    if launcher_of(machine, test, case.toolchain, case.parameters).kind == "compat":
+        return [*lines, "# in a compat job: seatrial compat template mpi"]
+    bare = replace(case, settings=replace(case.settings, container=""))
+    launch = launch_of(machine, test, bare)
+    if not launch.line:
+        return lines
+    text = f"{launch.before}{launch.line} {PROGRAM}"
+    made = set(re.findall(r">\| (job\.[a-z]+)", launch.before))
+    needed = sorted(set(_OF_RUN.findall(text)) - made)
+    if needed:
+        lines.append(f"# {', '.join(needed)}: from the directory of a run with this setting")
+    return [*lines, *text.replace("$_run/", "./").splitlines()]

@@ -1,0 +1,86 @@
+"""Runs whose program the launch guard of a site refuses: no job, a verdict, a line in the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.events import AlertRaised, SubmitEnded
+from seatrial.rules.launch_rules import LaunchRule
+from seatrial.runs.guard.site_files import log_entries, write
+from tests.programs import Workplace
+from tests.runs import programs_to_judge as programs
+
+RULES = [
+    LaunchRule(
+        name="old-mpich",
+        refuse='mpi == "mpich" and mpi_version < "4.0" and tasks > 1',
+        message="MPICH before 4.0 hangs here. Load mpich/4.2.",
+    ),
+]
+BUILD = {"script": 'cp -r "$SOURCE_DIR"/. .'}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "site").mkdir()
+    write(tmp_path / "site", RULES)
+    made = Workplace(tmp_path)
+    made.local(cores=2, guard=str(tmp_path / "site"))
+    return made
+
+
+def old_program(place: Workplace) -> Path:
+    return programs.of_mpich(place.folder / "bin", "3.4.2")
+
+
+def test_a_run_with_a_refused_program_is_not_submitted(place: Workplace) -> None:
+    program = old_program(place)
+    place.test("old", f"$LAUNCH {program} -x", run={"tasks": 2})
+    place.test("alone", f"{program} || true", run={"tasks": 1})
+    place.test("other", "/bin/true", run={"tasks": 2})
+    done = place.run("--name", "t")
+    assert done.code == 1
+    assert "MPICH before 4.0 hangs here. Load mpich/4.2. (rule old-mpich)" in done.said
+    assert place.verdicts() == {"old": "refused", "alone": "pass", "other": "pass"}
+    assert not list(place.trial("t").path.glob("runs/old/*"))
+    (ended,) = (each for each in place.events("t", SubmitEnded) if each.refused)
+    assert ended.reason == place.why("old")
+    entries = list(log_entries(place.folder / "site"))
+    assert [(each.rule, each.action, each.path) for each in entries] == [
+        ("old-mpich", "refuse", str(program))
+    ]
+    assert place.resume("t").code == done.code
+
+
+def test_the_program_of_a_build_is_judged_when_it_is_built(place: Workplace) -> None:
+    program = old_program(place)
+    build = {"script": f"mkdir bin; cp -r {program.parent}/lib bin; cp {program} bin/solver-3"}
+    place.test(
+        "built",
+        '$LAUNCH "$BUILD/bin/solver-$kind" in.txt',
+        build=build,
+        run={"tasks": 2},
+        parameters={"kind": [3]},
+    )
+    place.run("--name", "t")
+    assert place.verdicts() == {"built{kind=3}": "refused"}
+
+
+def test_without_its_guard_runs_start_and_people_are_told(place: Workplace) -> None:
+    (place.folder / "site" / "guard").unlink()
+    place.test("old", f"{old_program(place)} || true", run={"tasks": 2})
+    place.test("more", "true", run={"tasks": 2})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    (alert,) = place.events("t", AlertRaised)
+    assert alert.kind == "guard" and "runs start without it" in alert.text
+
+
+def test_a_relative_folder_is_a_fault(place: Workplace) -> None:
+    place.local(guard="site")
+    place.test("a")
+    done = place.run("--name", "t")
+    assert done.code == 2 and "guard: 'site' is no absolute path" in done.err
