@@ -11,6 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
+    "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
     "suites": "the suites that ship",
 }
@@ -65,6 +66,7 @@ ACROSS_MODULES = {
     },
     "runs": {
         "compat_runs": "runs that are compat jobs",
+        "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",
     },
     "sinks": {"grafana": "the dashboards and their queries"},

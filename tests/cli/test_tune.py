@@ -107,7 +107,7 @@ def test_what_a_person_reads(tuned: Workplace) -> None:
     assert "never tried: size (8)" in said
     assert "# way: 2" in said
     status = tuned.seatrial("tune", "--status", "t").out
-    assert "block 1: 4 settings, 2 rounds; " in status
+    assert "block 1: 4 settings, 2 rounds on " in status
     assert "way=1 (default)" in status
     unknown = tuned.seatrial("tune", "--status", "nosuch")
     assert unknown.code == 2

@@ -9,7 +9,7 @@ Settings are cases of the test, in the order of the grid. All faults of all file
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,15 @@ from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
+from seatrial.layout.node import NodeLayout
+from seatrial.machine.facts import unfold
+from seatrial.machine.layouts import layout_of
 from seatrial.machine.load import Site, find_machine
+from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Metric, Test, show
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
@@ -182,12 +187,34 @@ def _settings(
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
     elif not cases and not faults.found:
         at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
+    if differing := _differing_nodes(site.machine, test, cases):
+        at.fault(
+            f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
+            "that for another: choose one kind by run.partition or requires.features of the test, "
+            "or by slurm.nodelist of the machine",
+            "test",
+        )
     most = max((case.nodes for case in cases), default=0)
     if tune.blocks.nodes not in (0, most) and cases:
         at.fault(f"is {tune.blocks.nodes}, and the runs need {most}", "blocks", "nodes")
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
     return cases, found.skipped
+
+
+def _differing_nodes(machine: Machine, test: Test, cases: Sequence[Case]) -> str:
+    """Return the kinds of nodes that the settings may run on, in words, if their cores differ; else
+    an empty text."""
+    asked = {(case.job, case.gpus): case for case in cases}.values()
+    features = test.requires.features
+    usable = {name for case in asked for name in usable_nodes(machine, features, case)}
+    layouts: dict[NodeLayout, str] = {}
+    for kind in machine.nodes:
+        if usable.intersection(unfold(kind.names)):
+            domains = count(kind.numa_domains, "NUMA domain")
+            said = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
+            layouts.setdefault(layout_of(kind), said)
+    return "; ".join([*layouts.values()][:3]) if len(layouts) > 1 else ""
 
 
 def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:

@@ -1,0 +1,104 @@
+"""``seatrial import``: results of other tools become trials."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.import_notes import show_notes, write_notes
+from seatrial.errors import UsageError
+from seatrial.units import count
+
+if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.importers.results import ImportedResults
+
+MAX_METRICS_SHOWN = 6
+
+
+def trial_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every import of results takes: PATH, the new trial, the machine, and who."""
+    for decorator in (
+        click.pass_obj,
+        click.option("--by", default="", metavar="WHO", help="Who brings them in; default: you."),
+        click.option(
+            "-m", "--machine", default="", metavar="NAME", help="Machine that the results are of."
+        ),
+        click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
+        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    ):
+        function = decorator(function)
+    return function
+
+
+@click.command("oth-results")
+@click.option(
+    "--tag",
+    "log_tag",
+    default="",
+    metavar="PATTERN",
+    help="Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+)
+@trial_options
+def import_oth_results(
+    folders: Folders, path: Path, tag: str, machine: str, by: str, log_tag: str
+) -> int:
+    """Import results of the OLCF Test Harness as a trial.
+
+    PATH is a folder with applications, at any depth: of each test, Status and Run_Archive are read,
+    and nothing is changed. What other imported trials have already is left out, so the command can
+    be repeated. What could not be read is listed, with its file, in import.md of the trial.
+
+    \b
+    seatrial import oth-results applications -o oth-2021
+    seatrial history elapsed --machine frontier
+    """
+    from seatrial.importers.oth.results import read_results
+
+    results = read_results(path, machine, log_tag)
+    return make(folders, "OLCF Test Harness", path, tag, by, results)
+
+
+def make(
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
+) -> int:
+    """Make a trial of what a reader found, and tell people what is in it."""
+    from seatrial.importers.imported_trial import ImportSource, make_trial
+    from seatrial.importers.notes import by_text
+    from seatrial.trial.folder import user_name
+
+    if not results.runs:
+        grouped = by_text(results.notes)
+        reasons = "".join(f"\n{notes[0].place}: {text}" for text, notes in grouped[:10])
+        raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
+    if not results.machine:
+        raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
+    by = by.strip() or f"{user_name()}@{socket.gethostname()}"
+    source = ImportSource(tool, path, results.machine, by)
+    made = make_trial(folders.trials, tag, source, results)
+    verdicts = Counter(run.code == 0 for run in made.runs)
+    tests = {run.test for run in made.runs}
+    outcome = f"{verdicts[True]:,} passed, {verdicts[False]:,} did not"
+    click.echo(
+        f"{made.folder.tag}: {count(len(made.runs), 'result')} of {count(len(tests), 'test')} "
+        f"on {results.machine}, {outcome}"
+    )
+    for other, number in made.known.items():
+        click.echo(f"      {count(number, 'result')} left out, as {other} has them")
+    grouped = by_text([*results.notes, *made.notes])
+    show_notes(grouped)
+    if grouped:
+        write_notes(made.folder.path / "import.md", path, grouped)
+        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
+    metrics = Counter(figure.name for run in made.runs for figure in run.figures)
+    names = [name for name, _ in metrics.most_common(MAX_METRICS_SHOWN)]
+    if names:
+        click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
+    metric = names[0] if names else "elapsed"
+    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
+    return 0
