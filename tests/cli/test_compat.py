@@ -12,6 +12,7 @@ import pytest
 from tests.programs import COMMAND, Workplace
 from tests.runs.compat_jobs import display
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.slurm.daemons import CommandError
 from tests.waiting import LONG_S, until
 
 SCRIPT = """\
@@ -85,6 +86,8 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
         done = place.start("compat", "exec", job, "n002", "true", under=who).end()
         assert done.code == 2
         assert done.err == f"seatrial: job {job} is root's: only its owner can enter it\n"
+        with pytest.raises(CommandError, match="Access/permission denied"):  # nor by Slurm itself
+            cluster.run(*who, "srun", f"--jobid={job}", "--overlap", "-wn002", "true")
     cluster.run("scancel", other)
     (folder / "go").touch()
     until((folder / "code").exists, "its end")

@@ -246,6 +246,21 @@ def test_on_slurm_a_dead_node_takes_one_run_with_it(
 
 
 @pytest.mark.slurm
+def test_on_slurm_a_run_of_a_bundle_that_writes_nothing_is_hung_and_the_others_go_on(
+    slurm_place: Workplace,
+) -> None:
+    place = slurm_place
+    run = {"walltime": "2m", "quiet_for": "1s"}
+    place.test("tuned", "[ $v != b ] || sleep 985.25", parameters=VARIANTS, run=run)
+    assert place.run("--name", "t", "--together").code == 1
+    one_job(place)
+    found = {name[-2]: verdict for name, verdict in place.verdicts().items()}
+    assert found == {"a": "pass", "b": "hung", "c": "pass"}
+    (why,) = {event.reason for event in place.events("t", RunJudged) if event.verdict == "hung"}
+    assert why == "no output for 1 s; 1 sleep in hrtimer_nanosleep"
+
+
+@pytest.mark.slurm
 def test_on_slurm_a_bundle_that_a_person_cancels_goes_on_in_another(
     slurm_place: Workplace, cluster: SlurmCluster
 ) -> None:
