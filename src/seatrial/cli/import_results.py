@@ -12,6 +12,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.import_notes import show_notes, write_notes
+from seatrial.cli.options import Parsed
 from seatrial.errors import UsageError
 from seatrial.units import count
 
@@ -62,6 +63,63 @@ def import_oth_results(
 
     results = read_results(path, machine, log_tag)
     return make(folders, "OLCF Test Harness", path, tag, by, results)
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return the column and the unit of COLUMN=UNIT."""
+    name, _, unit = text.partition("=")
+    return name.strip(), unit.strip()
+
+
+def _column(name: str, about: str) -> Callable[..., Any]:
+    return click.option(f"--{name}", default="", metavar="COLUMN", help=about)
+
+
+@click.command("csv")
+@_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
+@click.option("--test", default="", metavar="NAME", help="Test of all rows, without --case.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
+)
+@_column("metric", "Column of the metric's name.")
+@_column("value", "Column of its figure.")
+@_column("unit", "Column of its unit.")
+@_column("better", "Column that says which is better: higher, lower or none.")
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    type=Parsed(_named),
+    metavar="COLUMN[=UNIT]",
+    help="Column of figures of its own.",
+)
+@click.option("--higher", multiple=True, metavar="METRIC", help="Higher is better of it.")
+@click.option("--lower", multiple=True, metavar="METRIC", help="Lower is better of it.")
+@_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
+@_column("node", "Column of the nodes.")
+@_column("status", "Column of the verdict, such as passed or failed.")
+@_column("id", "Column that tells runs with the same time apart.")
+@trial_options
+def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import a table of results of any tool as a trial.
+
+    PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
+    column that is named case, metric, value, unit, better, time, node, status or id needs no
+    option. Rows of a case with the same time are one run. A row is a figure, or with --figure a
+    run.
+
+    \b
+    seatrial import csv old.csv -o old -m frost --case benchmark --time date
+    seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
+    """
+    from seatrial.importers.table_results import Columns, read_csv
+
+    directions = dict.fromkeys(given.pop("higher"), "higher")
+    directions |= dict.fromkeys(given.pop("lower"), "lower")
+    given["figures"] = dict(given["figures"])
+    columns = Columns(**given, directions=directions)
+    results = read_csv(path, columns)
+    return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
 
 
 def make(

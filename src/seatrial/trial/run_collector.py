@@ -121,7 +121,7 @@ class RunCollector:
         self.environments = environments
         self._trials = trials
         self._digests = NodeDigests(trials, record.machine.machine)
-        self._patience = seconds(record.machine.slurm.visible_after)
+        self._patience = seconds(record.machine.batch.visible_after)
         self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
         component = record.component

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.backends.slurm_doubles import Choice, chosen, twins
-from seatrial.backends.slurm_parse import TaskState
+from seatrial.backends.doubled_jobs import Choice, chosen, twins
+from seatrial.backends.task_states import TaskState
 from seatrial.journal.events import ScriptStarted
 from seatrial.runs.directory import JobEvents
 
