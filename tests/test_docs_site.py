@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     line = [sys.executable, "-m", "tools.docs_site", "--to", str(folder)]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, f"is each page in mkdocs.yml?\n{done.stdout}{done.stderr}"
     return folder / "site"
 
 

@@ -86,6 +86,8 @@ def _photograph(address: str, folder: Path) -> None:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         for path, name, _ in SHOWN:
             page.goto(address + path)
-            page.wait_for_load_state("load")
+            page.wait_for_function(
+                "() => !/being judged|Reading the/i.test(document.body.innerText)"
+            )
             page.screenshot(path=str(folder / f"{name}.png"), full_page=True)
         browser.close()
