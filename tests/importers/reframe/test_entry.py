@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.importers.reframe.entry import Entry, ExpectedFigure, case_of, references_of
+from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, case_of, references_of
 
 
 def figure(
     reference: float | None, lower: float | None, upper: float | None, value: float = 1.0
-) -> ExpectedFigure:
-    return ExpectedFigure("fom", value, "x", reference, lower, upper)
+) -> ReframeFigure:
+    return ReframeFigure("fom", value, "x", reference, lower, upper)
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_names(name: str, test: str, parameters: dict[str, str]) -> None:
         (figure(-10, -0.1, None), -11, None),
     ],
 )
-def test_limits(wanted: ExpectedFigure, low: float | None, high: float | None) -> None:
+def test_limits(wanted: ReframeFigure, low: float | None, high: float | None) -> None:
     least, most = wanted.limits
     assert least == (pytest.approx(low) if low is not None else float("-inf"))
     assert most == (pytest.approx(high) if high is not None else float("inf"))
-    entry = Entry(
+    entry = ReframeEntry(
         name="a", system="s", partition="p", environ="e", place="f:1", result="", figures=[wanted]
     )
     (reference,) = references_of(entry)
@@ -46,7 +46,7 @@ def test_limits(wanted: ExpectedFigure, low: float | None, high: float | None) -
 
 
 def test_no_reference_where_nothing_is_bounded() -> None:
-    entry = Entry(
+    entry = ReframeEntry(
         name="a",
         system="s",
         partition="p",
@@ -71,4 +71,4 @@ def test_no_reference_where_nothing_is_bounded() -> None:
     ],
 )
 def test_which_is_better(unit: str, lower: float | None, upper: float | None, better: str) -> None:
-    assert ExpectedFigure("fom", 1.0, unit, 2.0, lower, upper).better == better
+    assert ReframeFigure("fom", 1.0, unit, 2.0, lower, upper).better == better

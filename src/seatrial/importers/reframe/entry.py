@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\s+%")
 _FIXTURE = re.compile(r"\s+~\S.*")
 
 
-class ExpectedFigure(NamedTuple):
+class ReframeFigure(NamedTuple):
     """A figure, and what ReFrame expected: a reference (None: nothing), and by which fraction of it
     the figure may be lower and higher (None: by any)."""
 
@@ -62,7 +62,7 @@ class ExpectedFigure(NamedTuple):
         return "lower" if unit in _TIMES else "none"
 
 
-class Entry(Struct, kw_only=True):
+class ReframeEntry(Struct, kw_only=True):
     """A run as a log or a report has it. ``finished`` is None where that does not tell the time of
     its end; then it ended at some time within ``session`` (ns)."""
 
@@ -83,7 +83,7 @@ class Entry(Struct, kw_only=True):
     path: str = ""
     tasks: int = 0
     tasks_per_node: int = 0
-    figures: list[ExpectedFigure] = []
+    figures: list[ReframeFigure] = []
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class Entry(Struct, kw_only=True):
         return self.name, self.system, self.partition, self.environ, self.job
 
 
-def run_of(entry: Entry, directions: dict[str, str]) -> ImportedRun:
+def run_of(entry: ReframeEntry, directions: dict[str, str]) -> ImportedRun:
     """Return the run of an entry. ``directions`` are those of metrics for which people gave one."""
     test, parameters = case_of(entry.name)
     if entry.partition not in ("", "default"):
@@ -123,7 +123,7 @@ def run_of(entry: Entry, directions: dict[str, str]) -> ImportedRun:
     )
 
 
-def references_of(entry: Entry) -> Iterable[Reference]:
+def references_of(entry: ReframeEntry) -> Iterable[Reference]:
     """Yield what ReFrame expected of the figures of a run, for cases as that of the run."""
     test, parameters = case_of(entry.name)
     if entry.partition not in ("", "default"):
@@ -170,7 +170,7 @@ def number_or_none(written: object) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _verdict(entry: Entry) -> tuple[codes.Code, str]:
+def _verdict(entry: ReframeEntry) -> tuple[codes.Code, str]:
     """Return the verdict of a run, and its reason."""
     result = entry.result.lower()
     if result in ("pass", "success", "xpass"):

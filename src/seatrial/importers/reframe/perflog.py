@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.reframe.entry import Entry, ExpectedFigure, number_or_none
+from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, number_or_none
 from seatrial.importers.times import time_of
 from seatrial.verify.figures import number
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
@@ -31,13 +31,13 @@ _INFO = re.compile(r"(.+?) (?:@|on )(\S+?):(\S+?)(?:\+| using )(\S+)")
 _KNOWN = ("job_completion_time", "jobid", "system", "environ", "partition")
 
 
-def read_perflog(path: Path) -> tuple[list[Entry], list[ImportNote]]:
+def read_perflog(path: Path) -> tuple[list[ReframeEntry], list[ImportNote]]:
     """Return the runs of a log, and notes on lines that could not be read."""
     try:
         lines = read_text(path.parent, path.name, MAX_BYTES, "split the file").splitlines()
     except (Unreadable, TooLarge) as error:
         return [], [ImportNote(path, 0, f"cannot be read: {error}")]
-    entries: dict[tuple[str, ...], Entry] = {}
+    entries: dict[tuple[str, ...], ReframeEntry] = {}
     notes = []
     columns: list[str] = []
     delimiter = "|"
@@ -68,7 +68,7 @@ def _head(line: str) -> tuple[str, list[str]] | None:
     return None
 
 
-def _of_table(place: str, columns: list[str], cells: list[str]) -> Entry:
+def _of_table(place: str, columns: list[str], cells: list[str]) -> ReframeEntry:
     if len(cells) != len(columns):
         raise ValueError(f"has {len(cells)} values, and the head {len(columns)}")
     row = dict(zip(columns, cells, strict=True))
@@ -78,7 +78,7 @@ def _of_table(place: str, columns: list[str], cells: list[str]) -> Entry:
     name = row.get("display_name") or row.get("name", "")
     if not name:
         raise ValueError("has no name of the test")
-    return Entry(
+    return ReframeEntry(
         name=name,
         system=row.get("system", ""),
         partition=row.get("partition", ""),
@@ -96,7 +96,7 @@ def _of_table(place: str, columns: list[str], cells: list[str]) -> Entry:
     )
 
 
-def _figures(row: Mapping[str, str]) -> Iterator[ExpectedFigure]:
+def _figures(row: Mapping[str, str]) -> Iterator[ReframeFigure]:
     for column, written in row.items():
         name = column.removesuffix("_value")
         if name == column or f"{name}_unit" not in row or number_or_none(written) is None:
@@ -113,12 +113,12 @@ def _figure(
     reference: float | None,
     lower: float | None,
     upper: float | None,
-) -> ExpectedFigure:
+) -> ReframeFigure:
     plain = unit.strip()
     unit = "1" if plain.lower() in ("", "none", "null", "(null)") else plain
     if not reference and lower is None and upper is None:
         reference = None  # ReFrame's way to expect nothing
-    return ExpectedFigure(name, number(written), unit, reference, lower, upper)
+    return ReframeFigure(name, number(written), unit, reference, lower, upper)
 
 
 def _bound(row: Mapping[str, str], name: str, side: str) -> float | None:
@@ -126,7 +126,7 @@ def _bound(row: Mapping[str, str], name: str, side: str) -> float | None:
     return number_or_none(written)
 
 
-def _take_figure(entries: dict[tuple[str, ...], Entry], place: str, line: str) -> None:
+def _take_figure(entries: dict[tuple[str, ...], ReframeEntry], place: str, line: str) -> None:
     """Add a line of a log of 3.x to the run that it is of. Raises ValueError."""
     found = _LINE.fullmatch(line)
     info = _INFO.match(found["info"]) if found else None
@@ -140,7 +140,7 @@ def _take_figure(entries: dict[tuple[str, ...], Entry], place: str, line: str) -
     entry = entries.get(key)
     if entry is None:
         name, system, partition, environ = info.groups()
-        entry = entries[key] = Entry(
+        entry = entries[key] = ReframeEntry(
             name=name,
             system=system,
             partition=partition,

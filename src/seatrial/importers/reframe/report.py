@@ -15,7 +15,7 @@ import msgspec
 
 from seatrial.files import read_regular
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.reframe.entry import Entry, ExpectedFigure, number_or_none
+from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, number_or_none
 from seatrial.importers.times import time_of
 from seatrial.machine.facts import fold
 
@@ -23,7 +23,7 @@ MAX_BYTES = 1 << 30
 LONGEST_REASON = 400
 
 
-def read_report(path: Path) -> tuple[list[Entry], list[ImportNote]]:
+def read_report(path: Path) -> tuple[list[ReframeEntry], list[ImportNote]]:
     """Return the runs of a report, and notes on what could not be read."""
     try:
         report = msgspec.json.decode(read_regular(path, MAX_BYTES))
@@ -58,14 +58,14 @@ def _moment(session: dict[str, Any], name: str) -> int:
     return time_of(str(exact if exact is not None else session[name]))
 
 
-def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> Entry:
+def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> ReframeEntry:
     variables = case.get("check_vars") or case
     system, _, partition = case["system"].partition(":")
     finished = case.get("job_completion_time_unix") or case.get("job_completion_time")
     submitted = case.get("job_submit_time")
     job = case.get("jobid")
     nodes = case.get("job_nodelist") or case.get("nodelist") or []
-    return Entry(
+    return ReframeEntry(
         name=case.get("display_name") or case["name"],
         system=system,
         partition=case.get("partition") or partition,
@@ -91,7 +91,7 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _figures(case: dict[str, Any]) -> Iterator[ExpectedFigure]:
+def _figures(case: dict[str, Any]) -> Iterator[ReframeFigure]:
     for name, given in (case.get("perfvalues") or {}).items():
         value, reference, lower, upper, unit, *_ = given
         yield from _figure(name.split(":", 2)[-1], value, unit, reference, lower, upper)
@@ -103,7 +103,7 @@ def _figures(case: dict[str, Any]) -> Iterator[ExpectedFigure]:
 
 def _figure(
     name: str, value: object, unit: object, reference: object, lower: object, upper: object
-) -> Iterator[ExpectedFigure]:
+) -> Iterator[ReframeFigure]:
     """Yield a figure; none where ReFrame has no finite one."""
     with contextlib.suppress(ValueError):
         figure = number_or_none(value)
@@ -111,4 +111,4 @@ def _figure(
         if not wanted and bounds == [None, None]:
             wanted = None  # ReFrame's way to expect nothing
         if figure is not None:
-            yield ExpectedFigure(name, figure, str(unit or "1"), wanted, *bounds)
+            yield ReframeFigure(name, figure, str(unit or "1"), wanted, *bounds)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.reframe.entry import Entry, references_of, run_of
+from seatrial.importers.reframe.entry import ReframeEntry, references_of, run_of
 from seatrial.importers.reframe.perflog import read_perflog
 from seatrial.importers.reframe.report import read_report
 from seatrial.importers.results import ImportedResults
@@ -35,8 +35,8 @@ def read_results(
     """Return the results in a log, a report, or all of these below a folder; those of the system
     ``machine`` if several are there. ``directions`` are ``higher`` or ``lower`` by metrics. Raises
     UsageError if there is none, or if several systems are there."""
-    reported: list[Entry] = []
-    logged: list[Entry] = []
+    reported: list[ReframeEntry] = []
+    logged: list[ReframeEntry] = []
     notes: list[ImportNote] = []
     files = list(_files(root.absolute()))
     for path in files:
@@ -74,9 +74,11 @@ def _files(root: Path) -> Iterator[Path]:
                 yield Path(where, name)
 
 
-def _together(reported: Sequence[Entry], logged: Sequence[Entry]) -> list[Entry]:
+def _together(
+    reported: Sequence[ReframeEntry], logged: Sequence[ReframeEntry]
+) -> list[ReframeEntry]:
     """Return the runs of reports and logs, each once: what a report says of one counts."""
-    by_key: dict[tuple[str, ...], list[Entry]] = {}
+    by_key: dict[tuple[str, ...], list[ReframeEntry]] = {}
     for entry in logged:
         by_key.setdefault(entry.key, []).append(entry)
     found = []
@@ -90,7 +92,7 @@ def _together(reported: Sequence[Entry], logged: Sequence[Entry]) -> list[Entry]
     return [*found, *(entry for same in by_key.values() for entry in same)]
 
 
-def _is_same(reported: Entry, logged: Entry) -> bool:
+def _is_same(reported: ReframeEntry, logged: ReframeEntry) -> bool:
     assert logged.finished is not None  # a line of a log has its time
     if reported.finished is not None:
         return reported.finished // SECOND_NS == logged.finished // SECOND_NS
@@ -98,7 +100,7 @@ def _is_same(reported: Entry, logged: Entry) -> bool:
     return first - SECOND_NS <= logged.finished <= last + _LATE_NS
 
 
-def _latest_references(entries: Sequence[Entry]) -> Iterator[Reference]:
+def _latest_references(entries: Sequence[ReframeEntry]) -> Iterator[Reference]:
     """Yield the references of each case and metric that its latest run had."""
     latest = {identity(each): each for entry in entries for each in references_of(entry)}
     yield from latest.values()
