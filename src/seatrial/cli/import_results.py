@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,47 @@ def import_oth_results(
     return make(folders, "OLCF Test Harness", path, tag, by, results)
 
 
+def direction_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add which is better of metrics: no other tool tells it of all."""
+    for word in ("lower", "higher"):
+        about = f"{word.capitalize()} is better of it."
+        option = click.option(f"--{word}", multiple=True, metavar="METRIC", help=about)
+        function = option(function)
+    return function
+
+
+def _directions(higher: Sequence[str], lower: Sequence[str]) -> dict[str, str]:
+    return dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+
+
+@click.command("reframe")
+@direction_options
+@trial_options
+def import_reframe(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+) -> int:
+    """Import performance logs and run reports of ReFrame as a trial.
+
+    PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
+    any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;
+    where there is one, it gives that another name.
+
+    \b
+    seatrial import reframe perflogs -o reframe-2021
+    seatrial history triad --trial reframe-2021
+    """
+    from seatrial.importers.reframe.results import read_results
+
+    results = read_results(path, machine, _directions(higher, lower))
+    return make(folders, "ReFrame", path, tag, by, results)
+
+
 def _named(text: str) -> tuple[str, str]:
     """Return the column and the unit of COLUMN=UNIT."""
     name, _, unit = text.partition("=")
@@ -93,8 +134,7 @@ def _column(name: str, about: str) -> Callable[..., Any]:
     metavar="COLUMN[=UNIT]",
     help="Column of figures of its own.",
 )
-@click.option("--higher", multiple=True, metavar="METRIC", help="Higher is better of it.")
-@click.option("--lower", multiple=True, metavar="METRIC", help="Lower is better of it.")
+@direction_options
 @_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
 @_column("node", "Column of the nodes.")
 @_column("status", "Column of the verdict, such as passed or failed.")
@@ -114,8 +154,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     """
     from seatrial.importers.table_results import Columns, read_csv
 
-    directions = dict.fromkeys(given.pop("higher"), "higher")
-    directions |= dict.fromkeys(given.pop("lower"), "lower")
+    directions = _directions(given.pop("higher"), given.pop("lower"))
     given["figures"] = dict(given["figures"])
     columns = Columns(**given, directions=directions)
     results = read_csv(path, columns)
