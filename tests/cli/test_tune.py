@@ -168,6 +168,20 @@ def test_figures_that_make_no_ratio_are_told_and_no_number_is_made_up(tmp_path: 
     assert found["settings"][found["best"]]["values"] == {"way": 1}
 
 
+def test_a_build_that_fails_is_told_with_its_error(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, axes={"toolchain": ["right", "wrong"]}, parameters={"way": 2})
+    place.local(cores=1, toolchains={name: {"cc": name} for name in ("right", "wrong")})
+    build = 'echo "error: $CC is wrong" >&2; [ $CC = right ] || { echo "made nothing"; exit 1; }'
+    place.test("app", SCRIPT, parameters={"way": [1], "size": [8]}, metrics=METRICS,
+               build={"script": build}, run={"launcher": "none"})  # fmt: skip
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 0, done.said
+    assert "  toolchain=wrong: build failed: error: wrong is wrong\n" in done.out
+    (wrong,) = (each for each in advice(place)["settings"] if each["state"] == "failed")
+    assert (wrong["n"], wrong["figure"]) == (0, None)
+
+
 def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()

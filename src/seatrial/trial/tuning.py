@@ -172,6 +172,8 @@ def _settings(
     chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
     chosen |= {name: [value] for name, value in tune.parameters.items()}
     chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
+        return [], []
     usual = {name: value for name, value in test.defaults.items() if name not in chosen}
     bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
@@ -200,6 +202,17 @@ def _settings(
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
     return cases, found.skipped
+
+
+def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
+    """Add a fault for each name of the axis ``toolchain`` that the machine does not have."""
+    known = machine.toolchains
+    missing = [place for place, name in enumerate(names) if name not in known]
+    for place in missing:
+        remedy = suggest(names[place], known) or f"it has {', '.join(known) or 'none'}"
+        text = f"{machine.machine} has no toolchain {names[place]!r}; {remedy}"
+        at.fault(text, "axes", TOOLCHAIN, place)
+    return not missing
 
 
 def _differing_nodes(machine: Machine, test: Test, cases: Sequence[Case]) -> str:
