@@ -19,7 +19,8 @@ OTHER_FOLDERS = {
 ACROSS_MODULES = {
     "": {
         "docs": "the documentation and what it is about",
-        "first_report": "the page From a first test to a signed report, as a reader types it",
+        "docs_site": "what `make docs` makes",
+        "tutorials": "the tutorials, as a reader types them",
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",

@@ -307,7 +307,7 @@ def test_tags_must_all_be_there(place: Place) -> None:
     place.test("two", tags=["a", "b"])
     assert place.names(tags=["a", "b"]) == ["two@gcc"]
     place.test("three", tags=["c"])
-    with pytest.raises(UsageError, match="no case is selected of 3 tests"):
+    with pytest.raises(UsageError, match="no case is selected of 3 tests by --tag b and --tag c"):
         require_cases(place.plan(tags=["b", "c"]))
     with pytest.raises(UsageError, match="no test has the tag 'd'; there are a, b, c"):
         require_cases(place.plan(tags=["d"]))

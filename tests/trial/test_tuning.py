@@ -108,6 +108,16 @@ def test_faults_name_the_key_and_the_remedy(
     assert said in faults(tmp_path, **keys)
 
 
+def test_a_toolchain_that_the_machine_does_not_have(tmp_path: Path) -> None:
+    on = {"toolchains": {"gcc": {"cc": "gcc"}, "clang": {"cc": "clang"}}}
+    test = {"build": {"script": "true"}}
+    said = faults(tmp_path, test, on=on, axes={"toolchain": ["gcc", "clagn", "*"]})
+    assert "tune.yaml:7: axes.toolchain[1]: here has no toolchain 'clagn'; did you mean" in said
+    assert "axes.toolchain[2]: here has no toolchain '*'; it has clang, gcc" in said
+    found = prepared(tmp_path, test, on=on, axes={"toolchain": ["clang", "gcc"]})
+    assert [case.toolchain for case in found.cases] == ["clang", "gcc"]
+
+
 def test_nodes_that_differ_are_a_fault_unless_one_kind_is_chosen(tmp_path: Path) -> None:
     kinds = [
         {"names": "n[1-4]", "cores": 24, "layout": "pack:2 numa:2 core:6 pu:1", "features": ["a"]},

@@ -237,7 +237,8 @@ class Measured(NamedTuple):
 
 class RunOutcome(Struct, frozen=True):
     """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
-    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
+    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to, ``target`` the
+    metadata target that it was placed on."""
 
     row: int
     run_id: str
@@ -256,6 +257,7 @@ class RunOutcome(Struct, frozen=True):
     elapsed: float | None
     nodes: str
     stage: str = ""
+    target: str = ""
 
     @property
     def verdict(self) -> str:

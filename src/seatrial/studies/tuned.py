@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from seatrial.conduct.builds import LONGEST_CAUSE
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Limits
 from seatrial.conduct.race import Race, SettingInterval
@@ -149,7 +151,10 @@ def tuned(folder: TrialFolder) -> Tuned:
         better=rules.better,
         least=rules.least,
         complete=state.trial.complete,
-        settings=rows,
+        settings=[
+            _with_log(row, state.builds.why_failed.get(case.build, ""))
+            for row, case in zip(rows, cases, strict=True)
+        ],
         blocks=[
             RaceBlock(rounds=len(each), settings=sorted(each[0]), nodes=[*nodes.get(number, ())])
             for number, each in enumerate(race.blocks, 1)
@@ -203,6 +208,15 @@ def _of_race(
             )
         )
     return rows, answer.best, answer.advised
+
+
+def _with_log(row: TunedSetting, log: str) -> TunedSetting:
+    """Return a setting whose build failed, if it has the log of that, with the error."""
+    if not log.strip():
+        return row
+    lines = log.strip().splitlines()
+    line = next((each for each in lines if "error" in each.lower()), lines[-1])
+    return replace(row, cause=f"build failed: {line.strip()[:LONGEST_CAUSE]}")
 
 
 def _of_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile) -> list[TunedSetting]:

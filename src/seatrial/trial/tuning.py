@@ -55,6 +55,13 @@ class PreparedTuning(NamedTuple):
     def cases(self) -> list[Case]:
         return self.prepared.cases
 
+    @property
+    def longest_block(self) -> float:
+        """The time that the runs of an allocation take at most, in seconds."""
+        rules, walltimes = self.rules, [case.walltime for case in self.cases]
+        runs = min(rules.runs, len(walltimes) * rules.rounds)
+        return runs * max(walltimes, default=0.0)
+
     def record(self, tag: str) -> Record:
         record = self.prepared.record(tag)
         policy = replace(record.policy, kind="race", race=self.rules)
@@ -172,6 +179,8 @@ def _settings(
     chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
     chosen |= {name: [value] for name, value in tune.parameters.items()}
     chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
+        return [], []
     usual = {name: value for name, value in test.defaults.items() if name not in chosen}
     bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
@@ -200,6 +209,17 @@ def _settings(
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
     return cases, found.skipped
+
+
+def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
+    """Add a fault for each name of the axis ``toolchain`` that the machine does not have."""
+    known = machine.toolchains
+    missing = [place for place, name in enumerate(names) if name not in known]
+    for place in missing:
+        remedy = suggest(names[place], known) or f"it has {', '.join(known) or 'none'}"
+        text = f"{machine.machine} has no toolchain {names[place]!r}; {remedy}"
+        at.fault(text, "axes", TOOLCHAIN, place)
+    return not missing
 
 
 def _differing_nodes(machine: Machine, test: Test, cases: Sequence[Case]) -> str:

@@ -8,6 +8,7 @@
 #   hosts        the nodes, one a line; those that did not answer are taken out
 #   environment  the variables of the job, read by `enter` before each program
 #   answered     how many nodes answered, of how many, in which time (s), which did not; in words
+#   hostfile, machinefile, nodefile   the hosts in other forms, for a command by hand
 #   attempt      1, or 2: the start on those nodes alone that answered in the first one
 #   log          what the nodes said
 #   kept         there if too few nodes answered: the directory stays
@@ -29,7 +30,7 @@ readonly UNWRITABLE="cannot write in $J; see its space, quota and permissions"
 readonly ALWAYS='PATH LD_LIBRARY_PATH MODULE* LOADEDMODULES _LMFILES_ OMP_* LANG LC_* TZ HOME USER
 LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_CONF
 SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
-SLURM_CPUS_ON_NODE SEATRIAL_*'
+SLURM_CPUS_ON_NODE HOSTFILE MACHINEFILE NODEFILE NODELIST SEATRIAL_*'
 
 fail() {  # exit code, why; this says all that a broken start's directory would tell
   local code=$1
@@ -65,6 +66,7 @@ find_hosts() {
     [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] ||
       fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit"
   done
+  count_tasks
 }
 
 passes() {  # a name; whether programs get the variable: _named and _patterns are of `variables`
@@ -258,6 +260,35 @@ stop() {
   rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
 }
 
+count_tasks() {  # _tasks_of = the tasks on each of the hosts: Slurm says 2(x3),1 for four of them
+  local part times host=0 of_nodes=${SLURM_TASKS_PER_NODE-}
+  declare -gA _tasks_of=()
+  for part in ${of_nodes//,/ }; do
+    times=1
+    case $part in *x*) times=${part#*x} times=${times%')'} ;; esac
+    while [ $((times--)) -gt 0 ]; do
+      [ -z "${hosts[host]-}" ] || _tasks_of[${hosts[host]}]=${part%%'('*}
+      host=$((host + 1))
+    done
+  done
+}
+
+host_files() {  # the hosts in the forms that each run of a trial has, too
+  local host i file
+  for file in hostfile machinefile nodefile; do : > "$J/$file" || return; done
+  for host in "${hosts[@]}"; do
+    echo "$host slots=${_tasks_of[$host]:-1}" >> "$J/hostfile" &&
+      echo "$host:${_tasks_of[$host]:-1}" >> "$J/machinefile" || return
+    for ((i = 0; i < ${_tasks_of[$host]:-1}; i++)); do echo "$host" || return; done >> "$J/nodefile"
+  done
+  NODELIST=${SLURM_JOB_NODELIST-}
+  if [ -n "$_missing" ] || [ -z "$NODELIST" ]; then
+    printf -v NODELIST %s, "${hosts[@]}"
+    NODELIST=${NODELIST%,}
+  fi
+  printf 'export NODELIST=%q\n' "$NODELIST" >> "$J/environment"
+}
+
 run() {
   local code=0
   if [ "${SEATRIAL_COMPAT-}" != "$J" ]; then  # once more, so that the mark is in the environment
@@ -268,7 +299,12 @@ run() {
   trap 'stop; clear_away 143' TERM
   trap 'stop; clear_away 129' HUP
   trap : INT
+  export HOSTFILE=$J/hostfile MACHINEFILE=$J/machinefile NODEFILE=$J/nodefile NODELIST=
   start $$
+  host_files || {
+    stop
+    fail $BROKEN "$UNWRITABLE"
+  }
   env -- "$@"  # a program, never a function of this script
   code=$?
   stop

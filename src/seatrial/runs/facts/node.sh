@@ -62,8 +62,11 @@ has() {  # whether $flags has all of these
   local each
   for each; do case $flags in *" $each "*) ;; *) return 1 ;; esac; done
 }
-while IFS=: read -r name value; do
-  case $name in
+rows=() # of the first processor
+if [ -r "$root/proc/cpuinfo" ]; then mapfile -n 60 -t rows < "$root/proc/cpuinfo"; fi
+for row in "${rows[@]}"; do
+  value=${row#*:}
+  case $row in
     microcode*) fact cpu.microcode "${value# }" ;;
     flags*)
       flags="$value " level=1 # of x86-64, as its psABI has them
@@ -75,7 +78,7 @@ while IFS=: read -r name value; do
       ;;
     '') break ;;
   esac
-done 2> /dev/null < "$root/proc/cpuinfo"
+done
 file cpu.smt "$cpu/smt/active"
 file cpu.governor "$cpu/cpu0/cpufreq/scaling_governor"
 file cpu.driver "$cpu/cpu0/cpufreq/scaling_driver"
@@ -309,8 +312,9 @@ if first "$root/proc/uptime"; then fact now.uptime_s "${line%%.*}"; fi
 if first "$root/proc/loadavg"; then fact now.load "${line%% *}"; fi
 
 # ---- stuck processes: in state D, which no signal ends, at two looks ------------------------------
-# One that has been so for a minute makes a load above 0.5, so most nodes need no look. Kernel
-# threads may be in it by design: they have no memory (field 23, the size).
+# The load counts processes that run and those in state D. So most nodes need no look: the load of
+# the last minute is about the number of processes that run now, without this one. Kernel threads may
+# be in state D by design: they have no memory (field 23, the size).
 waiting() {  # stuck = the stat files, of those given, of processes in state D
   local file found text
   stuck=()
@@ -322,22 +326,22 @@ waiting() {  # stuck = the stat files, of those given, of processes in state D
     fi
   done
 }
-case $line in
-  0.[0-4]* | '') fact now.stuck_processes 0 ;;
-  *)
-    waiting "$root"/proc/[0-9]*/stat
-    if [ "${#stuck[@]}" -gt 0 ]; then
-      read -r -t 0.3 _ <> <(:) # a pause without a process
-      waiting "${stuck[@]}"
-    fi
-    fact now.stuck_processes "${#stuck[@]}"
-    names=
-    for file in "${stuck[@]}"; do
-      first "$file" && name=${line#*(} && names+="${names:+ }${line%% *}:${name%)*}"
-    done
-    fact now.stuck "$names"
-    ;;
-esac
+read -r load _ _ running _ <<< "${line:-0.00 0 0 1/1}"
+load=${load/./} running=${running%%/*} # hundredths
+stuck=()
+if [ $((10#${load:-0} - (${running:-1} - 1) * 100)) -ge 50 ]; then
+  waiting "$root"/proc/[0-9]*/stat
+  if [ "${#stuck[@]}" -gt 0 ]; then
+    read -r -t 0.3 _ <> <(:)
+    waiting "${stuck[@]}"
+  fi
+fi
+fact now.stuck_processes "${#stuck[@]}"
+names=
+for file in "${stuck[@]}"; do
+  first "$file" && name=${line#*(} && names+="${names:+ }${line%% *}:${name%)*}"
+done
+fact now.stuck "$names"
 
 # ---- GPUs: what the driver says --------------------------------------------------------------------
 if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
@@ -354,8 +358,8 @@ fi
 if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages are equal bytes
   rows=("$root"/var/lib/dpkg/info/*.list)
   fact package.count "${#rows[@]}"
-  sum=$(sha256sum < "$root/var/lib/dpkg/status")
-  fact package.digest "${sum:0:16}"
+  sum=$(cksum < "$root/var/lib/dpkg/status") # CRC and size; SHA-256 takes three times as long
+  fact package.digest "$sum"
   for name in ${SEATRIAL_PACKAGES-}; do
     fact "package.$name" "$(dpkg-query -W -f '${Version}' "$name" 2> /dev/null)"
   done
