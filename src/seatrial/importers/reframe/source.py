@@ -72,7 +72,7 @@ class ParameterOf(NamedTuple):
     name: str
 
 
-class Text(NamedTuple):
+class ParameterText(NamedTuple):
     """A text with values of parameters in it."""
 
     pieces: tuple[str | ParameterOf, ...]
@@ -186,7 +186,11 @@ class _ClassReader:
             raise NotProvable(statement, f"attribute {name} has no known meaning")
         found = self._value(value)
         kinds = MEANT[name]
-        plain = found.pieces[0] if isinstance(found, Text) and len(found.pieces) == 1 else found
+        plain = (
+            found.pieces[0]
+            if isinstance(found, ParameterText) and len(found.pieces) == 1
+            else found
+        )
         if isinstance(plain, ParameterOf) and kinds in (int, str):
             found = plain
         if not _is_of(found, kinds):
@@ -271,14 +275,14 @@ class _ClassReader:
 
     def _constant(self, node: ast.expr) -> Any:
         found = self._value(node)
-        if isinstance(found, Text | ParameterOf | list | dict):
+        if isinstance(found, ParameterText | ParameterOf | list | dict):
             raise NotProvable(node, f"`{_said(node)}` is no constant")
         return found
 
     # ---- values ---------------------------------------------------------------------------
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the value of a literal; of texts with parameters a Text."""
+        """Return the value of a literal; of texts with parameters a ParameterText."""
         of: Callable[[ast.expr], Any] = self._value
         match node:
             case ast.Constant(value=value):
@@ -295,12 +299,12 @@ class _ClassReader:
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if (
                 name in self._test.parameters
             ):
-                return Text((ParameterOf(name),))
+                return ParameterText((ParameterOf(name),))
             case ast.Call(func=ast.Name(id="str"), args=[argument], keywords=[]):
                 found = of(argument)
-                return found if isinstance(found, Text) else str(found)
+                return found if isinstance(found, ParameterText) else str(found)
             case ast.JoinedStr(values=values):
-                return Text(tuple(self._piece(one) for one in values))
+                return ParameterText(tuple(self._piece(one) for one in values))
         raise NotProvable(node, f"`{_said(node)}` is no literal and no parameter")
 
     def _piece(self, node: ast.expr) -> str | ParameterOf:
@@ -309,14 +313,14 @@ class _ClassReader:
                 return text
             case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
                 match self._value(value):
-                    case Text(pieces=(ParameterOf() as parameter,)):
+                    case ParameterText(pieces=(ParameterOf() as parameter,)):
                         return parameter
         raise NotProvable(node, f"`{_said(node)}` is of no known form")
 
 
 def _is_of(value: object, kinds: type | tuple[type, ...]) -> bool:
     """Return whether a value may be that of an attribute of these types."""
-    if isinstance(value, ParameterOf | Text):
+    if isinstance(value, ParameterOf | ParameterText):
         return kinds is str or (kinds is int and isinstance(value, ParameterOf))
     return isinstance(value, kinds) and (kinds is bool or not isinstance(value, bool))
 

@@ -25,8 +25,8 @@ from seatrial.importers.reframe.entry import ReframeFigure
 from seatrial.importers.reframe.source import (
     NotProvable,
     ParameterOf,
+    ParameterText,
     ReframeTest,
-    Text,
     read_tests,
 )
 from seatrial.suite.load import load
@@ -241,13 +241,13 @@ def _lines(test: ReframeTest, name: str) -> list[str]:
 def _plain(test: ReframeTest, name: str, value: object) -> str:
     """Return a text as shell. ReFrame puts the values of parameters into it: a variable is the same
     where none of them has blanks or special characters, and the text has no quotes around it."""
-    pieces = value.pieces if isinstance(value, Text) else (value,)
+    pieces = value.pieces if isinstance(value, ParameterText) else (value,)
     line = test.lines.get(name, test.line)
     out = []
     for piece in pieces:
         if not isinstance(piece, ParameterOf):
             text = str(piece)
-            if "\n" in text or (isinstance(value, Text) and re.search(r"['\"`\\]", text)):
+            if "\n" in text or (isinstance(value, ParameterText) and re.search(r"['\"`\\]", text)):
                 raise NotProvable(line, f"{name}: a text of several lines, or with quotes")
             out.append(text)
             continue
@@ -260,7 +260,7 @@ def _plain(test: ReframeTest, name: str, value: object) -> str:
 
 def _quoted(test: ReframeTest, name: str) -> str:
     found = test.values[name]
-    if isinstance(found, Text):
+    if isinstance(found, ParameterText):
         raise NotProvable(test.lines[name], f"{name} has parameters in it")
     return json.dumps(found)
 
