@@ -1,4 +1,4 @@
-"""``seatrial import``: tests that other harnesses have become a suite."""
+"""``seatrial import``: tests of other harnesses become a suite, their results become trials."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.import_notes import NOTES_SHOWN, show_notes, write_notes
+from seatrial.cli.import_results import (
+    import_csv,
+    import_jube,
+    import_oth_results,
+    import_pavilion,
+    import_reframe,
+)
 from seatrial.errors import UsageError
 from seatrial.units import count
-
-NOTES_SHOWN = 10
-PLACES_SHOWN = 2
 
 
 @click.group("import")
 def command() -> None:
-    """Make a suite of the tests that another harness has."""
+    """Bring in what another harness has: its tests become a suite, its results trials."""
+
+
+command.add_command(import_oth_results)
+command.add_command(import_csv)
+command.add_command(import_jube)
+command.add_command(import_pavilion)
+command.add_command(import_reframe)
 
 
 @command.command("oth")
@@ -64,29 +76,14 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
         reasons = "".join(f"\n{note.place}: {note.text}" for note in done.notes[:NOTES_SHOWN])
         raise UsageError(f"{root}: no test of the OLCF Test Harness could be read{reasons}")
     grouped = by_text(done.notes)
-    lines = [f"{count(len(places), 'place')}: {text}" for text, places in grouped]
     click.echo(f"{count(done.read, 'test')} became {count(len(done.tests), 'test')} in {output}")
     for name, group in done.tests.items():
         if len(group.tests) > 1:
             sizes = [f"{axis} ({len(set(values))})" for axis, values in group.axes.items()]
             axes = (" with " if group.zipped else " x ").join(sizes)
             click.echo(f"  {name}: {len(group.tests)} copies, by {axes}")
-    for (text, places), _ in zip(grouped[:NOTES_SHOWN], lines, strict=False):
-        click.echo(f"note: {text}")
-        for note in places[:PLACES_SHOWN]:
-            click.echo(f"      {note.place}")
-        if len(places) > PLACES_SHOWN:
-            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
-    _write_notes(output / "import.md", path, grouped)
+    show_notes(grouped)
+    write_notes(output / "import.md", path, grouped)
     click.echo(f"all notes are in {output / 'import.md'}")
     click.echo(f"next   {folders.command('list', str(output))}")
     return 0
-
-
-def _write_notes(file: Path, path: Path, grouped: list[tuple[str, list]]) -> None:  # type: ignore[type-arg]
-    lines = [f"# Imported from {path}\n\n"]
-    for text, places in grouped:
-        lines.append(f"## {text}\n\n")
-        lines += [f"- {note.place}\n" for note in places]
-        lines.append("\n")
-    file.write_text("".join(lines))

@@ -134,6 +134,7 @@ def _head(
         ("compilers", "; ".join(_compilers(trial, case).values())),
         ("job", run.job_id),
         ("nodes", run.nodes),
+        ("facts of nodes", run.node_facts),
         ("GPUs", ", ".join(told_by_rank(gpus_of(events), how, case))),
         ("target", run.target),
         ("stage", run.stage),

@@ -218,8 +218,8 @@ def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
     except TrialError:
         return ""
     options = case.job if case is not None else JobOptions()
-    slurm = record.machine.scheduler == "slurm"
-    return described(effective(record.machine.slurm, options) if slurm else options)
+    batch = record.machine.jobs_run_elsewhere
+    return described(effective(record.machine.batch, options) if batch else options)
 
 
 def _modules(events: Sequence[EventRow]) -> str:
