@@ -124,8 +124,8 @@ seatrial_load() {  # a module
     _words=$(module load "$1" 2>&1) || :  # the site may have set -e
   fi
   _words=$(tr -s '[:space:]' ' ' <<< "$_words")
-  _words=${_words:0:300}
-  echo "%(words)smodule $1 did not load${_words:+: ${_words%% }}" >&2
+  _words=${_words%% } _words=${_words# } _words=${_words:0:300}
+  echo "%(words)smodule $1 did not load${_words:+: $_words}" >&2
   exit %(code)d
 }
 """
