@@ -47,6 +47,7 @@ LONGEST = frozenset(
         "test_kill.py",
         "test_live.py",
         "test_mix_slurm.py",
+        "test_pbs.py",
         "test_probes.py",
         "test_shared_builds.py",
         "test_slurm.py",

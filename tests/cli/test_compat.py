@@ -95,7 +95,10 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
         with pytest.raises(CommandError, match="Access/permission denied"):  # nor by Slurm itself
             cluster.run(*who, "srun", f"--jobid={job}", "--overlap", "-wn002", "true")
     cluster.run("scancel", other)
+    inside = place.start("compat", "exec", job, "n002", "bash", "-c", "touch inside; sleep 300")
+    until((folder / "inside").exists, "what is to end with the job")
     (folder / "go").touch()
+    assert inside.end().code != 0
     until((folder / "code").exists, "its end")
     assert (folder / "code").read_text() == "5\n"
     assert not list(folder.glob("compat-*")), "the directory of the job is removed"

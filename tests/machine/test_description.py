@@ -160,6 +160,16 @@ def test_a_nodelist_that_is_none(tmp_path: Path, nodelist: str, fault: str) -> N
     assert text.startswith(f"m.yaml:4: slurm.nodelist: {fault}")
 
 
+def test_options_of_qsub_that_are_seatrials_own(tmp_path: Path) -> None:
+    nodes = "nodes: [{names: n1, cores: 1}]\n"
+    options = "pbs:\n  options:\n    - -W\n    - block=true\n    - -J\n    - 0-3\n"
+    instead = "is given by Seatrial itself, or makes qsub wait; remove it"
+    assert faults(tmp_path, f"machine: m\n{nodes}{options}") == [
+        f"m.yaml:6: pbs.options[1]: 'block=true' {instead}",
+        f"m.yaml:7: pbs.options[2]: '-J' {instead}",
+    ]
+
+
 def test_this_host_is_one_node(tmp_path: Path) -> None:
     nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
     assert faults(tmp_path, f"machine: m\n{nodes}") == [

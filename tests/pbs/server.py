@@ -60,6 +60,7 @@ class PbsServer:
         self._shared = shared  # the folder that jobs and tests see, and that lies below /tmp
         self._said = folder / "said"
         self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -73,11 +74,16 @@ class PbsServer:
                 stderr=said,
                 start_new_session=True,
             )
-        until(self._is_up, "OpenPBS starts", 120.0, lambda: self._said.read_text())
+        try:
+            until(self._is_up, "OpenPBS starts", 120.0, lambda: self._said.read_text())
+            until(self._find_inside, "the process beside the server")
+        except BaseException:
+            self._kill()
+            raise
         programs = self.folder / "bin"
         programs.mkdir()
         for name in PROGRAMS:
-            enter = f"nsenter --target {self._inside()} --mount --net --uts --pid"
+            enter = " ".join(self._enter())
             shim = f'#!/bin/sh\nexec {enter} --wdns="$PWD" -- /opt/pbs/bin/{name} "$@"\n'
             (programs / name).write_text(shim)
             (programs / name).chmod(0o755)
@@ -90,6 +96,9 @@ class PbsServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._kill()
+
+    def _kill(self) -> None:
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)  # its namespaces end with it
             self._process.wait()
@@ -99,16 +108,20 @@ class PbsServer:
         assert self._process.poll() is None, self._said.read_text()
         return "PBS_IS_UP" in self._said.read_text()
 
-    def _inside(self) -> int:
-        """The process that the server was started for, as this host numbers it."""
+    def _find_inside(self) -> bool:
+        """Find the process that the server was started for, as this host numbers it."""
         assert self._process is not None
         children = list(Path(f"/proc/{self._process.pid}/task").glob("*/children"))
-        found = []
         while children:
-            for pid in children.pop().read_text().split():
-                found.append(int(pid))
+            for pid in _read(children.pop()).split():
+                if _read(Path(f"/proc/{pid}/cmdline")) == "sleep\0infinity\0":
+                    self._pid = int(pid)
                 children += Path(f"/proc/{pid}/task").glob("*/children")
-        return next(pid for pid in found if _comm(pid) == "sleep")
+        return self._pid != 0
+
+    def _enter(self) -> list[str]:
+        """The words that run a command beside the server."""
+        return ["nsenter", "--target", str(self._pid), "--mount", "--net", "--uts", "--pid"]
 
     def run(self, *line: str) -> str:
         """Run a command of PBS, to its end."""
@@ -128,12 +141,12 @@ class PbsServer:
 
     def start(self) -> None:
         """Start the server again."""
-        enter = ["nsenter", "--target", str(self._inside()), "--mount", "--net", "--uts", "--pid"]
-        subprocess.run([*enter, "/opt/pbs/sbin/pbs_server"], check=True, capture_output=True)
+        line = [*self._enter(), "/opt/pbs/sbin/pbs_server"]
+        subprocess.run(line, check=True, capture_output=True)
 
 
-def _comm(pid: int) -> str:
+def _read(path: Path) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return path.read_text()
     except OSError:
         return ""

@@ -46,7 +46,7 @@ def test_variants_take_turns_in_one_job(place: Workplace) -> None:
     place.test("tuned", "echo $v", parameters=VARIANTS, repeat=4, verify=[{"matches": "[abc]"}])
     done = place.run("--name", "t", "--together")
     assert done.code == 0, done.said
-    assert "together: 1 allocation: 12 runs of 3 cases on 1 node" in done.err
+    assert "together: 1 allocation: 12 runs of 3 cases on 1 node (up to 24 m 0 s)" in done.err
     place.audit()
     one_job(place)
     ran = order(place)
@@ -61,7 +61,7 @@ def test_each_allocation_has_its_rounds_and_other_sizes_have_their_own(place: Wo
     place.test("other", parameters={"v": ["c"]})
     done = place.run("--name", "t", "--together", "--allocations", "2")
     assert done.code == 0, done.said
-    assert "4 allocations" in done.err
+    assert "4 allocations: 2 runs of 1 case on 1 node (up to 2 m 0 s each), 8 runs" in done.err
     assert "cases with other scheduler options or nodes cannot share one" in done.err
     place.audit()
     of_bundle = Counter(event.bundle for event in place.events("t", RunSubmitted))

@@ -83,6 +83,7 @@ def test_settings_that_never_count_stay_with_their_cause(
         assert gone.runs == 2
     assert by_way[2].figure == pytest.approx(500)
     assert "way=4: misplaced: ranks 0-1 on CPU 0" in done.out
+    assert "note: an allocation may take up to " in done.err
     place.audit_log()
 
 

@@ -44,7 +44,7 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
-from seatrial.backends.task_states import ENDED, KEPT, TaskKey, TaskState
+from seatrial.backends.task_states import ENDED, TaskKey, TaskState
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
@@ -58,6 +58,7 @@ from seatrial.units import seconds
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
 LONGEST_BACK_OFF = 60.0
+FORGOTTEN = -1  # stands for the job id of an array that the scheduler does not know any more
 
 
 @dataclass(slots=True)
@@ -251,7 +252,9 @@ class BatchBackend:
         await self.client.wait_for_submitting(folder)
         array = await self._find_by_name(submission, folder)
         if array is None and await run_in_thread(lambda: _is_claimed(submission, folder), "events"):
-            array = 0  # its jobs ran, and the scheduler has forgotten them: their events decide
+            array = (
+                FORGOTTEN  # its jobs ran, and the scheduler has forgotten them: their events decide
+            )
         if array is not None:
             self._register(submission, array)
         else:
@@ -311,11 +314,11 @@ class BatchBackend:
             ids = [
                 self._id(task)
                 for run_id, task in self._tasks.items()
-                if task.array and self._cancels.get(run_id) is pending_only
+                if task.array != FORGOTTEN and self._cancels.get(run_id) is pending_only
             ]
             if ids:
                 await self.client.cancel(ids, pending_only)
-        ids = [self._id(task) for task in self._tasks.values() if task.array]
+        ids = [self._id(task) for task in self._tasks.values() if task.array != FORGOTTEN]
         states = {state.key: state for state in await self.client.queue(ids)}
         await self._look_at_nodes(states)
         await self._settle_doubles(states)
@@ -359,7 +362,7 @@ class BatchBackend:
         with contextlib.suppress(Unanswered):  # the verdict needs no name
             accounted = await self.client.accounts({state.array for state in found.values()})
             by = {state.key: state.by for state in accounted}
-            named = {key: state._replace(by=by.get(key, "")) for key, state in found.items()}
+            named = {key: state._replace(by=by.get(key, state.by)) for key, state in found.items()}
             return {**states, **named}
         return states
 
@@ -404,7 +407,7 @@ class BatchBackend:
         """Report the start of a task, or its end. Returns whether it has ended. A job that the
         scheduler keeps is cancelled first: it could be run again over the output of this run."""
         run_id = task.job.run_id
-        kept = state.state in KEPT
+        kept = state.state in self.client.kept
         if kept and self._cancels.get(run_id, True):
             task.kept = state
             self._cancels[run_id] = False
@@ -436,7 +439,7 @@ class BatchBackend:
     async def _look_for(self, missing: Sequence[_Task]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by
         their own events."""
-        arrays = {task.array for task in missing if task.array}
+        arrays = {task.array for task in missing if task.array != FORGOTTEN}
         accounted = {state.key: state for state in await self.client.accounts(arrays)}
         await self._look_at_nodes(accounted)
         # Of a job with an active state here, the accounting has not received the end.
@@ -463,7 +466,7 @@ class BatchBackend:
     async def _look_by_id(self, task: _Task) -> None:
         """Ask the controller for one job, and report it as lost only if the controller does not
         have it: the queue may be configured to hide it."""
-        state = await self.client.job(self._id(task)) if task.array else None
+        state = await self.client.job(self._id(task)) if task.array != FORGOTTEN else None
         if state is None or state.key != (task.name, task.array, task.index):
             self._end(task.job, LOST.number, "gone")
         else:
@@ -514,7 +517,7 @@ class BatchBackend:
 
     async def inspect(self, job: Job, script: str) -> str:
         task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
-        if task is None or not task.array:
+        if task is None or task.array == FORGOTTEN:
             return ""
         words = ("bash", script, job.run_id, str(job.path))
         with contextlib.suppress(Unanswered):  # it is no outage: the job may just have ended

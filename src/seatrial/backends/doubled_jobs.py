@@ -23,7 +23,7 @@ def twins(arrays: Mapping[tuple[str, int], int], states: Iterable[TaskState]) ->
     for state in states:
         if state.task is not None and state.active:
             array = arrays.get((state.name, state.task))
-            if array and array != state.array:
+            if array is not None and array >= 0 and array != state.array:
                 found.append(state)
     return found
 

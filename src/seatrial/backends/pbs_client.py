@@ -18,7 +18,7 @@ QUESTIONS_AT_ONCE = 8
 
 # Variables that change what commands print, or how they submit.
 _MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
-_TASK = re.compile(r"([0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
+_TASK = re.compile(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
 
 
 class PbsClient(SchedulerClient):

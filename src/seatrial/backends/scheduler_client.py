@@ -52,6 +52,9 @@ class SchedulerClient(ABC):
     temporary: re.Pattern[str]
     """Errors of that command that may pass."""
 
+    kept: frozenset[str] = frozenset()
+    """States of jobs that have ended and that the scheduler may run again."""
+
     def __init__(
         self, machine: Machine, on_answer: Callable[[str], None], misleading: re.Pattern[str]
     ) -> None:

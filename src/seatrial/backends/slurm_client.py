@@ -12,7 +12,7 @@ from typing import NamedTuple
 from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
-from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.backends.task_states import KEPT, TaskState, UnexpectedOutput
 from seatrial.machine.facts import unknown_features
 from seatrial.machine.model import Machine
 
@@ -38,6 +38,7 @@ class SlurmClient(SchedulerClient):
     name = "Slurm"
     submits = "sbatch"
     temporary = slurm_parse.TEMPORARY
+    kept = KEPT
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         super().__init__(machine, on_answer, _MISLEADING)

@@ -161,6 +161,77 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
 
 
+@click.command("jube")
+@click.option("--test", default="", metavar="NAME", help="Test; default: the benchmark's name.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
+)
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    type=Parsed(_named),
+    metavar="COLUMN[=UNIT]",
+    help="Column of figures.",
+)
+@direction_options
+@trial_options
+def import_jube(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+    **given: Any,
+) -> int:
+    """Import result tables of JUBE as a trial.
+
+    PATH is a table (result/*.dat), a run of a benchmark, or a folder with these. Columns that are
+    parameters of the benchmark make the case, other columns of numbers are figures; options say
+    otherwise. The time is that of the start of the benchmark.
+
+    \b
+    jube result bench_run --id 0
+    seatrial import jube bench_run -o jube -m frost --higher bw
+    """
+    from seatrial.importers.jube import read_results
+    from seatrial.importers.table_results import Columns
+
+    given["figures"] = dict(given["figures"])
+    columns = Columns(**given, directions=_directions(higher, lower))
+    results = read_results(path, columns)
+    return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("pavilion")
+@direction_options
+@trial_options
+def import_pavilion(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+) -> int:
+    """Import results of Pavilion2 as a trial.
+
+    PATH is a results.json of a test run, the log of all results (results.log), or a folder with
+    these, such as working_dir. The numbers that a test's results have are figures, with the unit
+    1. Of several systems, --machine chooses one; where there is one, it gives that another name.
+
+    \b
+    seatrial import pavilion working_dir -o pavilion --higher avg_speed
+    """
+    from seatrial.importers.pavilion import read_results
+
+    results = read_results(path, machine, _directions(higher, lower))
+    return make(folders, "Pavilion2", path, tag, by, results)
+
+
 def make(
     folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
 ) -> int:

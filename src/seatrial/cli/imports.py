@@ -8,7 +8,13 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.import_notes import NOTES_SHOWN, show_notes, write_notes
-from seatrial.cli.import_results import import_csv, import_oth_results, import_reframe
+from seatrial.cli.import_results import (
+    import_csv,
+    import_jube,
+    import_oth_results,
+    import_pavilion,
+    import_reframe,
+)
 from seatrial.errors import UsageError
 from seatrial.units import count
 
@@ -20,6 +26,8 @@ def command() -> None:
 
 command.add_command(import_oth_results)
 command.add_command(import_csv)
+command.add_command(import_jube)
+command.add_command(import_pavilion)
 command.add_command(import_reframe)
 
 

@@ -10,7 +10,7 @@ from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
-from seatrial.units import count, listed, show_figure, show_number, show_share
+from seatrial.units import count, listed, show_figure, show_number, show_seconds, show_share
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def print_rehearsal(odds: TuningOdds, prepared: PreparedTuning) -> None:
     click.echo(
         folded(
             f"cost: at most {show_number(rules.runs * longest)} node-hours, if each run took its "
-            "whole walltime"
+            f"whole walltime; an allocation takes up to {show_seconds(prepared.longest_block)}"
         )
     )
     noise = f"{show_share(odds.noise)} noise, node factors of {show_share(odds.nodes)}, drift"

@@ -31,7 +31,7 @@ from seatrial.verify.figures import number
 MAX_BYTES = 256 << 20
 DELIMITERS = ",;\t|"
 MAX_NAMED = 12
-_WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
+WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
 NAMES = ("case", "metric", "value", "unit", "better", "time", "node", "status", "id")
 """The columns that a table may have, under these names if no others are given."""
 
@@ -57,6 +57,15 @@ class Columns(Struct, frozen=True, kw_only=True):
     test: str = ""
 
 
+class ResultTable(NamedTuple):
+    """The table in a file: its columns, its rows, and notes on lines that are none."""
+
+    path: Path
+    head: list[str]
+    rows: list[TableRow]
+    notes: list[ImportNote]
+
+
 class TableRow(NamedTuple):
     """A row: its line in the file, and its cells by their columns."""
 
@@ -67,14 +76,29 @@ class TableRow(NamedTuple):
 def read_csv(path: Path, columns: Columns) -> ImportedResults:
     """Return the results in a file of comma-separated values; semicolons, tabs and bars separate,
     too. Raises UsageError if it cannot be read or lacks a column."""
-    head, rows, notes = _rows(path, _text(path))
-    reader = _TableReader(path, _found(path, head, columns))
-    for row in rows:
+    return read_rows(read_csv_table(path), columns)
+
+
+def read_rows(
+    table: ResultTable, columns: Columns, session: str = "", time: int = 0
+) -> ImportedResults:
+    """Return the results in a table. Without a column with the time, it is ``time`` (ns), or that
+    of the last change of the file. ``session`` is what tells the run of the tool that wrote the
+    table apart from others. Raises UsageError if a column is not there."""
+    time = time or table.path.stat().st_mtime_ns
+    reader = _TableReader(table.path, _found(table.path, table.head, columns), session, time)
+    for row in table.rows:
         reader.take(row)
-    return ImportedResults(reader.finished(), [*notes, *reader.notes], "")
+    return ImportedResults(reader.finished(), [*table.notes, *reader.notes], "")
 
 
-def _text(path: Path) -> str:
+def read_csv_table(path: Path) -> ResultTable:
+    """Return the table in a file of comma-separated values. Raises UsageError."""
+    return ResultTable(path, *_rows(path, text_of_table(path)))
+
+
+def text_of_table(path: Path) -> str:
+    """Return the text of a file with a table. Raises UsageError if it cannot be read."""
     try:
         return read_regular(path, MAX_BYTES).decode("utf-8-sig", errors="replace")
     except OSError as error:
@@ -140,7 +164,7 @@ def _option(name: str) -> str:
 
 def _named_with_unit(head: str) -> tuple[str, str]:
     """Return the metric and the unit in a head such as ``triad[MB/s]`` or ``triad (MB/s)``."""
-    found = _WITH_UNIT.fullmatch(head)
+    found = WITH_UNIT.fullmatch(head)
     return (found[1], found[2]) if found else (head, "")
 
 
@@ -159,12 +183,13 @@ def _case_of(text: str) -> tuple[str, dict[str, Scalar], str]:
 class _TableReader:
     """Makes runs of rows: one of all rows of a case that have the same time, node and id."""
 
-    def __init__(self, path: Path, columns: Columns) -> None:
+    def __init__(self, path: Path, columns: Columns, session: str, time: int) -> None:
         self._path = path
         self._columns = columns
         self._runs: dict[tuple[str, ...], list[ImportedRun]] = {}
         self._seen: dict[tuple[tuple[str, str], ...], int] = {}
-        self._changed = path.stat().st_mtime_ns
+        self._session = session
+        self._time_of_all = time
         self.notes: list[ImportNote] = []
 
     def take(self, row: TableRow) -> None:
@@ -192,6 +217,7 @@ class _TableReader:
             name,
             *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
             *(() if at.time or at.id else (str(row.line),)),
+            *((self._session,) if self._session else ()),
         )
         same = self._runs.setdefault(key, [])
         names = {figure.name for figure in figures}
@@ -219,7 +245,7 @@ class _TableReader:
         )
 
     def _time(self, row: TableRow) -> int:
-        return time_of(row.cells[self._columns.time]) if self._columns.time else self._changed
+        return time_of(row.cells[self._columns.time]) if self._columns.time else self._time_of_all
 
     def _verdict(self, row: TableRow) -> codes.Code:
         if not (written := self._cell(row, self._columns.status)):

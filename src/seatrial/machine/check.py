@@ -23,6 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
 _VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+_OWN_OF_QSUB = frozenset({"-N", "-J", "-o", "-e", "-j", "-I", "-X", "-f", "-S", "-z", "-C"})
+_WAITS = re.compile(r"\bblock\b")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -46,6 +48,10 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     for key in ("poll", "lost_after", "visible_after"):
         spot.parsed(seconds, getattr(machine.slurm, key), "slurm", key)
         spot.parsed(seconds, getattr(machine.pbs, key), "pbs", key)
+    for i, word in enumerate(machine.pbs.options):
+        if word in _OWN_OF_QSUB or _WAITS.search(word):
+            text = f"{word!r} is given by Seatrial itself, or makes qsub wait; remove it"
+            spot.fault(text, "pbs", "options", i)
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     if machine.guard and not Path(machine.guard).is_absolute():

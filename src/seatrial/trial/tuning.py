@@ -55,6 +55,13 @@ class PreparedTuning(NamedTuple):
     def cases(self) -> list[Case]:
         return self.prepared.cases
 
+    @property
+    def longest_block(self) -> float:
+        """The time that the runs of an allocation take at most, in seconds."""
+        rules, walltimes = self.rules, [case.walltime for case in self.cases]
+        runs = min(rules.runs, len(walltimes) * rules.rounds)
+        return runs * max(walltimes, default=0.0)
+
     def record(self, tag: str) -> Record:
         record = self.prepared.record(tag)
         policy = replace(record.policy, kind="race", race=self.rules)
