@@ -15,7 +15,7 @@ _ROUNDING = 1 + 1e-9  # loads are sums of floats
 _LAST = (math.inf, 0.0, 0.0)
 
 
-class Measured(NamedTuple):
+class TargetReading(NamedTuple):
     """The load of a target as a gauge read it at a time (ns), and the open files of the runs that
     were placed since."""
 
@@ -41,7 +41,7 @@ class Targets:
         self._targets = {target.name: target for target in targets}
         self._turn = dict.fromkeys(self._targets, 0.0)
         self._time: dict[str, float] = {}  # turn of the latest placement, by file system
-        self._measured: dict[str, Measured] = {}
+        self._measured: dict[str, TargetReading] = {}
         self._by_file_system: dict[str, list[PolicyTarget]] = {}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
@@ -61,7 +61,7 @@ class Targets:
             if target.gauge == event.gauge:
                 self._measured.pop(name, None)
                 if value is not None:
-                    self._measured[name] = Measured(event.time, value)
+                    self._measured[name] = TargetReading(event.time, value)
         oldest = event.time - STALE_NS
         self._measured = {name: x for name, x in self._measured.items() if x.time >= oldest}
 
