@@ -111,7 +111,10 @@ def test_a_machine_without_toolchains(place: Place) -> None:
     place.test("plain")
     plan = place.plan()
     assert [case.name for case in plan.cases] == ["plain"]
-    assert plan.skipped == [("built", "needs a toolchain to be built; the machine has none")]
+    reason = (
+        "needs a toolchain to be built; the machine has none: write `toolchains: {gcc: {cc: gcc}}`"
+    )
+    assert plan.skipped == [("built", reason)]
 
 
 # ---- nodes --------------------------------------------------------------------------------

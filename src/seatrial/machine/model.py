@@ -188,6 +188,7 @@ class MetadataTarget(FileModel, frozen=True):
 
     name: Annotated[str, doc("name, such as mdt0; scripts get it as $TARGET")]
     weight: Annotated[float, doc("its part in weighted placement", gt=0)] = 1.0
+    gauge: Annotated[str, doc("gauge that reads its open files; least_loaded goes by it")] = ""
 
 
 class FileSystem(FileModel, frozen=True):

@@ -228,7 +228,10 @@ class _Binder:
         if self.test.build is None or self.test.build.prebuilt:
             return chains[:1] or [""]
         if not chains:
-            self._skip("needs a toolchain to be built; the machine has none")
+            self._skip(
+                "needs a toolchain to be built; the machine has none: "
+                "write `toolchains: {gcc: {cc: gcc}}`"
+            )
         return [chain for chain in chains if not self._skips(chain)]
 
     def _skips(self, chain: str) -> bool:
