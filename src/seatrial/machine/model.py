@@ -47,7 +47,7 @@ class Launcher(FileModel, frozen=True):
     kind: LauncherKind
     flavour: Annotated[
         Literal["openmpi", "mpich", "cray", "other"],
-        doc("the MPI that it starts: of mpirun or mpiexec; cray: cray-mpich, of srun"),
+        doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),
     ] = "other"
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []
