@@ -17,9 +17,9 @@ SEED ?= 1
 JOBS ?= 2
 # How many trials of each kind `make torture` attacks.
 TIMES ?= 50
-REAL_PARTS := slurm recipes applications postgresql influxdb chromium openssh hwloc containers
+REAL_PARTS := slurm recipes applications postgresql influxdb chromium openssh hwloc containers modules
 
-.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock dist zipapp clean help
+.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock docs dist zipapp clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
@@ -29,6 +29,7 @@ help:
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks (root; hours)"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
+	@echo "make docs    build the documentation as a site, with pictures of the pages (build/site)"
 	@echo "make dist    build wheel and sdist into dist/"
 	@echo "make zipapp  build one file that installs Seatrial on a host without a network"
 	@echo "make clean   remove the environment"
@@ -90,6 +91,10 @@ lock: setup-dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --extra mpi --extra build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --all-extras pyproject.toml -o requirements-dev.lock
 
+docs: setup-dev
+	@sh tests/install-packages.sh chromium
+	$(BIN)/python -m tools.docs_site --pictures
+
 # The wheel is built from the sdist, as by those who take only that.
 dist: setup
 	rm -rf dist
@@ -101,4 +106,4 @@ zipapp: dist
 	$(BIN)/python tools/zipapp.py dist/seatrial-*.whl
 
 clean:
-	rm -rf $(VENV) $(MPICH) mutants dist
+	rm -rf $(VENV) $(MPICH) mutants dist build

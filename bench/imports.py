@@ -1,7 +1,9 @@
-"""Imports: a tree of tests of the OLCF Test Harness, as large as its public examples."""
+"""Imports: a tree of tests of the OLCF Test Harness, as large as its public examples, and what its
+runs leave."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
@@ -11,6 +13,8 @@ NODES = (1, 2, 8)
 BUFFERS = ("cpu", "gpu")
 SOURCES = 1000  # files
 RUNS = 5
+RESULT_TESTS = 100
+RESULTS = 100_000
 
 INI = """\
 [Replacements]
@@ -35,6 +39,26 @@ check_executable_driver.py -p __results_dir__ -i __harness_id__
 
 
 def measure() -> list[Row]:
+    return [*_tree(), *_results()]
+
+
+def _results() -> list[Row]:
+    with scratch() as folder:
+        write_results(folder / "applications", RESULT_TESTS, RESULTS // RESULT_TESTS)
+        out = ["import", "oth-results", "applications", "-o", "history"]
+        timing = timed([*SEATRIAL, *out], folder)
+        return [
+            Row(
+                f"import of {RESULTS:,} results of the OLCF Test Harness ({RESULTS * 11:,} files) "
+                "under 30 s",
+                f"{timing.wall:.1f} s",
+                "",
+                f"{timing.wall / 30:.2f}",
+            )
+        ]
+
+
+def _tree() -> list[Row]:
     with scratch() as folder:
         write_tree(folder / "applications")
         number = [0]
@@ -76,3 +100,34 @@ def write_tree(folder: Path) -> None:
                 (scripts / "rgt_test_input.ini").write_text(INI.format(nodes=nodes))
                 for name in ("slurm.template.x", "check.sh"):
                     (scripts / name).symlink_to(f"../../Source/Common/{name}")
+
+
+EVENTS = (
+    ("110_logging_start", 0, "[NO_VALUE]"),
+    ("120_build_start", 1, "[NO_VALUE]"),
+    ("130_build_end", 31, "0"),
+    ("140_submit_start", 32, "1/1"),
+    ("150_submit_end", 33, "0"),
+    ("160_job_queued", 34, "4711"),
+    ("170_binary_execute_start", 60, "[NO_VALUE]"),
+    ("180_binary_execute_end", 360, "[NO_VALUE]"),
+    ("190_check_start", 361, "[NO_VALUE]"),
+    ("200_check_end", 363, "0"),
+)
+MEMBERS = "rgt_system_log_tag=accept\tuser=me\thostname=n1\tmachine=frontier\tapp=a\ttest=t"
+
+
+def write_results(folder: Path, tests: int, runs: int) -> None:
+    """Write what ``runs`` of each of ``tests`` left, as the harness does."""
+    for test in range(tests):
+        home = folder / "osu" / f"test{test}"
+        for run in range(runs):
+            launch = 1_600_000_000 + 3600 * run + test
+            status, archive = (home / name / f"{launch}.25" for name in ("Status", "Run_Archive"))
+            status.mkdir(parents=True)
+            archive.mkdir(parents=True)
+            for name, seconds, value in EVENTS:
+                moment = datetime.fromtimestamp(launch + seconds, UTC).replace(tzinfo=None)
+                line = f"{moment.isoformat()}.250001\t{value}\t{MEMBERS}\tevent_name={name}\n"
+                (status / f"Event_{name}.txt").write_text(line)
+            (archive / "metrics.txt").write_text(f"latency = {2 + run % 7 / 100}\n")

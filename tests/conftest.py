@@ -2,8 +2,9 @@
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
 too, ``slurm(hosts=True)`` where each node must be a host with a name of its own), those that need
-programs ``needs("hpcc")``. Without them they are skipped and the summary names them; under
-``CI=true`` they fail.
+OpenPBS ``pbs``, those that need programs ``needs("hpcc")``. Without them they are skipped and the
+summary names them; under ``CI=true`` they fail, but for those that need OpenPBS, which no package
+of Debian has.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.pbs import server as openpbs
+from tests.pbs.server import PbsServer
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
@@ -44,6 +47,7 @@ LONGEST = frozenset(
         "test_kill.py",
         "test_live.py",
         "test_mix_slurm.py",
+        "test_pbs.py",
         "test_probes.py",
         "test_shared_builds.py",
         "test_slurm.py",
@@ -61,7 +65,7 @@ def missing(item: pytest.Item) -> str:
             return f"{', '.join(absent)} not found (run tests/install-packages.sh as root)"
     if slurm := item.get_closest_marker("slurm"):
         return available(**slurm.kwargs) or ""
-    return ""
+    return openpbs.available() if item.get_closest_marker("pbs") else ""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,7 +78,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     why = missing(item)
     if not why:
         return
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI") == "true" and item.get_closest_marker("pbs") is None:
         pytest.fail(f"{why}; under CI=true every test must run", pytrace=False)
     _NOT_RUN.setdefault(why, []).append(item.nodeid)
     pytest.skip(why)
@@ -122,4 +126,26 @@ def cluster(_cluster: SlurmCluster) -> Iterator[SlurmCluster]:
 def slurm_place(place: Workplace, cluster: SlurmCluster) -> Workplace:
     """A place to work in whose machine is the shared cluster."""
     place.slurm(cluster)
+    return place
+
+
+@pytest.fixture(scope="session")
+def _pbs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PbsServer]:
+    shared = tmp_path_factory.getbasetemp()
+    with PbsServer(tmp_path_factory.mktemp("pbs"), shared) as server:
+        yield server
+
+
+@pytest.fixture
+def pbs(_pbs: PbsServer) -> Iterator[PbsServer]:
+    """A server of PBS, shared by the tests of a session; its jobs are deleted after each of
+    them."""
+    yield _pbs
+    _pbs.delete_all()
+
+
+@pytest.fixture
+def pbs_place(place: Workplace, pbs: PbsServer) -> Workplace:
+    """A place to work in whose machine is the nodes of PBS."""
+    place.pbs(pbs)
     return place

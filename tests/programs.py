@@ -32,6 +32,7 @@ from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder, tags
 from tests.command_server import COMMAND as COMMAND
 from tests.command_server import Process, Streams, command_line, start, start_fresh
+from tests.pbs.server import CORES, NODES, PbsServer
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S as LONG_S
 from tests.waiting import until as until
@@ -149,6 +150,13 @@ class Workplace:
         nodes = [{"names": ",".join(cluster.node_names), "cores": cluster.options.cores}]
         about = {"machine": cluster.options.name, "scheduler": "slurm", "nodes": nodes}
         self._write_machine({**about, "slurm": {"poll": "1s", **slurm}, **more})
+
+    def pbs(self, server: PbsServer, pbs: Mapping[str, Any] = {}, **more: Any) -> None:
+        """The machine is the nodes of a server of PBS."""
+        self.env |= server.env
+        nodes = [{"names": ",".join(NODES), "cores": CORES}]
+        about = {"machine": "pbs", "scheduler": "pbs", "nodes": nodes}
+        self._write_machine({**about, "pbs": {"poll": "1s", **pbs}, **more})
 
     def _write_machine(self, about: Mapping[str, Any]) -> None:
         self.machine.write_text(yaml.safe_dump({"toolchains": {"plain": {}}, **about}))

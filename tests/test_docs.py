@@ -14,7 +14,7 @@ import yaml
 
 from seatrial.acceptance.criteria import CRITERIA
 from seatrial.acceptance.utilisation import USES
-from seatrial.backends.slurm_parse import ENDED
+from seatrial.backends.task_states import ENDED
 from seatrial.cli import seatrial
 from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, code_of
@@ -82,6 +82,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Compat, MACHINES, "compat"),
     (machine.ContainerRuntime, MACHINES, "containers"),
     (machine.Slurm, MACHINES, "slurm"),
+    (machine.Pbs, MACHINES, "pbs"),
     (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),

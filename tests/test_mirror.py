@@ -11,6 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
+    "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
     "suites": "the suites that ship",
 }
@@ -18,7 +19,8 @@ OTHER_FOLDERS = {
 ACROSS_MODULES = {
     "": {
         "docs": "the documentation and what it is about",
-        "first_report": "the page From a first test to a signed report, as a reader types it",
+        "docs_site": "what `make docs` makes",
+        "tutorials": "the tutorials, as a reader types them",
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
@@ -63,7 +65,9 @@ ACROSS_MODULES = {
         "recalled": "recalled runs in the report",
     },
     "runs": {
+        "modules": "Lmod and Environment Modules in builds and runs",
         "compat_runs": "runs that are compat jobs",
+        "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",
     },
     "sinks": {"grafana": "the dashboards and their queries"},

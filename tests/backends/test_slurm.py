@@ -35,11 +35,11 @@ from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 pytestmark = pytest.mark.slurm
 
 QUICK = {
-    "backends.slurm.SHORTEST_POLL": 0.2,
-    "backends.slurm.POLL_SHARE": 4.0,
-    "backends.slurm.LONGEST_BACK_OFF": 0.5,
-    "backends.slurm_client.QUERY_SECONDS": 3.0,
-    "backends.slurm_outages.CALM_SECONDS": 0.2,
+    "backends.batch.SHORTEST_POLL": 0.2,
+    "backends.batch.POLL_SHARE": 4.0,
+    "backends.batch.LONGEST_BACK_OFF": 0.5,
+    "backends.scheduler_client.QUERY_SECONDS": 3.0,
+    "backends.command_outages.CALM_SECONDS": 0.2,
 }
 ECHO = {"script": "echo ok", "verify": [{"contains": "ok"}]}
 
@@ -318,7 +318,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
 def test_a_queue_that_lies_ends_nothing(quick: Workplace) -> None:
     liar = Liar(quick, "squeue")
     gate = gated(quick)
-    quick.constants["backends.slurm_client.QUERY_SECONDS"] = 1.5
+    quick.constants["backends.scheduler_client.QUERY_SECONDS"] = 1.5
     with started(quick) as driving:
         for lie in ("fail", "hang", "garbage", "html", "half"):
             liar.always(lie)
@@ -375,7 +375,7 @@ def test_a_job_that_vanished_is_called_lost_and_runs_again(
 
 def test_an_sbatch_that_lies_doubles_nothing(quick: Workplace, cluster: SlurmCluster) -> None:
     liar = Liar(quick, "sbatch")
-    quick.constants["backends.slurm_client.SUBMIT_SECONDS"] = 1.0
+    quick.constants["backends.scheduler_client.SUBMIT_SECONDS"] = 1.0
     quick.test("a", "echo ok", parameters={"n": [1, 2, 3]})
     liar.tell("fail", "html", "garbage", "digits", "hang", "empty", "mute")
     with quick.start_run("--name", "t") as driving:
@@ -526,7 +526,7 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
     small = ClusterOptions(nodes=2, name="one")
     with ClusterPair(place.folder / "pair", small, ClusterOptions(nodes=2, name="two")) as pair:
         place.slurm(pair.first, {"cluster": "two"})
-        place.constants = {**QUICK, "backends.slurm_client.QUERY_SECONDS": 20.0}
+        place.constants = {**QUICK, "backends.scheduler_client.QUERY_SECONDS": 20.0}
         liar = Liar(place, "squeue")
         gate = place.folder / "gate"
         script = f"echo $SLURM_CLUSTER_NAME; until [ -e {gate} ]; do sleep 0.05; done"

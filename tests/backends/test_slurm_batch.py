@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.backends.job_arrays import arrange
 from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
-from seatrial.backends.slurm_parse import PREFIX
+from seatrial.backends.slurm_batch import cluster_option, sbatch_line, write
+from seatrial.backends.task_states import PREFIX
 from seatrial.machine.model import Machine, NodeGroup, Slurm
 from seatrial.suite.model import JobOptions
 from tests.programs import LONG_S

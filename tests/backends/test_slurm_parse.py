@@ -5,18 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.backends.slurm_parse import (
-    ACTIVE,
-    ENDED,
     NO_JOB,
     TEMPORARY,
-    TaskState,
-    UnexpectedOutput,
     first_words,
     parse_job,
     parse_job_id,
     parse_sacct,
     parse_squeue,
 )
+from seatrial.backends.task_states import ACTIVE, ENDED, TaskState, UnexpectedOutput
 from seatrial.journal.codes import CODES, PENDING
 
 # What a real Slurm 22.05 answered (tests/slurm/cluster.py): exit 0, exit 3, SIGKILL, SIGTERM,

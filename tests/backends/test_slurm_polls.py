@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.backends import job_readings, slurm, slurm_outages
+from seatrial.backends import batch, command_outages, job_readings
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -72,8 +72,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(slurm, "SHORTEST_POLL", 0.05)
-    monkeypatch.setattr(slurm, "POLL_SHARE", 1.0)
+    monkeypatch.setattr(batch, "SHORTEST_POLL", 0.05)
+    monkeypatch.setattr(batch, "POLL_SHARE", 1.0)
     return Commands(folder)
 
 
@@ -417,7 +417,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
 def test_a_recovery_is_told_when_it_lasts(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_outages, "CALM_SECONDS", 0.1)
+    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.1)
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "exit 1")
     commands.say("sinfo", "exit 1")
@@ -478,7 +478,7 @@ def hanging(
         return read(path)
 
     monkeypatch.setattr(job_readings, "job_events", slow)
-    monkeypatch.setattr(slurm, "job_events", slow)
+    monkeypatch.setattr(batch, "job_events", slow)
     return answers
 
 

@@ -12,10 +12,13 @@ import pytest
 from tests.programs import COMMAND, Workplace
 from tests.runs.compat_jobs import display
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.slurm.daemons import CommandError
 from tests.waiting import LONG_S, until
 
 SCRIPT = """\
 ssh n002 'hostname; echo $FLUENT_HOME; exit 4'; echo $?
+cat "$HOSTFILE" "$MACHINEFILE" "$NODEFILE"
+ssh n002 'echo "$NODELIST"; cat "$NODEFILE"' < /dev/null
 touch begun
 while [ ! -e go ]; do sleep 0.05; done
 exit 5
@@ -33,9 +36,13 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
     place, folder = slurm_place, slurm_place.folder
     (folder / "script").write_text(SCRIPT)
     run = f"{COMMAND} compat run -e 'FLU*ME' -- bash script > out 2> err; echo $? > code"
-    job = batch(cluster, folder, f"export FLUENT_HOME=/opt/fluent; {run}")
+    job = batch(cluster, folder, f"export FLUENT_HOME=/opt/fluent; {run}", "-n3")
     until((folder / "begun").exists, "the job")
-    assert (folder / "out").read_text() == "n002\n/opt/fluent\n4\n"
+    out = (folder / "out").read_text().splitlines()
+    assert out[:3] == ["n002", "/opt/fluent", "4"]
+    tasks = ["n001", "n001", "n002"]
+    assert out[3:7] == ["n001 slots=2", "n002 slots=1", "n001:2", "n002:1"]
+    assert out[7:] == [*tasks, "n[001-002]", *tasks]
     said = rf"In compat job {job}: 2 of 2 nodes answered in \d+\.\d s\n"
     assert re.fullmatch(said, (folder / "err").read_text())
 
@@ -85,8 +92,13 @@ def test_a_job_is_run_and_entered(slurm_place: Workplace, cluster: SlurmCluster)
         done = place.start("compat", "exec", job, "n002", "true", under=who).end()
         assert done.code == 2
         assert done.err == f"seatrial: job {job} is root's: only its owner can enter it\n"
+        with pytest.raises(CommandError, match="Access/permission denied"):  # nor by Slurm itself
+            cluster.run(*who, "srun", f"--jobid={job}", "--overlap", "-wn002", "true")
     cluster.run("scancel", other)
+    inside = place.start("compat", "exec", job, "n002", "bash", "-c", "touch inside; sleep 300")
+    until((folder / "inside").exists, "what is to end with the job")
     (folder / "go").touch()
+    assert inside.end().code != 0
     until((folder / "code").exists, "its end")
     assert (folder / "code").read_text() == "5\n"
     assert not list(folder.glob("compat-*")), "the directory of the job is removed"
@@ -136,9 +148,10 @@ def test_this_host_without_slurm(place: Workplace) -> None:
         done = place.seatrial("compat", "run", *words)
         assert done.code == code and said in done.err
         assert not list(place.folder.glob("compat-*")), "nothing is left"
-    line = "grep -h quorum $SEATRIAL_COMPAT/settings"
+    line = "grep -h quorum $SEATRIAL_COMPAT/settings; cat $HOSTFILE; echo $NODELIST"
     done = place.seatrial("compat", "run", "--quorum", "90%", "bash", "-c", line)
-    assert done.out == "quorum=90%\n"
+    here = os.uname().nodename
+    assert done.out == f"quorum=90%\n{here} slots=1\n{here}\n"
     for wrong in (("-e", "A-B"), ("-e", "*"), ("--quorum", "0"), ("--quorum", "101%")):
         bad = place.seatrial("compat", "run", *wrong, "true")
         assert bad.code == 2 and bad.err.startswith(f"seatrial: {wrong[0]} '{wrong[1]}' is no ")

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,13 @@ def hidden(cluster: SlurmCluster, node: str, path: str) -> Iterator[None]:
         subprocess.run([*enter, "umount", path], check=True, timeout=LONG_S)
 
 
+def judged_of(place: Workplace) -> dict[tuple[str | None, Any], RunJudged]:
+    """The judgements of a check by node and way."""
+    of_case = {case.id: (case.node, case.parameters["way"]) for case in place.trial("t").cases()}
+    of_run = {made.run_id: of_case[made.case] for made in place.events("t", RunCreated)}
+    return {of_run[each.run_id]: each for each in place.events("t", RunJudged)}
+
+
 @pytest.mark.slurm(hosts=True)
 def test_a_node_without_getent_is_named(slurm_place: Workplace, cluster: SlurmCluster) -> None:
     place = slurm_place
@@ -39,12 +47,7 @@ def test_a_node_without_getent_is_named(slurm_place: Workplace, cluster: SlurmCl
     with hidden(cluster, "n002", getent):
         done = place.seatrial("compat", "check", "-m", str(place.machine), "--name", "t")
     assert done.code == 1, done.said
-    nodes = {case.id: case.node for case in place.trial("t").cases()}
-    ways = {case.id: case.parameters["way"] for case in place.trial("t").cases()}
-    of = {
-        made.run_id: (nodes[made.case], ways[made.case]) for made in place.events("t", RunCreated)
-    }
-    judged = {of[each.run_id]: each for each in place.events("t", RunJudged)}
+    judged = judged_of(place)
     assert judged.keys() == {(n, w) for n in ("n001", "n002") for w in ("none", "compat")}
     for way in ("none", "compat"):
         good, bad = judged["n001", way], judged["n002", way]
@@ -56,17 +59,23 @@ def test_a_node_without_getent_is_named(slurm_place: Workplace, cluster: SlurmCl
         assert "ok sockets 127.0.0.1, n002, local" in (folder / "stdout").read_text()
 
 
-@pytest.mark.needs("sshd")
+@pytest.mark.needs("sshd", "xauth")
 @pytest.mark.slurm(hosts=True)
 def test_the_other_mode_is_checked_too(slurm_place: Workplace, cluster: SlurmCluster) -> None:
     place = slurm_place
-    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n001")
+    xauth = shutil.which("xauth")
+    assert xauth
+    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n[001-002]")
     place.machine.write_text(machine)
-    words = ("-m", str(place.machine), "--mode", "sshd", "--name", "t")
-    done = place.seatrial("compat", "check", *words)
-    assert done.code == 0, done.said
-    (started,) = place.events("t", CompatStarted)
-    assert started.mode == "sshd"
+    words = ("-m", str(place.machine), "--mode", "sshd", "--x11", "--name", "t")
+    with hidden(cluster, "n002", xauth):
+        done = place.seatrial("compat", "check", *words)
+    assert done.code == 1, done.said
+    assert [each.mode for each in place.events("t", CompatStarted)] == ["sshd", "sshd"]
+    judged = judged_of(place)
+    for way in ("none", "compat"):
+        assert judged["n001", way].code == PASS.number, judged["n001", way].reason
+        assert "n002: xauth: there is no xauth: no window" in judged["n002", way].reason
     assert place.machine.read_text() == machine
 
 

@@ -65,3 +65,24 @@ def test_what_lnet_generates_is_linted_clean(place: Workplace) -> None:
     plan.write_text(plan.read_text().replace("10.10.1.101", "10.10.1.102"))
     done = place.seatrial("lint", "t", "--routing", "routing.yaml")
     assert done.code == 1 and "fgr-complete: oss[01-04]" in done.out, done.said
+
+
+def test_counters_are_judged_as_rates_since_the_collection_before(place: Workplace) -> None:
+    place.local()
+    own = place.folder / "own"
+    for tag, hours, errors in (("a", 0, 7), ("b", 4, 207)):
+        clock = 1_800_000_000 + 3600 * hours
+        own.write_text(f"now.clock_s\t{clock}\nnow.edac_corrected\t{errors}\n")
+        words = ("-m", str(place.machine), "--read", f"n[1-2]={own}", "--name", tag)
+        assert place.seatrial("facts", "collect", *words).code == 0
+    done = place.seatrial("facts", "rates", "a", "b")
+    assert done.code == 0 and "edac_corrected  n1        200        50" in done.out, done.said
+    assert place.seatrial("facts", "rates").out == done.out
+    done = place.seatrial("lint", "--json")
+    found = json.loads(done.out)["findings"]
+    assert [(each["rule"], each["nodes"]) for each in found] == [
+        ("corrected-errors-rate", "n[1-2]")
+    ]
+    assert place.seatrial("lint", "a").code == 0
+    done = place.seatrial("facts", "rates", "b", "a")
+    assert "from b to a: 0 counters rose" in done.out

@@ -249,6 +249,7 @@ def test_issues_are_opened_changed_and_closed_and_open_ones_head_the_report(
         (("open", "x", "--component", "nowhere"), "p has no component 'nowhere'"),
         (("open", "x", "--run", "nosuchrun"), "no run begins with 'nosuchrun'"),
         (("open", "x", "--nodes", "n["), "--nodes"),
+        (("open", "x", "--severity", "bad"), "is not one of 'critical', 'major', 'minor'"),
         (("change", "1"), "say what changes"),
     ],
 )

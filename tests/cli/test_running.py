@@ -63,7 +63,10 @@ def test_one_that_fails_ends_with_1(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["-k", "nothing_is_called_so"], "no case is selected"),
+        (
+            ["-k", "nothing_is_called_so"],
+            "no case is selected of 1 test by -k 'nothing_is_called_so'; `seatrial list`",
+        ),
         (["-k", "one and ("], "-k"),
         (["--tag", "nodes"], "no test has the tag 'nodes'; there are compute, node"),
         (["--set", "x"], "NAME=VALUE"),

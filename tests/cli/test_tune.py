@@ -107,7 +107,7 @@ def test_what_a_person_reads(tuned: Workplace) -> None:
     assert "never tried: size (8)" in said
     assert "# way: 2" in said
     status = tuned.seatrial("tune", "--status", "t").out
-    assert "block 1: 4 settings, 2 rounds; " in status
+    assert "block 1: 4 settings, 2 rounds on " in status
     assert "way=1 (default)" in status
     unknown = tuned.seatrial("tune", "--status", "nosuch")
     assert unknown.code == 2
@@ -143,6 +143,43 @@ def test_where_every_setting_fails_nothing_is_advised(tmp_path: Path) -> None:
     assert "no setting has a figure: there is nothing to advise\n\n2 settings failed" in done.out
     assert "size=8" in done.out and done.out.count(": failed: exit code 7") == 2
     assert "app{way=3}@plain: elapsed in s over size\n" in place.seatrial("best", "t").out
+
+
+def test_figures_that_make_no_ratio_are_told_and_no_number_is_made_up(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, blocks={"rounds": 1, "allocations": 1}, axes={"way": [1, 2, 3, 4, 5]})
+    figures = 'figures=(- 10 -5 0 nan "")\necho "time: ${figures[way]}"'
+    metrics = {"time": {**METRICS["time"], "find": r"time: (\S+)"}}
+    place.test("app", figures, parameters={"way": [1], "size": [8]}, metrics=metrics,
+               run={"launcher": "none"})  # fmt: skip
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 0, done.said
+    for way, cause in (
+        (2, "its figure is -5; ratios need figures above 0"),
+        (3, "its figure is 0; ratios need figures above 0"),
+        (4, "no figure: metric time: 'nan' is not a finite number"),
+        (5, "no figure: metric time: nothing in stdout matches"),
+    ):
+        assert f"way={way}: {cause}" in done.out
+    found = advice(place)
+    first, *others = (each["figure"] for each in found["settings"])
+    assert first == pytest.approx(10)
+    assert others == [None] * 4
+    assert found["settings"][found["best"]]["values"] == {"way": 1}
+
+
+def test_a_build_that_fails_is_told_with_its_error(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, axes={"toolchain": ["right", "wrong"]}, parameters={"way": 2})
+    place.local(cores=1, toolchains={name: {"cc": name} for name in ("right", "wrong")})
+    build = 'echo "error: $CC is wrong" >&2; [ $CC = right ] || { echo "made nothing"; exit 1; }'
+    place.test("app", SCRIPT, parameters={"way": [1], "size": [8]}, metrics=METRICS,
+               build={"script": build}, run={"launcher": "none"})  # fmt: skip
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
+    assert done.code == 0, done.said
+    assert "  toolchain=wrong: build failed: error: wrong is wrong\n" in done.out
+    (wrong,) = (each for each in advice(place)["settings"] if each["state"] == "failed")
+    assert (wrong["n"], wrong["figure"]) == (0, None)
 
 
 def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from seatrial.journal.events import (
     NodeUp,
     OutputQuiet,
     OutputRemoved,
+    ResultsImported,
     RunCreated,
     RunJudged,
     RunJudgedAgain,
@@ -146,6 +147,7 @@ EXPECTED: list[Event] = [
         stage="alone",
         line=2,
     ),
+    ResultsImported(results=12, tool="ReFrame", file="/home/me/perflogs", by="me@login1"),
 ]
 
 

@@ -27,6 +27,7 @@ from seatrial.journal.events import (
     JobEnded,
     JobQueued,
     JobStarted,
+    ResultsImported,
     RunCreated,
     RunJudged,
     RunJudgedAgain,
@@ -75,15 +76,16 @@ RunReviewed     -          -          -          -          -          -        
 FigureGiven     judged     -          -          -          -          -          -
 """
 TRIAL_TABLE = """
-                 new        running    paused     cancelled  ended      abandoned  given
-TrialStarted     running    -          running    running    running    -          -
-TrialResumed     running    -          running    running    running    -          -
-TrialPaused      paused     paused     -          -          -          -          -
-TrialCancelled   cancelled  cancelled  cancelled  -          -          -          -
-TrialEnded       ended      ended      ended      -          -          -          -
-TrialExtended    -          -          -          -          paused     -          -
-TrialAbandoned   abandoned  abandoned  abandoned  abandoned  abandoned  -          -
-FiguresImported  given      -          -          -          -          -          -
+                 new        running    paused     cancelled  ended      abandoned given     imported
+TrialStarted     running    -          running    running    running    -          -          -
+TrialResumed     running    -          running    running    running    -          -          -
+TrialPaused      paused     paused     -          -          -          -          -          -
+TrialCancelled   cancelled  cancelled  cancelled  -          -          -          -          -
+TrialEnded       ended      ended      ended      -          -          -          -          -
+TrialExtended    -          -          -          -          paused     -          -          -
+TrialAbandoned   abandoned  abandoned  abandoned  abandoned  abandoned  -          -          -
+FiguresImported  given      -          -          -          -          -          -          -
+ResultsImported  imported   -          -          -          imported   -          -          -
 """
 
 REQUIRED: dict[str, dict[str, Any]] = {
@@ -98,6 +100,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "TrialEnded": {"failed": 0},
     "TrialExtended": {"seconds": 60},
     "FiguresImported": {"figures": 1},
+    "ResultsImported": {"results": 1},
 }
 KINDS: list[type[Event]] = [*EVENT_KINDS.values(), UnknownEvent]
 
@@ -430,6 +433,7 @@ def trial_in(state: TrialState, duration: float = 100.0) -> TrialLife:
         TrialState.ENDED: [TrialStarted, TrialEnded],
         TrialState.ABANDONED: [TrialStarted, TrialAbandoned],
         TrialState.GIVEN: [FiguresImported],
+        TrialState.IMPORTED: [ResultsImported],
     }
     life = TrialLife(duration)
     for kind in ways[state]:

@@ -81,7 +81,7 @@ def test_a_path_without_a_file(here: Path, path: str) -> None:
 def test_all_faults_at_once(tmp_path: Path) -> None:
     text = """\
 machine: bad name
-scheduler: pbs
+scheduler: lsf
 jobs: -1
 nodes:
   - {names: 'n[1-2]', cores: 0}
@@ -96,7 +96,7 @@ toolchains:
     environment: {1X: 2}
 """
     assert faults(tmp_path, text) == [
-        "m.yaml:2: scheduler: 'pbs' is not one of local, slurm",
+        "m.yaml:2: scheduler: 'lsf' is not one of local, pbs, slurm",
         "m.yaml:3: jobs: -1 is less than 0",
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
@@ -105,7 +105,7 @@ toolchains:
         "mpiexec, mpirun, none, srun",
     ]
     shaped = (
-        text.replace("scheduler: pbs\njobs: -1\n", "")
+        text.replace("scheduler: lsf\njobs: -1\n", "")
         .replace("cores: 0", "cores: 1")
         .replace("corse", "cores")
         .replace("jsrun", "srun")
@@ -160,10 +160,21 @@ def test_a_nodelist_that_is_none(tmp_path: Path, nodelist: str, fault: str) -> N
     assert text.startswith(f"m.yaml:4: slurm.nodelist: {fault}")
 
 
+def test_options_of_qsub_that_are_seatrials_own(tmp_path: Path) -> None:
+    nodes = "nodes: [{names: n1, cores: 1}]\n"
+    options = "pbs:\n  options:\n    - -W\n    - block=true\n    - -J\n    - 0-3\n"
+    instead = "is given by Seatrial itself, or makes qsub wait; remove it"
+    assert faults(tmp_path, f"machine: m\n{nodes}{options}") == [
+        f"m.yaml:6: pbs.options[1]: 'block=true' {instead}",
+        f"m.yaml:7: pbs.options[2]: '-J' {instead}",
+    ]
+
+
 def test_this_host_is_one_node(tmp_path: Path) -> None:
     nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
     assert faults(tmp_path, f"machine: m\n{nodes}") == [
-        "m.yaml:2: nodes: 3 nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
+        "m.yaml:2: nodes: 3 nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
+        "or `scheduler: pbs`"
     ]
 
 

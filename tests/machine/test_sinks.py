@@ -20,6 +20,9 @@ GOOD = [
     f"{{{DATABASE}, database: d, retention: r, user: u, token: 'env:T'}}",
     f"{{{DATABASE}, org: o, bucket: b, oth_compatible: true}}",
     "{name: a, kind: file, path: ~/events, size: 16MiB, every: 1m, patience: 2d}",
+    "{name: a, kind: teams, url: 'env:TEAMS'}",
+    "{name: a, kind: mail, to: [root, 'ops@site.example'], events: all}",
+    "{name: a, kind: mail, to: [o@s.example], url: 'smtps://h:465', user: u, token: 'env:T'}",
 ]
 
 BROKEN = [
@@ -41,6 +44,11 @@ BROKEN = [
     (f"{{{HOOK}, every: 0}}", "every: 0 is not a duration"),
     (f"{{{HOOK}, lines: 0}}", "lines: 0 is less than 1"),
     (f"{{{HOOK}, ca: certs}}", "ca: 'certs' must be an absolute path"),
+    ("{name: a, kind: mail}", "is missing; a sink of the kind mail must have it"),
+    ("{name: a, kind: mail, to: [a b]}", "to: 'a b' is no address; write e.g."),
+    ("{name: a, kind: mail, to: ['-x@h']}", "to: '-x@h' is no address; write e.g."),
+    ("{name: a, kind: mail, to: [o@s], url: 'http://h'}", "write e.g. smtp://mail.site:25"),
+    ("{name: a, kind: slack, url: 'http://h', body: text}", "body: is not a key of a sink of"),
 ]
 
 URLS = [

@@ -83,7 +83,10 @@ def test_the_report_has_the_table_from_clause_to_result(place: Workplace) -> Non
     assert f"- bad in R1, R2: bug 7 ({by})\n- R4: bug 7 ({by}); not needed\n" in text
     assert (place.folder / "r.html").read_text().count(f"{by}; not needed</span>") == 1
     assert "| 4.9 | R1 | All applications run | st | every test | bad, good | all 2 |" in text
-    assert "From clause to result" in (place.folder / "r.html").read_text()
+    page = (place.folder / "r.html").read_text()
+    assert "From clause to result" in page
+    assert '<span class="state waived">waived (not met)</span>' in page
+    assert '<span class="state shown-by-evidence">shown by evidence</span>' in page
     status = place.seatrial("accept", "status", "plan.yaml")
     assert "4.10 pass rate" in status.out
 

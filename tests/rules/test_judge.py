@@ -79,6 +79,61 @@ def test_alike_and_complete_name_who_differs() -> None:
     assert named(judged(nodes, rule(complete=["x.*"]))) == ["n4"]
 
 
+def test_nodes_of_a_role_are_as_most_of_another() -> None:
+    nodes = {f"n{i}": {"x.y": "2" if i == 4 else "1"} for i in range(1, 6)}
+    nodes |= {"l1": {"x.y": "1"}, "l2": {"x.y": "3"}, "l3": {}}
+    roles = dict.fromkeys(("l1", "l2", "l3"), "login")
+    one = rule(roles=["login"], alike=["x.*"], as_role="compute")
+    found = judged(nodes, one, roles)
+    assert {(each.nodes, each.text) for each in found.findings} == {
+        ("l2", "x.y is 3; most of compute have 1"),
+        ("l3", "x.y is missing; most of compute have 1"),
+    }
+    assert judged({"l1": {"x.y": "1"}}, one, roles).judged == 0
+    split = {**nodes, "n1": {"x.y": "2"}, "n2": {"x.y": "7"}}
+    assert not judged(split, one, roles).findings, "no value is that of most"
+
+
+def test_a_fact_that_only_one_node_may_have() -> None:
+    nodes = {"n1": {"nid.1@gni": "up"}, "n2": {"nid.2@gni": "up"}, "n3": {"nid.1@gni": "down"}}
+    (found,) = judged(nodes, rule(unique=["nid.*"])).findings
+    assert (found.nodes, found.text) == ("n[1,3]", "nid.1@gni is on 2 nodes")
+    assert judged({"n1": {"x.y": "1"}}, rule(unique=["nid.*"])).judged == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "changes", "named"),
+    [
+        ("built-for-the-nodes", "l1", {"cpu.isa_level": "4"}, "n[0-4]"),
+        ("login-as-compute", "l1", {"default.gcc": "13"}, "l1"),
+        ("no-stuck-processes", "n2", {"now.stuck_processes": "1"}, "n2"),
+        ("getcwd-works", "n2", {"now.getcwd_failed": "/lus"}, "n2"),
+        ("same-netmasks", "n2", {"network.ib0": "10.10.0.0/255.255.255.0"}, "n2"),
+        ("nids-unique", "n2", {"nid.10@gni": "up"}, "n[0,2]"),
+        ("networks-or-ip2nets", "n2", {"lnet.ip2nets": "tcp0 10.*.*.*"}, "n2"),
+    ],
+)
+def test_each_of_these_rules_finds_its_fault_alone(
+    name: str, node: str, changes: dict[str, str], named: str
+) -> None:
+    usual = {
+        "default.gcc": "12",
+        "now.stuck_processes": "0",
+        "now.getcwd_failed": "none",
+        "network.ib0": "10.10.0.0/255.255.0.0",
+        "lnet.networks": "gni0(ipogif0)",
+        "lnet.ip2nets": "(empty)",
+        "cpu.isa_level": "3",
+    }
+    nodes = {f"n{i}": {**usual, f"nid.1{i}@gni": "up"} for i in range(5)}
+    nodes["l1"] = dict(usual)
+    roles = {"l1": "login"}
+    assert not judge(of_nodes(nodes), load(), roles).findings
+    nodes[node] |= changes
+    found = judge(of_nodes(nodes), load(), roles).findings
+    assert {each.rule: each.nodes for each in found if each.rule != "same-lnet"} == {name: named}
+
+
 def test_a_relation_between_roles_holds_for_every_value_of_the_other_role() -> None:
     nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "2"}, "o1": {"x.y": "1"}, "o2": {"x.y": "1"}}
     theirs = {"theirs": OtherFact(role="oss", fact="x.y")}
@@ -184,7 +239,7 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
     for words in (
         "own.yaml:2: rules[0].name",
         "rules[0].holds",
-        "own.yaml:3: rules[1]: give one of holds, alike and complete",
+        "own.yaml:3: rules[1]: give one of holds, alike, unique and complete",
         "own.yaml:4: rules[2].others.o: o is not in the expression",
         "waivers[0].nodes",
         "waivers[0].until",

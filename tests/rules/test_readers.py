@@ -113,3 +113,24 @@ def test_an_unknown_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("hello\n")
     with pytest.raises(UsageError, match=r"is none of modprobe\.d"):
         readers.read(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("address", "nets"),
+    [
+        ("10.10.1.5", ["o2ib1"]),
+        ("10.10.2.5", []),
+        ("192.168.0.4", ["tcp0"]),
+        ("192.168.0.5", []),
+        ("132.6.2.8", ["elan0"]),
+        ("132.6.2.7", []),
+        ("132.6.4.8", []),
+        ("10.10.1", []),
+        ("", []),
+    ],
+)
+def test_networks_by_address(address: str, nets: list[str]) -> None:
+    text = """o2ib1(ib0, ib1) 10.10.1.*; # servers
+        tcp0(eth0) 192.168.0.[2,4]
+        elan0 132.6.[1-3].[2-8/2]; elan0 132.6.3.8; odd"""
+    assert readers.nets_by_address(text, [address]) == nets

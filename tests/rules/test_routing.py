@@ -152,6 +152,18 @@ def test_routes_of_the_module_option_count_where_lnet_tells_none(plan: RoutingPl
     assert named(plan, facts) == {"nid005"}
 
 
+def test_networks_by_ip2nets_are_those_of_the_addresses(plan: RoutingPlan) -> None:
+    facts = facts_of(plan)
+    for i in range(1, 6):
+        del facts[f"oss{i:02}"]["lnet.nets"], facts[f"oss{i:02}"]["lnet.networks"]
+        facts[f"oss{i:02}"]["lnet.ip2nets"] = "o2ib1(ib0) 10.10.1.*; o2ib2 10.10.2.*"
+    assert named(plan, facts) == set()
+    facts["oss03"] = {k: v for k, v in facts["oss03"].items() if not k.startswith("nid.")}
+    facts["oss03"]["lnet.ip2nets"] = "o2ib1(ib0) 10.10.2.*"  # the wrong netmask
+    found = {(rule.name, text) for rule, _, text in routing.check(plan, of_nodes(facts))}
+    assert ("lnet-networks", "is not on o2ib1") in found and named(plan, facts) == {"oss03"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [

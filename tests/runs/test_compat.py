@@ -7,8 +7,10 @@ import os
 import pwd
 import re
 import signal
+import socket
 import subprocess
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ ssh n002 'exit 7'; echo $?
 ssh root@n002 -p 3 'exit 255'; echo $?
 ssh n002 'kill -9 $$'; echo $?
 ssh -q -o X=y -n n002 hostname
-ssh n002 'for i in {0..255}; do "$SEATRIAL_COMPAT/enter" -c "exit $i"; [ $? = $i ] || echo $i; done'
+ssh -v n002 'exit 9' 2>&1 | grep -c 'srun: .*: Exited with exit code 9'
 head -c 10000000 /dev/zero | tr '\0' x | rsh n002 'wc -c; exit 3'; echo $?
 ssh n001 ssh n002 ssh n001 hostname
 ssh n003 true 2>&1; echo $?
@@ -69,18 +71,18 @@ def test_a_command_on_a_node_behaves_as_with_ssh(cluster: SlurmCluster, tmp_path
     assert job.end() == 0, job.said()
     outside = "ssh: n003 is no node of this compat job, which has n001 n002"
     out = job.out()
-    assert out[:5] == ["0", "7", "255", "137", "n002"], job.said()
-    assert out[5:7] == ["10000000", "3"]
-    assert out[7] == "n001"
-    assert out[8:10] == [outside, "255"]
-    assert out[10] == outside.replace("n003", "-oProxyCommand=x")
-    assert out[12:14] == ["ssh: nobody is not the user of this compat job", "255"]
-    assert "ask for `mode: sshd`" in out[14]
-    assert out[16] == "1"
-    assert out[17:19] == ["a b", "c||2||cores||2"]
-    assert out[19:21] == ["a b", "c|"]
-    assert out[21] == "from stdin"
-    assert out[22] == str(Path.home())
+    assert out[:6] == ["0", "7", "255", "137", "n002", "1"], job.said()
+    assert out[6:8] == ["10000000", "3"]
+    assert out[8] == "n001"
+    assert out[9:11] == [outside, "255"]
+    assert out[11] == outside.replace("n003", "-oProxyCommand=x")
+    assert out[13:15] == ["ssh: nobody is not the user of this compat job", "255"]
+    assert "ask for `mode: sshd`" in out[15]
+    assert out[17] == "1"
+    assert out[18:20] == ["a b", "c||2||cores||2"]
+    assert out[20:22] == ["a b", "c|"]
+    assert out[22] == "from stdin"
+    assert out[23] == str(Path.home())
     assert out[-1] == "ended"
     assert (job.folder / "err").read_text().startswith(f"In compat job {job.id}: 2 of 2 nodes")
     assert "srun" not in (job.folder / "err").read_text()
@@ -89,10 +91,16 @@ def test_a_command_on_a_node_behaves_as_with_ssh(cluster: SlurmCluster, tmp_path
 @pytest.mark.slurm(hosts=True)
 @pytest.mark.needs("sshd")
 @pytest.mark.usefixtures("privileges")
-def test_two_jobs_on_a_node_with_200_commands_at_once_do_not_mix(
+def test_two_jobs_on_a_node_with_256_commands_at_once_do_not_mix(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    script = "for i in {1..200}; do ssh n002 'echo $X $LD_LIBRARY_PATH' & done | sort | uniq -c"
+    """Each command has an exit code of its own, from 0 to 255. Slurm takes 253 for the end of a
+    task that the kernel killed, and srun ends with 1."""
+    script = (
+        "for i in {0..255}; do\n"
+        '  { ssh n002 "echo \\$X \\$LD_LIBRARY_PATH; exit $i"; [ $? = $i ] || echo no $i; } &\n'
+        "done | sort | uniq -c"
+    )
     modes = ("shim", "sshd")
     jobs = [
         BatchCompat(
@@ -107,7 +115,9 @@ def test_two_jobs_on_a_node_with_200_commands_at_once_do_not_mix(
         for mode in modes
     ]
     assert [job.end(2 * LONG_S) for job in jobs] == [0, 0], jobs[0].said() + jobs[1].said()
-    assert [job.out() for job in jobs] == [[f"    200 {mode} /opt/{mode}"] for mode in modes]
+    shim, sshd = (job.out() for job in jobs)
+    assert shim == ["      1 no 253", "    256 shim /opt/shim"], "no mix, every code but one"
+    assert sshd == ["    256 sshd /opt/sshd"]
 
 
 # ---- an sshd on each node ---------------------------------------------------------------------
@@ -120,7 +130,9 @@ ssh n002 'echo "$GIVEN|$API_TOKEN|$SEATRIAL_COMPAT_JOB"' | grep -c '^mine||[0-9]
 ssh n002 ssh n001 hostname
 head -c 10000000 /dev/zero | ssh n002 wc -c
 ssh n003 true; echo $?
-ssh vm true; echo $?
+ssh vm true 2>&1 | grep -c 'ssh: this host is no node of the compat job'
+ssh -T -o LogLevel=QUIET localhost hostname 2>&1; ssh "$(id -un)@localhost" 'echo a "b"'
+ssh -G n002.site | grep -x -e 'hostkeyalias compat' -e 'port 22'
 echo copied > "$OUT/file"; scp "$OUT/file" n002:"$OUT/copy"; cat "$OUT/copy"
 echo "get $OUT/file $OUT/got" | sftp -b - n002 > /dev/null; cat "$OUT/got"
 ssh -tt n002 tty | grep -c /dev/pts
@@ -168,7 +180,8 @@ def test_sshd_of_the_job(
     until((out / "other").exists, "the other job", said=two.said)
     said = one.out()
     assert said == [
-        *("n002", "7", "1", "n001", "10000000", "255", "255", "copied", "copied", "1"),
+        *("n002", "7", "1", "n001", "10000000", "255", "1"),
+        *("n001", "a b", "hostkeyalias compat", "copied", "copied", "1"),
     ], one.said()
     ports = [dict(line.split() for line in _lines(job.compat / "ports")) for job in jobs]
     assert ports[0]["n001"] != ports[1]["n001"], "the port was in use"
@@ -217,20 +230,35 @@ WAITING = f"{LEFT}ssh n002 'echo begun; sleep 300'\n"
 
 
 @pytest.mark.slurm(hosts=True)
+@pytest.mark.needs("sshd")
+@pytest.mark.usefixtures("privileges")
 @pytest.mark.parametrize("how", ["scancel", "kill", "slurmd"])
 def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> None:
-    job = BatchCompat(cluster, tmp_path / "job", WAITING, options=["-wn[001-002]"])
-    until(lambda: (job.folder / "out").exists() and job.out(), "its command", said=job.said)
-    assert len(job.left()) > 5
+    options = ["-wn[001-002]"]
+    jobs = [
+        BatchCompat(cluster, tmp_path / mode, WAITING, options=options, mode=mode, remove=True)
+        for mode in ("shim", "sshd")
+    ]
+    for job in jobs:
+        assert job.await_file("out") == "begun\n"
+        assert len(job.left()) > 5
+
+    def left() -> list[int]:  # sshd overwrites its environment
+        of_sshd = with_mark(f"{jobs[1].compat}/sshd.conf", "cmdline")
+        return [*jobs[0].left(), *jobs[1].left(), *of_sshd]
+
     try:
-        if how == "scancel":
-            cluster.run("scancel", job.id)
-        elif how == "kill":  # the process that is the job
-            watcher = int((job.compat / "watcher").read_text())
-            os.kill(_parent(_parent(watcher)), signal.SIGKILL)
-        else:
+        for job in jobs:
+            if how == "scancel":
+                cluster.run("scancel", job.id)
+            elif how == "kill":  # the process that is the job
+                watcher = int((job.compat / "watcher").read_text())
+                os.kill(_parent(_parent(watcher)), signal.SIGKILL)
+        if how == "slurmd":
             cluster.kill_node("n002", jobs=False, declare_down=True)
-        until(lambda: not job.left(), "its processes to end", GONE_S, lambda: shown(job.left()))
+        until(lambda: not left(), "their processes to end", GONE_S, lambda: shown(left()))
+        folders = [job.compat for job in jobs]
+        until(lambda: not any(folder.exists() for folder in folders), "their directories to go")
     finally:
         if how == "slurmd":
             cluster.start_node("n002")
@@ -294,6 +322,31 @@ def test_a_name_with_a_dash(tmp_path: Path) -> None:
     done = started(tmp_path / "compat", SLURMD_NODENAME="-oProxyCommand=x")
     assert done.returncode == 95
     assert "-oProxyCommand=x is no name of a node that ssh can take" in done.stderr
+
+
+@pytest.mark.needs("sshd")
+def test_ports_that_are_all_in_use(tmp_path: Path, privileges: None) -> None:
+    with ExitStack() as taken:
+        first = sixteen_ports(taken)
+        write(tmp_path / "compat", CompatSettings("sshd", nodes="here", port=first), [])
+        done = started(tmp_path / "compat")
+    assert (done.returncode, done.stdout) == (96, "")
+    why = f"sshd finds no free port from {first} to {first + 15}; let `compat: {{port: ...}}`"
+    assert why in done.stderr
+
+
+def sixteen_ports(stack: ExitStack) -> int:
+    """The first of 16 ports in a row at this host's own address, to which a socket listens each."""
+    own = socket.gethostbyname(socket.gethostname())
+    for first in range(20000, 30000, 16):
+        with ExitStack() as some, suppress(OSError):
+            for port in range(first, first + 16):
+                listener = some.enter_context(socket.socket())
+                listener.bind((own, port))
+                listener.listen()
+            stack.push(some.pop_all())
+            return first
+    raise AssertionError(f"no 16 ports in a row are free at {own}")
 
 
 @pytest.mark.needs("sshd")

@@ -139,7 +139,7 @@ def test_what_is_no_program(guard: Path, tmp_path: Path) -> None:
 
 
 def test_spoilt_programs_end_nothing(guard: Path, tmp_path: Path) -> None:
-    """500 programs with changed bytes, many of them in the headers, or cut off."""
+    """5,000 programs with changed bytes, many of them in the headers, or cut off."""
     rng = random.Random(16)
     whole = [
         programs.of_mpich(tmp_path).read_bytes(),
@@ -147,15 +147,15 @@ def test_spoilt_programs_end_nothing(guard: Path, tmp_path: Path) -> None:
     ]
     folder = tmp_path / "spoilt"
     folder.mkdir()
-    for number in range(500):
+    for number in range(5000):
         data = bytearray(rng.choice(whole))
         for _ in range(rng.choice([1, 3, 20, 200])):
             place = rng.randrange(min(rng.choice([64, 1024, 4096, 1 << 20]), len(data)))
             data[place] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
         size = rng.randrange(len(data)) if rng.random() < 0.2 else len(data)
-        (folder / f"{number:03}").write_bytes(data[:size])
+        (folder / f"{number:04}").write_bytes(data[:size])
     found = list(scan(guard, files_below(folder), jobs=2))
-    assert [Path(each.path).name for each in found] == [f"{n:03}" for n in range(500)]
+    assert [Path(each.path).name for each in found] == [f"{n:04}" for n in range(5000)]
     assert {each.values["kind"] for each in found} <= {"elf", "other"}
 
 

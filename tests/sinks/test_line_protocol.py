@@ -6,7 +6,7 @@ from __future__ import annotations
 import urllib.request
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from seatrial.sinks.line_protocol import field_text, key_text, line, string_text, tag_text
@@ -67,6 +67,7 @@ def shown(text: str) -> str:
 
 
 @given(TEXT)
+@example("a=  =b")
 def test_keys_that_need_no_help_are_not_changed(text: str) -> None:
     if not set(text) & set("\\\0") and text == text.strip() and text.isprintable():
         assert shown(text) == text

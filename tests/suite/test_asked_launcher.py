@@ -49,3 +49,19 @@ def test_a_word_that_is_none(tmp_path: Path) -> None:
     assert "run.launcher: way gives 'jsrun': it must be one of srun" in place.fault()
     place.test(run={"launcher": "way"}, parameters={"way": [1]})
     assert "way gives 1: it must be one of" in place.fault()
+
+
+def test_a_compat_job_without_an_mpi_does_not_start_one_task_of_several(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    run = {"launcher": "way", "nodes": 2, "script": "cd x\n$LAUNCH ./a.out"}
+    place.test(run=run, parameters={"way": ["srun", "compat"]})
+    found = place.plan()
+    assert [case.parameters["way"] for case in found.cases] == ["srun"]
+    ((_, reason),) = found.skipped
+    assert "names an MPI, so $LAUNCH would be empty and start 1 of 2 tasks" in reason
+    place.machine(launcher={"kind": "mpirun", "flavour": "openmpi"})
+    assert kinds(place) == ["srun", "compat"]
+    place.machine()
+    for other in ({"script": "ssh x; echo $LAUNCH"}, {"nodes": 1}, {"script": "$LAUNCHER x"}):
+        place.test(run={**run, **other}, parameters={"way": ["srun", "compat"]})
+        assert kinds(place) == ["srun", "compat"], other

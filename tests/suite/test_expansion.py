@@ -111,7 +111,10 @@ def test_a_machine_without_toolchains(place: Place) -> None:
     place.test("plain")
     plan = place.plan()
     assert [case.name for case in plan.cases] == ["plain"]
-    assert plan.skipped == [("built", "needs a toolchain to be built; the machine has none")]
+    reason = (
+        "needs a toolchain to be built; the machine has none: write `toolchains: {gcc: {cc: gcc}}`"
+    )
+    assert plan.skipped == [("built", reason)]
 
 
 # ---- nodes --------------------------------------------------------------------------------
@@ -307,7 +310,7 @@ def test_tags_must_all_be_there(place: Place) -> None:
     place.test("two", tags=["a", "b"])
     assert place.names(tags=["a", "b"]) == ["two@gcc"]
     place.test("three", tags=["c"])
-    with pytest.raises(UsageError, match="no case is selected of 3 tests"):
+    with pytest.raises(UsageError, match="no case is selected of 3 tests by --tag b and --tag c"):
         require_cases(place.plan(tags=["b", "c"]))
     with pytest.raises(UsageError, match="no test has the tag 'd'; there are a, b, c"):
         require_cases(place.plan(tags=["d"]))

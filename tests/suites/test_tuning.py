@@ -49,22 +49,39 @@ def test_a_wrong_energy_is_told(place: Workplace, tmp_path: Path) -> None:
     assert "energy: " in done.said
 
 
+SHORT: dict[str, dict[str, Any]] = {
+    "espresso": {"axes": {"threads": [4], "pages": ["default", "thp"]}},
+    "gromacs": {
+        "axes": {"threads": [4], "pages": ["default", "thp"]},
+        "parameters": {"steps": 10, "copies": 2},
+    },
+    "lammps": {
+        "axes": {"threads": [1], "styles": ["plain", "opt"]},
+        "parameters": {"steps": 10, "copies": 1},
+    },
+}
+
+
 @needs_applications
 @pytest.mark.slurm
-def test_a_tuning_in_jobs_ends_in_advice(place: Workplace, cluster: SlurmCluster) -> None:
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_a_tuning_in_jobs_ends_in_advice(
+    name: str, place: Workplace, cluster: SlurmCluster
+) -> None:
+    """Two settings of each, in one allocation."""
     place.slurm(cluster, toolchains=debian())
     place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    about = yaml.safe_load((TUNING / "lammps" / "tune.yaml").read_text())
-    about |= {"suite": str(TUNING), "axes": {"threads": [1], "styles": ["plain", "opt"]}}
-    about |= {"where": [], "parameters": {"steps": 10, "copies": 1}}
-    about |= {"blocks": {"rounds": 1, "allocations": 2}, "cost": "100%"}
+    about = yaml.safe_load((TUNING / name / "tune.yaml").read_text())
+    about |= {"suite": str(TUNING), "where": [], "cost": "100%", **SHORT[name]}
+    about |= {"blocks": {"rounds": 1, "allocations": 1}}
     small = place.folder / "tune.yaml"
     small.write_text(yaml.safe_dump(about))
     done = place.seatrial("tune", str(small), "-m", str(place.machine), "--name", "t", timeout=300)
     assert done.code == 0, done.said
-    advice = place.seatrial("advise", "t").out
-    assert "styles=opt" in advice
-    assert "for a job script" in advice
+    found = json.loads(place.seatrial("advise", "t", "--format", "json").out)
+    assert [each["n"] for each in found["settings"]] == [1, 1]
+    assert found["advised"] == 0, "one run of each shows no difference"
+    assert "mpirun.openmpi -n " in found["script"][-1]
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)

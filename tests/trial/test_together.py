@@ -46,7 +46,7 @@ def test_variants_take_turns_in_one_job(place: Workplace) -> None:
     place.test("tuned", "echo $v", parameters=VARIANTS, repeat=4, verify=[{"matches": "[abc]"}])
     done = place.run("--name", "t", "--together")
     assert done.code == 0, done.said
-    assert "together: 1 allocation: 12 runs of 3 cases on 1 node" in done.err
+    assert "together: 1 allocation: 12 runs of 3 cases on 1 node (up to 24 m 0 s)" in done.err
     place.audit()
     one_job(place)
     ran = order(place)
@@ -61,7 +61,7 @@ def test_each_allocation_has_its_rounds_and_other_sizes_have_their_own(place: Wo
     place.test("other", parameters={"v": ["c"]})
     done = place.run("--name", "t", "--together", "--allocations", "2")
     assert done.code == 0, done.said
-    assert "4 allocations" in done.err
+    assert "4 allocations: 2 runs of 1 case on 1 node (up to 2 m 0 s each), 8 runs" in done.err
     assert "cases with other scheduler options or nodes cannot share one" in done.err
     place.audit()
     of_bundle = Counter(event.bundle for event in place.events("t", RunSubmitted))
@@ -243,6 +243,21 @@ def test_on_slurm_a_dead_node_takes_one_run_with_it(
     verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
     assert verdicts == {"pass": 5, "node failure": 1}
     place.audit()
+
+
+@pytest.mark.slurm
+def test_on_slurm_a_run_of_a_bundle_that_writes_nothing_is_hung_and_the_others_go_on(
+    slurm_place: Workplace,
+) -> None:
+    place = slurm_place
+    run = {"walltime": "2m", "quiet_for": "1s"}
+    place.test("tuned", "[ $v != b ] || sleep 985.25", parameters=VARIANTS, run=run)
+    assert place.run("--name", "t", "--together").code == 1
+    one_job(place)
+    found = {name[-2]: verdict for name, verdict in place.verdicts().items()}
+    assert found == {"a": "pass", "b": "hung", "c": "pass"}
+    (why,) = {event.reason for event in place.events("t", RunJudged) if event.verdict == "hung"}
+    assert why == "no output for 1 s; 1 sleep in hrtimer_nanosleep"
 
 
 @pytest.mark.slurm

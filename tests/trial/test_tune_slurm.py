@@ -83,6 +83,7 @@ def test_settings_that_never_count_stay_with_their_cause(
         assert gone.runs == 2
     assert by_way[2].figure == pytest.approx(500)
     assert "way=4: misplaced: ranks 0-1 on CPU 0" in done.out
+    assert "note: an allocation may take up to " in done.err
     place.audit_log()
 
 
@@ -103,17 +104,27 @@ def test_an_allocation_that_ends_early_is_held_against_no_setting(
             return any(e.run_id in started and way_of[e.case] == 1 for e in runs)
 
         driving.until(waits, "the default runs")
-        cluster.run("scancel", place.events("t", JobQueued)[0].job_id)
+        job = place.events("t", JobQueued)[0].job_id
+        first = cluster.run("squeue", "-ho%N", f"-j{job}").strip()
+        update = ("scontrol", "update", f"NodeName={first}")
+        cluster.run(*update, "State=DRAIN", "Reason=test")
+        cluster.run("scancel", job)
 
         def cut_off() -> bool:
             return any(e.verdict == "cancelled" for e in place.events("t", RunJudged))
 
         driving.until(cut_off, "its run is cut off")
         (place.folder / "go on").touch()
-        done = driving.end()
+        try:
+            done = driving.end()
+        finally:
+            cluster.run(*update, "State=RESUME")
     assert done.code == 0, done.said
     place.audit_log()
     found, by_way = settings(place)
+    (block,) = found.blocks
+    assert (len(block.nodes), block.nodes[0]) == (2, first)
+    assert f"block 1 ran on different nodes ({', '.join(block.nodes)}), as an" in done.out
     verdicts = Counter(event.verdict for event in place.events("t", RunJudged))
     assert verdicts["cancelled"] == 1
     assert (by_way[1].state, by_way[1].n, by_way[1].runs) == ("in the race", 1, 2)

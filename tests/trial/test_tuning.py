@@ -27,10 +27,17 @@ TEST: dict[str, Any] = {
 }
 
 
-def prepared(folder: Path, test: dict[str, Any] | None = None, /, **keys: Any) -> PreparedTuning:
+def prepared(
+    folder: Path,
+    test: dict[str, Any] | None = None,
+    /,
+    on: dict[str, Any] | None = None,
+    **keys: Any,
+) -> PreparedTuning:
+    """A tuning of the test above and a machine of one node, with other keys of each."""
     machine = folder / "machine.yaml"
     nodes = [{"names": "here", "cores": 4}]
-    machine.write_text(yaml.safe_dump({"machine": "here", "nodes": nodes}))
+    machine.write_text(yaml.safe_dump({"machine": "here", "nodes": nodes, **(on or {})}))
     (folder / "app").mkdir(exist_ok=True)
     (folder / "app" / "test.yaml").write_text(
         yaml.safe_dump({**TEST, **(test or {})}, sort_keys=False)
@@ -99,6 +106,31 @@ def test_faults_name_the_key_and_the_remedy(
     tmp_path: Path, keys: dict[str, Any], said: str
 ) -> None:
     assert said in faults(tmp_path, **keys)
+
+
+def test_a_toolchain_that_the_machine_does_not_have(tmp_path: Path) -> None:
+    on = {"toolchains": {"gcc": {"cc": "gcc"}, "clang": {"cc": "clang"}}}
+    test = {"build": {"script": "true"}}
+    said = faults(tmp_path, test, on=on, axes={"toolchain": ["gcc", "clagn", "*"]})
+    assert "tune.yaml:7: axes.toolchain[1]: here has no toolchain 'clagn'; did you mean" in said
+    assert "axes.toolchain[2]: here has no toolchain '*'; it has clang, gcc" in said
+    found = prepared(tmp_path, test, on=on, axes={"toolchain": ["clang", "gcc"]})
+    assert [case.toolchain for case in found.cases] == ["clang", "gcc"]
+
+
+def test_nodes_that_differ_are_a_fault_unless_one_kind_is_chosen(tmp_path: Path) -> None:
+    kinds = [
+        {"names": "n[1-4]", "cores": 24, "layout": "pack:2 numa:2 core:6 pu:1", "features": ["a"]},
+        {"names": "k[1-4]", "cores": 24, "sockets": 1, "features": ["b"]},
+    ]
+    slurm: dict[str, Any] = {"scheduler": "slurm", "nodes": kinds}
+    said = faults(tmp_path, on=slurm)
+    assert "tune.yaml:2: test: its runs may get nodes that differ (n[1-4]: 24 cores in 4" in said
+    assert "k[1-4]: 24 cores in 1 NUMA domain)" in said
+    prepared(tmp_path, {"requires": {"features": ["b"]}}, on=slurm)
+    prepared(tmp_path, on={**slurm, "slurm": {"nodelist": "n[1-2]"}})
+    same = [{**kind, "layout": kinds[0]["layout"], "sockets": 2} for kind in kinds]
+    prepared(tmp_path, on={**slurm, "nodes": same})
 
 
 def test_faults_are_told_at_once(tmp_path: Path) -> None:

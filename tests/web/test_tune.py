@@ -53,6 +53,8 @@ def test_the_page_has_the_race_and_the_advice(served: Served) -> None:
     assert {row["values"]["way"]: row["state"] for row in found["rows"]}[3] == "failed"
     assert found["rows"][0]["values"] == {"way": 2}
     assert found["tuned"]["blocks"][0]["settings"] == [0, 1, 2]
+    assert len(found["tuned"]["blocks"][0]["nodes"]) == 1
+    assert "export OMP_NUM_THREADS=1" in found["tuned"]["script"]
 
 
 @pytest.mark.needs("chromium")

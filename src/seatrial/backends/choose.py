@@ -15,6 +15,10 @@ def require_scheduler(machine: Machine) -> None:
         from seatrial.backends.slurm import require_commands
 
         require_commands()
+    elif machine.scheduler == "pbs":
+        from seatrial.backends.pbs import require_commands
+
+        require_commands()
 
 
 def choose_backend(machine: Machine, submissions: Path) -> Backend:
@@ -24,6 +28,10 @@ def choose_backend(machine: Machine, submissions: Path) -> Backend:
         from seatrial.backends.slurm import SlurmBackend
 
         return SlurmBackend(machine, submissions)
+    if machine.scheduler == "pbs":
+        from seatrial.backends.pbs import PbsBackend
+
+        return PbsBackend(machine, submissions)
     from seatrial.backends.local import LocalBackend
     from seatrial.runs.environment import inherited
 

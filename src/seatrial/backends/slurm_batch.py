@@ -1,76 +1,29 @@
-"""Submissions to Slurm: jobs of one shape as a job array, its batch script, and the sbatch
-command."""
+"""Submissions to Slurm: a job array, and the sbatch command."""
 
 from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
-from seatrial.backends.bundles import allocation_of, arranged, bundle_files
+from seatrial.backends.bundles import allocation_of
+from seatrial.backends.job_arrays import write_submission
 from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.slurm_parse import PREFIX
-from seatrial.files import sync_folder, write_durably
 from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
-from seatrial.runs.environment import write_script
 from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
 
 _GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
-_SCRIPT = """\
-#!/bin/bash
-# One task of the array is one run: its directory is the line of its index in {runs}
-mapfile -t -s "$SLURM_ARRAY_TASK_ID" -n 1 run < {runs}
-cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr < /dev/null
-"""
-
-
-def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
-    """Group jobs by shape into arrays of at most ``largest`` tasks; a bundle is one task. A
-    submission has the name of its first run, which is unique, and known before the submission."""
-    return arranged(jobs, lambda alone: _arrays(alone, largest), PREFIX)
-
-
-def _arrays(jobs: Sequence[Job], largest: int) -> list[Submission]:
-    shapes: dict[object, list[Job]] = {}
-    for job in jobs:
-        shape = job._replace(run_id="", path=Path())
-        shapes.setdefault(shape, []).append(job)
-    return [
-        Submission(PREFIX + group[start].run_id, tuple(group[start : start + largest]))
-        for group in shapes.values()
-        for start in range(0, len(group), largest)
-    ]
-
 
 def write(
     folder: Path, submission: Submission, machine: Machine, unknown: Collection[str] = ()
 ) -> None:
-    """Write the list of runs and the batch script, so that they are on the disk itself before the
-    jobs are submitted, and, for people, the command that submits it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if submission.is_bundle:
-        files = bundle_files(folder, submission)
-    else:
-        runs = "".join(f"{job.path}\n" for job in submission.jobs)
-        script = _SCRIPT.format(runs=shlex.quote(str(folder / "runs")))
-        files = {"runs": runs, "job.sh": script}
-    for name, text in files.items():
-        write_durably(folder / name, text.encode("utf-8", errors="surrogateescape"))
-    sync_folder(folder)
-    sync_folder(folder.parent)
-    line = shlex.join(sbatch_line(folder, submission, machine, unknown))
-    write_script(folder / "submit.sh", f"{line}\n")
-
-
-def output_of(folder: Path, index: int) -> Path:
-    """Return the file in which Slurm tells what it does to a task of an array, such as that it
-    reached its limit; `job.sh` itself writes into the directory of its run."""
-    return folder / f"{index}.out"
+    """Write the files of a submission, and the command that submits it."""
+    line = sbatch_line(folder, submission, machine, unknown)
+    write_submission(folder, submission, "$SLURM_ARRAY_TASK_ID", line)
 
 
 def sbatch_line(
@@ -81,7 +34,6 @@ def sbatch_line(
     slurm = machine.slurm
     job = allocation_of(submission, folder)
     tasks = 1 if submission.is_bundle else len(submission.jobs)
-    asked = effective(slurm, job.options)
     line = [
         "sbatch",
         "--parsable",
@@ -91,6 +43,15 @@ def sbatch_line(
         f"--output={str(folder).replace('%', '%%')}/%a.out",
         f"--chdir={folder}",
         "--no-requeue",
+    ]
+    return [*line, *request_words(job, machine, unknown), str(folder / "job.sh")]
+
+
+def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> list[str]:
+    """Return the options of sbatch by which a job asks for its nodes, its time and its
+    partition."""
+    asked = effective(machine.slurm, job.options)
+    words = [
         f"--nodes={job.nodes}",
         f"--ntasks={job.tasks}",
         f"--ntasks-per-node={job.tasks_per_node}",
@@ -98,18 +59,18 @@ def sbatch_line(
         f"--time={max(1, math.ceil(job.walltime / 60))}",
     ]
     if job.exclusive:
-        line.append("--exclusive")
+        words.append("--exclusive")
     if job.node:
-        line.append(f"--nodelist={job.node}")
+        words.append(f"--nodelist={job.node}")
     elif excluded := _excluded(machine, job.avoid, set(unknown) & set(job.features)):
-        line.append(f"--exclude={excluded}")
+        words.append(f"--exclude={excluded}")
     known = [feature for feature in job.features if feature not in unknown]
     if constraint := _constraint(asked.constraint or "", *known):
-        line.append(f"--constraint={constraint}")
-    return [*line, *option_words(asked), *asked.options, str(folder / "job.sh")]
+        words.append(f"--constraint={constraint}")
+    return [*words, *_option_words(asked), *asked.options]
 
 
-def option_words(asked: JobOptions) -> list[str]:
+def _option_words(asked: JobOptions) -> list[str]:
     """Return the options of sbatch for a partition, an account, GPUs and memory."""
     names = ("partition", "account", "qos", "reservation", "gpus_per_node", "gpus_per_task")
     given = [(name.replace("_", "-"), getattr(asked, name)) for name in names]

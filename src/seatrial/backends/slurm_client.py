@@ -1,30 +1,20 @@
-"""Runs the commands of Slurm with a time limit. Any failure of one is an Unanswered."""
+"""What is asked of Slurm, by its commands."""
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
 import os
 import re
 import time
-from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
-from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
+from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
+from seatrial.backends.task_states import KEPT, TaskState, UnexpectedOutput
 from seatrial.machine.facts import unknown_features
 from seatrial.machine.model import Machine
-from seatrial.runs.environment import inherited
-from seatrial.runs.shell import ends_within, kill_group
-
-QUERY_SECONDS = 60.0
-SUBMIT_SECONDS = 180.0
-IDS_AT_ONCE = 500
-
-_T = TypeVar("_T")
 
 # Variables of users that change the output of Slurm's commands. Defaults of a site for sbatch, such
 # as SBATCH_ACCOUNT, are kept; the options of Seatrial take precedence over them.
@@ -32,18 +22,6 @@ _MISLEADING = re.compile(
     r"(SQUEUE|SACCT|SCANCEL|SCONTROL|SINFO)_\w+|SLURM_(CLUSTERS|TIME_FORMAT)"
     r"|SBATCH_(CLUSTERS|WAIT|INPUT|ERROR)"
 )
-
-
-class Unanswered(Exception):
-    """A command of Slurm did not answer, or not as expected. The state of jobs is unknown."""
-
-    def __init__(self, command: str, text: str) -> None:
-        super().__init__(text)
-        self.command = command
-
-
-class SubmissionRefused(Exception):
-    """sbatch refused a submission, and would refuse it again."""
 
 
 class Config(NamedTuple):
@@ -54,21 +32,48 @@ class Config(NamedTuple):
     accounting: bool = False
 
 
-class SlurmClient:
-    """The client of one cluster. ``on_answer`` receives the name of each command that answered."""
+class SlurmClient(SchedulerClient):
+    """The client of one cluster of Slurm."""
+
+    name = "Slurm"
+    submits = "sbatch"
+    temporary = slurm_parse.TEMPORARY
+    kept = KEPT
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
-        self.machine = machine
+        super().__init__(machine, on_answer, _MISLEADING)
         self.config = Config()
         self._config_known = False
         self.unknown_features: frozenset[str] | None = None  # of the file, to Slurm
-        self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
-        self._environment = {
-            name: value
-            for name, value in inherited(machine).items()
-            if not _MISLEADING.fullmatch(name)
-        }
+
+    @property
+    def largest_array(self) -> int:
+        return self.config.largest_array
+
+    def write(self, folder: Path, submission: Submission) -> None:
+        slurm_batch.write(folder, submission, self.machine, self.unknown_features or ())
+
+    def line(self, folder: Path, submission: Submission) -> list[str]:
+        unknown = self.unknown_features or ()
+        return slurm_batch.sbatch_line(folder, submission, self.machine, unknown)
+
+    def parse_answer(self, text: str) -> int | None:
+        return slurm_parse.parse_job_id(text)
+
+    def task_id(self, array: int, index: int, alone: bool) -> str:
+        return f"{array}_{index}"
+
+    def parse_task_id(self, text: str) -> tuple[int, int]:
+        array, _, index = text.partition("_")
+        return int(array), int(index or 0)
+
+    def first_words(self, text: str) -> str:
+        return slurm_parse.first_words(text)
+
+    def lacks_features(self, submission: Submission) -> bool:
+        asked = any(job.features for job in submission.jobs)
+        return asked and self.unknown_features is None
 
     async def learn_config(self) -> None:
         """Ask for the settings of the cluster, unless they are known."""
@@ -86,8 +91,11 @@ class SlurmClient:
             there = await self._ask(slurm_parse.parse_features, *line, layout)
             self.unknown_features = frozenset(unknown_features(self.machine, there))
 
-    async def queue(self, *only: str) -> list[TaskState]:
-        """Return all array tasks of Seatrial that the controller has, ended ones included."""
+    async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
+        """Return all array tasks of Seatrial that the controller has, whatever their array."""
+        return await self._queue()
+
+    async def _queue(self, *only: str) -> list[TaskState]:
         line = ("squeue", "--noheader", "--array", "--states=all", f"--user={os.geteuid()}")
         layout = f"--Format={slurm_parse.SQUEUE_FORMAT}"
         return await self._ask(slurm_parse.parse_squeue, *line, layout, *only)
@@ -96,9 +104,8 @@ class SlurmClient:
         """Return the tasks of these arrays, by the accounting; none where the cluster has none."""
         tasks: list[TaskState] = []
         ids = sorted(arrays) if self.config.accounting else []
-        for start in range(0, len(ids), IDS_AT_ONCE):
-            listed = ",".join(map(str, ids[start : start + IDS_AT_ONCE]))
-            tasks += await self._accounted(f"--jobs={listed}")
+        for some in groups(list(map(str, ids))):
+            tasks += await self._accounted(f"--jobs={','.join(some)}")
         return tasks
 
     async def _accounted(self, *which: str) -> list[TaskState]:
@@ -127,7 +134,7 @@ class SlurmClient:
 
     async def find(self, name: str, since: float) -> int | None:
         """Return the job id of the array with a name; None where the scheduler has none."""
-        tasks = await self.queue(f"--name={name}")
+        tasks = await self._queue(f"--name={name}")
         if not tasks and self.config.accounting:
             start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
             tasks = await self._accounted(f"--name={name}", f"--starttime={start}")
@@ -136,11 +143,10 @@ class SlurmClient:
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
         """Cancel array tasks; ``pending_only``: those that have not started."""
         line = ("scancel", *(["--state=PENDING"] if pending_only else []))
-        for start in range(0, len(tasks), IDS_AT_ONCE):
-            some = tasks[start : start + IDS_AT_ONCE]
+        for some in groups(tasks):
             if pending_only:
                 await self._detach(some)
-            await self._tell(*line, *some)
+            await self._tell(slurm_parse.OVER, *line, *some)
 
     async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
         """Run a command once on each node of a running array task, beside what runs there. Return
@@ -160,108 +166,10 @@ class SlurmClient:
             of_array.setdefault(array, []).append(number)
         for array, numbers in of_array.items():
             which = f"JobId={array}_[{','.join(numbers)}]"
-            await self._tell("scontrol", "update", which, "Comment=recalled")
-
-    async def _tell(self, command: str, *arguments: str) -> None:
-        """Run a command on jobs. For those that are over, or forgotten by Slurm, it fails: that is
-        no outage, which would hold up every poll."""
-        try:
-            await self._ask(str, command, *arguments)
-        except Unanswered as error:
-            if not slurm_parse.OVER.search(str(error)):
-                raise
-            self._on_answer(command)
-
-    # ---- submitting -----------------------------------------------------------------------
-
-    async def submit(self, folder: Path, submission: Submission) -> int:
-        """Run sbatch; return the job id. Raises Unanswered where repeating may help, else
-        SubmissionRefused. sbatch writes its answer to a file, so that the answer is kept even if
-        this process is killed. While it runs it holds a lock on that file."""
-        line = slurm_batch.sbatch_line(
-            folder, submission, self.machine, self.unknown_features or ()
-        )
-        with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
-            fcntl.flock(answer, fcntl.LOCK_EX)
-            process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
-            if not await _ended(process, SUBMIT_SECONDS):
-                raise Unanswered("sbatch", f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s")
-        if (job_id := self.answer(folder)) is not None:
-            self._on_answer("sbatch")
-            return job_id
-        said = (folder / "errors").read_text(errors="replace")
-        words = slurm_parse.first_words(said)
-        if process.returncode != 0 and said.strip():
-            if slurm_parse.TEMPORARY.search(said):
-                raise Unanswered("sbatch", words)
-            self._on_answer("sbatch")
-            raise SubmissionRefused(words)
-        out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
-        reason = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        raise Unanswered("sbatch", reason + (f": {words}" if said.strip() else ""))
-
-    def answer(self, folder: Path) -> int | None:
-        """Return the job id that sbatch wrote, if it did."""
-        try:
-            return slurm_parse.parse_job_id((folder / "answer").read_text(errors="replace"))
-        except OSError:
-            return None
-
-    async def wait_for_sbatch(self, folder: Path) -> None:
-        """Wait until no sbatch of an earlier driver runs for the submission."""
-        try:
-            answer = os.open(folder / "answer", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return
-        try:
-            while True:
-                try:
-                    fcntl.flock(answer, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return
-                except BlockingIOError:
-                    await asyncio.sleep(0.2)
-        finally:
-            os.close(answer)
-
-    # ---- asking ---------------------------------------------------------------------------
-
-    async def _ask(self, parse: Callable[[str], _T], command: str, *arguments: str) -> _T:
-        try:
-            answer = parse(await self._run(command, *self._cluster, *arguments))
-        except UnexpectedOutput as error:
-            raise Unanswered(command, str(error)) from error
-        self._on_answer(command)
-        return answer
-
-    async def _start(
-        self, *line: str, out: int = PIPE, errors: int = PIPE
-    ) -> asyncio.subprocess.Process:
-        try:
-            return await asyncio.create_subprocess_exec(
-                *line,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                env=self._environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Unanswered(line[0], f"{line[0]} cannot be started: {error.strerror}") from error
+            await self._tell(slurm_parse.OVER, "scontrol", "update", which, "Comment=recalled")
 
     async def _run(self, *line: str) -> str:
-        process = await self._start(*line)
-        try:
-            async with asyncio.timeout(QUERY_SECONDS):
-                out, errors = await process.communicate()
-        except TimeoutError:
-            text = f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s"
-            raise Unanswered(line[0], text) from None
-        finally:
-            await _ended(process, 0)
-        if process.returncode != 0:
-            message = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
-            raise Unanswered(line[0], f"{line[0]} failed: {message}")
-        return out.decode(errors="replace")
+        return await super()._run(line[0], *self._cluster, *line[1:])
 
 
 def _config(text: str) -> Config:
@@ -270,11 +178,3 @@ def _config(text: str) -> Config:
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
     accounting = re.search(r"(?m)^AccountingStorageType\s*=.*slurmdbd\s*$", text)
     return Config(max(1, int(size[1])), accounting is not None)
-
-
-async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    """Return whether a process ended within some seconds; kill it if not."""
-    if not (ended := await ends_within(process, seconds)):
-        kill_group(process.pid)
-        await process.wait()
-    return ended

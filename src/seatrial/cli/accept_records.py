@@ -33,7 +33,12 @@ else:  # most of Seatrial
 @click.argument("item")
 @click.option("--pass", "passed", is_flag=True, help="It passed.")
 @click.option("--fail", "failed", is_flag=True, help="It failed.")
-@click.option("--value", type=FiniteRange(), help="The number that was read; its bounds decide.")
+@click.option(
+    "--value",
+    type=FiniteRange(),
+    metavar="NUMBER",
+    help="The number that was read; its bounds decide.",
+)
 @click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
 @by_option
 @click.option(

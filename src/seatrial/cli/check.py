@@ -69,7 +69,7 @@ def nodes(
     if code := context.invoke(collect, machine=machine, by=by, nodes=nodes, tag=tag, patience=60):
         return int(code)
     with opened(folders) as store:
-        found = source_of(store, [tag])
+        found = source_of(store, [tag], rates=True)
     tell_troubles(found.table)
     judged = judge.judge(found.table, rules, found.roles, found.groups)
     print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")

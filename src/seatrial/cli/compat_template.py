@@ -8,7 +8,7 @@ import click
 
 from seatrial.runs import compat
 
-TEMPLATES = ("mpi", "hybrid", "gaussian", "serial", "kpoints", "replica", "namd")
+TEMPLATES = ("mpi", "hybrid", "gaussian", "serial", "kpoints", "replica", "namd", "espresso")
 
 
 def text_of(name: str) -> str:
@@ -29,6 +29,7 @@ def template(name: str) -> None:
     kpoints   WIEN2k, k-points in parallel by .machines
     replica   replica exchange over sockets
     namd      NAMD or another program of Charm++, by a nodelist
+    espresso  Quantum ESPRESSO with its k-points in pools, by MPI
 
     \b
     seatrial compat template gaussian > job.sh && sbatch job.sh input.com

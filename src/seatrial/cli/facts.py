@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.rules import drift, facts
 from seatrial.rules.facts import FactTable
+from seatrial.rules.rates import rises, with_rates
 from seatrial.store.export import to_json
 from seatrial.store.schema import Store
 from seatrial.studies import node_facts
@@ -103,6 +105,45 @@ def diff(
     return _show(rows, found, as_json, columns)
 
 
+@command.command("rates")
+@click.argument("source", default="")
+@click.argument("other", default="")
+@machine_filter
+@json_option
+@click.pass_obj
+def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool) -> int:
+    """Show which counters of errors rose between two collections.
+
+    SOURCE and OTHER are trials that collected facts, or files of facts, the earlier one first;
+    default: the newest trial and the one before. Counters are those of memory errors (EDAC),
+    machine checks and InfiniBand.
+    """
+    with opened(folders) as store:
+        after = source_of(store, [other] if other else [], machine)
+        earlier = source_of(store, [source]) if source else _before(store, after.machine)
+    found = [each for each in rises(earlier.table, after.table) if each.by]
+    found.sort(key=lambda each: (-each.per_hour, each.counter, each.node))
+    if as_json:
+        click.echo(to_json([each._asdict() for each in found]), nl=False)
+        return 0
+    rows = [(e.counter, e.node, str(e.by), f"{e.per_hour:.3g}") for e in found]
+    if rows:
+        click.echo(TextTable("counter | node | rose by> | per hour>", rows[:MAX_ROWS]))
+    if len(rows) > MAX_ROWS:
+        click.echo(f"and {len(rows) - MAX_ROWS} more; --json has all")
+    told = f"from {plain_line(earlier.name)} to {plain_line(after.name)}"
+    click.echo(f"{told}: {count(len(rows), 'counter')} rose")
+    return 0
+
+
+def _before(store: Store, machine: str) -> FactSource:
+    newest = node_facts.newest(store, machine)
+    earlier = node_facts.before(store, newest)
+    if earlier is None:
+        raise UsageError(f"{newest.trial} is the first that collected facts; rates need two")
+    return source_of(store, [earlier.trial])
+
+
 @command.command("history")
 @click.argument("key", metavar="FACT")
 @machine_filter
@@ -157,9 +198,12 @@ class FactSource(NamedTuple):
         return groups_of(self.description) if self.description else {}
 
 
-def source_of(store: Store, names: Sequence[str], machine: str = "") -> FactSource:
+def source_of(
+    store: Store, names: Sequence[str], machine: str = "", rates: bool = False
+) -> FactSource:
     """Return the facts of files, trials and machines (their newest trial) together; of none named,
-    the newest trial. Of a node that is in several the first counts. Raises UsageError."""
+    the newest trial. Of a node that is in several the first counts. ``rates``: with those of
+    counters since the collection before. Raises UsageError."""
     files: list[Path] = []
     found: list[node_facts.Collection] = []
     for name in names:
@@ -171,6 +215,12 @@ def source_of(store: Store, names: Sequence[str], machine: str = "") -> FactSour
     if not names:
         found = [node_facts.newest(store, machine)]
     table = facts.read([*files, *(path for one in found for path in one.files)])
+    earlier: list[Path] = []
+    for one in found if rates else ():
+        with contextlib.suppress(UsageError):  # its files are gone
+            earlier += last.files if (last := node_facts.before(store, one)) else []
+    if earlier:
+        table = with_rates(table, facts.read(earlier))
     told = ", ".join([*(one.trial for one in found), *map(str, files)])
     drift.require_nodes(table, told)
     described = next((about for one in found if (about := one.description())), None)

@@ -113,6 +113,11 @@ def _judge_again(
     record = folder.record()
     if record.given is not None:
         raise UsageError(f"{folder.tag}: its figures were given, and there is no output")
+    if record.imported is not None:
+        raise UsageError(
+            f"{folder.tag}: its runs were made with {record.imported.tool}, whose verdicts stand: "
+            "Seatrial has no test to judge them by"
+        )
     if record.rehearsed:
         raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
     record_it = again and not dry_run

@@ -66,7 +66,7 @@ def command(
         _list(rules, as_json)
         return 0
     with opened(folders) as store:
-        found = source_of(store, sources, machine)
+        found = source_of(store, sources, machine, rates=True)
     tell_troubles(found.table)
     judged = judge.judge(found.table, rules, found.roles, found.groups)
     if plan is not None:

@@ -144,7 +144,7 @@ class Steering(OfPlan):
         """Hold a test, or all whose I/O is not light (`heavy`)."""
         trial = self._one("told to hold a test", self._open())
         release = self.command(name, act="release")
-        done = f"{_held(name)} held: nothing of that starts until `{release}`"
+        done = f"{_held(name)} held: no run of it starts until `{release}`"
         return self._steer(trial, "hold", self._known(trial, name, HEAVY), reason, done)
 
     def release(self, name: str, reason: str) -> int:

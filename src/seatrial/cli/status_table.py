@@ -124,7 +124,7 @@ def _components(found: Sequence[Status]) -> TextTable:
 
 def _items(one: Status) -> str:
     """Return the items of a checklist, with their results."""
-    rows = TextTable("item~ | clause~ | result | value> | bound~ | by~ | on | what~")
+    rows = TextTable("item | clause~?-1 | result | value> | bound~ | by~ | on?-2 | what~")
     for item in one.items:
         tick = item.tick
         told = [item.text]

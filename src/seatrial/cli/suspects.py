@@ -21,6 +21,7 @@ from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import evidence, node_facts
 from seatrial.studies.evidence import NodeEvidence
+from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
 from seatrial.studies.slow_facts import SlowFacts, slow_facts
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
@@ -67,15 +68,22 @@ def command(
         groups = {name: _groups(store, name, found) for name in machines}
         failed = series.failed_nodes(store)
         tables = {name: _facts(store, name) for name in machines}
+        gauges = {name: _gauges(store, name, found) for name in machines}
     records = {}
     for number, name in enumerate(machines):
         kinds = evidence.classified([one for one in found if one.machine == name])
         jobs = evidence.jobs_of(kinds, failed)
         suspects = find(jobs.jobs, {node: [group] for node, group in groups[name].items()})
         table = tables[name]
-        slow = slow_facts([one for one in found if one.machine == name], table) if table else None
+        ours = [one for one in found if one.machine == name]
+        slow = slow_facts(ours, table) if table else None
+        conditions = slow_conditions(ours, gauges[name])
         if as_json:
-            told = {"facts": slow.facts, "facts_questions": slow.questions} if slow else {}
+            told: dict[str, Any] = {
+                "conditions": conditions.conditions,
+                "conditions_questions": conditions.questions,
+            }
+            told |= {"facts": slow.facts, "facts_questions": slow.questions} if slow else {}
             records[name] = {**suspects_record(suspects, jobs), **told}
             continue
         if number:
@@ -85,6 +93,7 @@ def command(
         print_suspects(suspects, jobs)
         if slow is not None:
             _print_slow_facts(slow)
+        _print_conditions(conditions)
     if as_json:
         click.echo(to_json(records), nl=False)
     return 0
@@ -113,6 +122,13 @@ def known_groups(trial: TrialRow) -> dict[str, str] | None:
         return groups_of(TrialFolder(Path(trial.path)).record().machine)
     except (SeatrialError, ValueError):
         return None
+
+
+def _gauges(
+    store: Store, machine: str, found: list[RunOutcome]
+) -> dict[str, list[tuple[int, float]]]:
+    """Return what gauges of a machine read in the trials of these runs."""
+    return series.gauge_readings(store, {one.trial for one in found if one.machine == machine})
 
 
 def _facts(store: Store, machine: str) -> FactTable | None:
@@ -164,6 +180,21 @@ def _print_slow_facts(found: SlowFacts) -> None:
         )
     if found.questions and not found.facts:
         click.echo(f"  no fact of nodes goes with slow runs ({found.questions} compared)")
+
+
+def _print_conditions(found: SlowConditions) -> None:
+    """Print the metadata targets and gauges that go with slow or fast runs."""
+    for one in found.conditions[:MAX_FACTS]:
+        where = f"on the target {plain_line(one.name)}"
+        if one.above is not None:
+            where = f"while {plain_line(one.name)} was above {show_number(one.above)}"
+        percent, how = abs(one.ratio - 1) * 100, "longer" if one.ratio > 1 else "shorter"
+        click.echo(
+            f"  runs {where} took {percent:.2g} % {how}: {one.runs} of {count(one.of, 'run')}; "
+            f"p = {one.p:.2g}, corrected"
+        )
+    if found.questions and not found.conditions:
+        click.echo(f"  no target or gauge goes with slow runs ({found.questions} compared)")
 
 
 def _sentence(suspect: Suspect) -> str:

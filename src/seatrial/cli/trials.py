@@ -22,9 +22,10 @@ from seatrial.units import count, show_seconds
 def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> int:
     """List the trials, newest first: state, and how many runs passed.
 
-    The state is running, paused, cancelled, ended, abandoned, or interrupted: nobody drives it any
-    more, and `seatrial resume` would continue it. Rehearsals are listed with --rehearsed, or where
-    there is nothing else. On a narrow terminal, columns are left out before tags are folded.
+    The state is running, paused, cancelled, ended, abandoned, imported from another tool, or
+    interrupted: nobody drives it any more, and `seatrial resume` would continue it. Rehearsals are
+    listed with --rehearsed, or where there is nothing else. On a narrow terminal, columns are left
+    out before tags are folded.
     """
     with opened(folders) as store:
         known = queries.trials(store)

@@ -15,6 +15,7 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
+from seatrial.units import show_seconds
 
 
 @click.command("tune")
@@ -108,6 +109,10 @@ def command(
     if len(set(record.policy.bundle_of)) > 1:
         note = "the settings need different nodes, so a block has more than one allocation"
         click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
+    if prepared.rules.search != "largest" and record.machine.scheduler != "local":
+        most = show_seconds(prepared.longest_block)
+        note = f"an allocation may take up to {most}; a partition whose limit is less"
+        click.echo(folded(f"note: {note} never starts it"), err=True)
     outcome = drive(folder, folders, quiet, alert=alert)
     found = tuned(folder)
     click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)

@@ -10,7 +10,7 @@ from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
-from seatrial.units import count, show_figure, show_number, show_share
+from seatrial.units import count, listed, show_figure, show_number, show_seconds, show_share
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def print_status(found: Tuned) -> None:
         what = f"{count(len(block.settings), 'setting')}, {count(block.rounds, 'round')}"
         ended = number < len(found.blocks) or found.complete
         after = f"; {lost} dropped after it" if ended else "; under way"
-        click.echo(f"block {number}: {what}{after}")
+        on = f" on {listed(block.nodes, 3)}" if block.nodes else ""
+        click.echo(folded(plain_line(f"block {number}: {what}{on}{after}")))
     click.echo(folded(f"cost: {cost_text(found)}") + "\n")
     _print_settings(found, in_order(found), len(found.settings))
 
@@ -101,7 +102,7 @@ def print_rehearsal(odds: TuningOdds, prepared: PreparedTuning) -> None:
     click.echo(
         folded(
             f"cost: at most {show_number(rules.runs * longest)} node-hours, if each run took its "
-            "whole walltime"
+            f"whole walltime; an allocation takes up to {show_seconds(prepared.longest_block)}"
         )
     )
     noise = f"{show_share(odds.noise)} noise, node factors of {show_share(odds.nodes)}, drift"

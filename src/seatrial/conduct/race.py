@@ -107,7 +107,7 @@ class Race:
     def record(self, setting: int, number: int, figure: float) -> None:
         """Record the figure of a setting in a round (from 0 on)."""
         if not (math.isfinite(figure) and figure > 0):
-            self.fail(setting, number, f"a figure of {figure:g} has no logarithm")
+            self.fail(setting, number, f"its figure is {figure:g}; ratios need figures above 0")
             return
         self.runs[setting] += 1
         sign = 1 if self.rules.better == "lower" else -1

@@ -84,7 +84,7 @@ class RaceDemand(Demand):
             cause = f"{code_of(flight.code).name}{reason}"
             told = self.race.cut_off if flight.code in CUT_OFF else self.race.fail
             told(case, number, cause)
-        elif not figure:
+        elif figure is None:
             self.race.fail(case, number, f"no figure of {self.race.rules.metric}")
         else:
             self.race.record(case, number, figure)

@@ -146,7 +146,8 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     """The run's script started. ``modules`` were loaded,
     ``environment`` is the hash of its environment. ``facts``: what the first job of a toolchain
     found on its node, such as kernel, CPU and compilers. ``gpus``: the unique ids of the GPUs that
-    it was given on its first node."""
+    it was given on its first node. ``node_facts``: the digest of the facts of its nodes, as they
+    were last collected."""
 
     number: ClassVar[int] = 170
     nodes: str = ""
@@ -155,6 +156,7 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     environment: str = field(default="", name="alias")
     facts: dict[str, str] | None = None
     gpus: str = ""
+    node_facts: str = ""
 
 
 class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
@@ -414,6 +416,17 @@ class FiguresImported(Event, frozen=True, kw_only=True, tag="figures_import"):
     figures: Whole = field(name="value")
     file: str = field(default="", name="path")
     sha256: str = ""
+    by: str = ""
+
+
+class ResultsImported(Event, frozen=True, kw_only=True, tag="results_import"):
+    """The runs of the trial were made with another tool, such as the OLCF Test Harness: so many
+    ``results`` were brought in from a file or folder, ``by`` whom."""
+
+    number: ClassVar[int] = 272
+    results: Whole = field(name="value")
+    tool: str = field(default="", name="alias")
+    file: str = field(default="", name="path")
     by: str = ""
 
 

@@ -32,6 +32,7 @@ from seatrial.journal.events import (
     JobQueued,
     JobStarted,
     PolicyChanged,
+    ResultsImported,
     RunCreated,
     RunJudged,
     RunJudgedAgain,
@@ -87,6 +88,7 @@ class TrialState(StrEnum):
     ENDED = "ended"
     ABANDONED = "abandoned"
     GIVEN = "given"
+    IMPORTED = "imported"
 
 
 TRIAL_STATE_HELP: dict[TrialState, str] = {
@@ -97,6 +99,7 @@ TRIAL_STATE_HELP: dict[TrialState, str] = {
     TrialState.ENDED: "every case has its runs, or its time is up",
     TrialState.ABANDONED: "a person abandoned it, and it cannot be resumed",
     TrialState.GIVEN: "its figures were given by somebody else, and nothing of it runs",
+    TrialState.IMPORTED: "its runs were made with another tool, and nothing more of it runs",
 }
 
 _BEFORE_JOB: dict[type[Event], RunState] = {
@@ -140,6 +143,7 @@ TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
         **_STOPS,
         TrialPaused: TrialState.PAUSED,
         FiguresImported: TrialState.GIVEN,
+        ResultsImported: TrialState.IMPORTED,
     },
     TrialState.RUNNING: {**_STOPS, TrialPaused: TrialState.PAUSED},
     TrialState.PAUSED: _STARTS | _STOPS,
@@ -149,9 +153,11 @@ TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
         **_STARTS,
         TrialExtended: TrialState.PAUSED,
         TrialAbandoned: TrialState.ABANDONED,
+        ResultsImported: TrialState.IMPORTED,
     },
     TrialState.ABANDONED: {},
     TrialState.GIVEN: {},
+    TrialState.IMPORTED: {},
 }
 
 
@@ -193,6 +199,7 @@ class RunLife(Struct, gc=False):
     target: str = ""
     stage: str = ""
     environment: str = ""
+    node_facts: str = ""
     first_code: int | None = None
     cause: str = ""
     cause_code: int = 0
@@ -262,6 +269,8 @@ class RunLife(Struct, gc=False):
             self.job_id = event.job_id
         if event.environment:
             self.environment = event.environment
+        if event.node_facts:
+            self.node_facts = event.node_facts
         if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 
@@ -441,7 +450,7 @@ class TrialLife:
         span.ended_by = ended_by
         span.reason = reason
 
-    def _on_imported(self, event: FiguresImported) -> None:
+    def _on_imported(self, event: FiguresImported | ResultsImported) -> None:
         self.complete = True
 
     def _on_extended(self, event: TrialExtended) -> bool:
@@ -504,4 +513,5 @@ _TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
     TrialExtended: TrialLife._on_extended,
     PolicyChanged: TrialLife._on_policy_changed,
     FiguresImported: TrialLife._on_imported,
+    ResultsImported: TrialLife._on_imported,
 }

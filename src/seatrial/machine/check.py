@@ -23,6 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
 _VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+_OWN_OF_QSUB = frozenset({"-N", "-J", "-o", "-e", "-j", "-I", "-X", "-f", "-S", "-z", "-C"})
+_WAITS = re.compile(r"\bblock\b")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -43,9 +45,13 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         at.parsed(unfold, folded)
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
-    spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
-    spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
-    spot.parsed(seconds, machine.slurm.visible_after, "slurm", "visible_after")
+    for key in ("poll", "lost_after", "visible_after"):
+        spot.parsed(seconds, getattr(machine.slurm, key), "slurm", key)
+        spot.parsed(seconds, getattr(machine.pbs, key), "pbs", key)
+    for i, word in enumerate(machine.pbs.options):
+        if word in _OWN_OF_QSUB or _WAITS.search(word):
+            text = f"{word!r} is given by Seatrial itself, or makes qsub wait; remove it"
+            spot.fault(text, "pbs", "options", i)
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     if machine.guard and not Path(machine.guard).is_absolute():
@@ -75,7 +81,7 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         for variable, text in faults_of_variables(settings.environment):
             spot.fault(text, "pages", pages, "environment", variable)
     for name, system in machine.file_systems.items():
-        _file_system(name, system, spot.inside("file_systems", name))
+        _file_system(name, system, machine, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
         _gauge(name, gauge, machine, spot.inside("gauges", name))
     check_log_rules(machine.log_rules, spot)
@@ -131,7 +137,10 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
         if kind.layout is not None:
             check_layout(kind, at)
     if machine.scheduler == "local" and len(seen) > 1:
-        text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
+        text = (
+            f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
+            "or `scheduler: pbs`"
+        )
         spot.fault(text, "nodes")
     return seen
 
@@ -178,7 +187,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
 # ---- file systems and gauges --------------------------------------------------------------
 
 
-def _file_system(name: str, system: FileSystem, at: Spot) -> None:
+def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> None:
     if not _NAME.fullmatch(name):
         at.fault(_NO_NAME)
     if not system.path.startswith("/"):
@@ -190,6 +199,9 @@ def _file_system(name: str, system: FileSystem, at: Spot) -> None:
         elif target.name in seen:
             at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
+        if target.gauge and target.gauge not in machine.gauges:
+            there = ", ".join(sorted(machine.gauges)) or "none"
+            at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
     at.parsed(seconds, system.timeout, "timeout")
     at.parsed(bytes_of, system.space, "space")
     levels = system.rehearsal.production if system.rehearsal else []

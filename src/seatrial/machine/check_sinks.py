@@ -7,7 +7,7 @@ import re
 from urllib.parse import urlsplit
 
 from seatrial.documents import Spot
-from seatrial.machine.sinks import Sink
+from seatrial.machine.sinks import CHATS, Sink
 from seatrial.units import bytes_of, seconds
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -22,7 +22,11 @@ _KEYS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "webhook": ({"url"}, {"token", "body", "template", "events"}),
     "file": ({"path"}, {"events"}),
+    **dict.fromkeys(CHATS, ({"url"}, {"events", "template"})),
+    "mail": ({"to"}, {"url", "sender", "user", "token", "events"}),
 }
+_ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
+_SCHEMES = {"mail": ("smtp", "smtps")}
 _OF_KINDS = set().union(*(must | may for must, may in _KEYS.values()))
 
 
@@ -39,7 +43,8 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
         _check_keys(sink, spot)
         _check_places(sink, spot)
         for key in ("every", "timeout", "patience"):
-            spot.parsed(seconds, getattr(sink, key), key)
+            if getattr(sink, key) is not None:
+                spot.parsed(seconds, getattr(sink, key), key)
         size = spot.parsed(bytes_of, sink.size, "size")
         if size is not None and not 1024 <= size <= _MAX_BYTES:
             spot.fault(f"{sink.size} is not between 1KiB and 16MiB", "size")
@@ -68,7 +73,7 @@ def _check_keys(sink: Sink, at: Spot) -> None:
 
 
 def _check_template(sink: Sink, at: Spot) -> None:
-    if sink.body != "text":
+    if sink.body != "text" and sink.kind not in CHATS:
         at.fault("is of body: text alone", "template")
     try:
         if not isinstance(json.loads(sink.template), dict):
@@ -81,8 +86,12 @@ def _check_template(sink: Sink, at: Spot) -> None:
 
 def _check_places(sink: Sink, at: Spot) -> None:
     """Check URLs and paths, and that no secret is written in the file."""
-    if sink.url and not _SECRET.fullmatch(sink.url) and (why := _fault_of_url(sink.url)):
+    if sink.url and not _SECRET.fullmatch(sink.url) and (why := _fault_of_url(sink)):
         at.fault(why, "url")
+    for address in [*sink.to, *filter(None, [sink.sender])]:
+        if not _ADDRESS.fullmatch(address):
+            key = "sender" if address == sink.sender else "to"
+            at.fault(f"{address!r} is no address; write e.g. operations@site.example", key)
     if sink.token and not _SECRET.fullmatch(sink.token):
         at.fault("a secret is not written here; give env:NAME or file:/PATH that holds it", "token")
     for key in ("path", "ca"):
@@ -91,15 +100,18 @@ def _check_places(sink: Sink, at: Spot) -> None:
             at.fault(f"{value!r} must be an absolute path", key)
 
 
-def _fault_of_url(url: str) -> str:
+def _fault_of_url(sink: Sink) -> str:
     """Return the fault of a URL, or "". The URL itself is not shown: it may hold a password."""
+    schemes = _SCHEMES.get(sink.kind, ("http", "https"))
+    example = "smtp://mail.site:25" if sink.kind == "mail" else "https://influx.site:8086"
+    url = sink.url
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return "is not a URL; write e.g. https://influx.site:8086"
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "is not a URL to which events can be sent; write e.g. https://influx.site:8086"
+        return f"is not a URL; write e.g. {example}"
+    if parts.scheme not in schemes or not parts.hostname or port == 0:
+        return f"is not a URL to which events can be sent; write e.g. {example}"
     if parts.username is not None or parts.password is not None:
         return "holds a user or a password; give user and token instead"
     if parts.fragment or any(ord(letter) <= 32 or ord(letter) >= 127 for letter in url):

@@ -47,7 +47,7 @@ class Launcher(FileModel, frozen=True):
     kind: LauncherKind
     flavour: Annotated[
         Literal["openmpi", "mpich", "cray", "other"],
-        doc("the MPI that it starts: of mpirun or mpiexec; cray: cray-mpich, of srun"),
+        doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),
     ] = "other"
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []
@@ -145,6 +145,33 @@ class Slurm(FileModel, frozen=True):
     ] = "60s"
 
 
+class Pbs(FileModel, frozen=True):
+    """How jobs are submitted to OpenPBS or PBS Pro."""
+
+    queue: str = ""
+    account: str = ""
+    project: str = ""
+    select: Annotated[str, doc("resources added to each chunk, such as model=rome")] = ""
+    place: Annotated[str, doc("how chunks are placed; excl is added for exclusive runs")] = (
+        "scatter"
+    )
+    options: Annotated[list[str], doc("further arguments of qsub")] = []
+    whole_nodes: Annotated[
+        bool, doc("each job has its nodes to itself, as by the nodes' sharing=force_excl")
+    ] = False
+    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
+    lost_after: Annotated[
+        float | str, doc("time after which a job that vanished is called lost")
+    ] = "30m"
+    visible_after: Annotated[
+        float | str,
+        doc("time within which files that a job wrote are seen on this host"),
+    ] = "60s"
+
+
+BatchSettings = Slurm | Pbs
+
+
 class SlurmOverride(FileModel, frozen=True):
     """What is said to Slurm in place of the machine's ``slurm``; an empty text removes that."""
 
@@ -161,6 +188,7 @@ class MetadataTarget(FileModel, frozen=True):
 
     name: Annotated[str, doc("name, such as mdt0; scripts get it as $TARGET")]
     weight: Annotated[float, doc("its part in weighted placement", gt=0)] = 1.0
+    gauge: Annotated[str, doc("gauge that reads its open files; least_loaded goes by it")] = ""
 
 
 class FileSystem(FileModel, frozen=True):
@@ -260,8 +288,9 @@ class Machine(FileModel, frozen=True):
         str | list[str], doc("machine files whose keys it takes over, relative to this one")
     ] = []
     about: str = ""
-    scheduler: Literal["local", "slurm"] = "local"
+    scheduler: Literal["local", "slurm", "pbs"] = "local"
     slurm: Slurm = Slurm()
+    pbs: Pbs = Pbs()
     builds: BuildSettings = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
@@ -307,6 +336,11 @@ class Machine(FileModel, frozen=True):
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()
     )
+
+    @property
+    def batch(self) -> BatchSettings:
+        """The settings of its scheduler; those of Slurm where it has none."""
+        return self.pbs if self.scheduler == "pbs" else self.slurm
 
     @property
     def jobs_run_elsewhere(self) -> bool:

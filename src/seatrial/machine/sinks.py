@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, Size, doc
+from seatrial.units import seconds
+
+CHATS = frozenset(("slack", "mattermost", "teams"))
+PEOPLE = CHATS | {"mail"}  # kinds that people read: a line for an alert, a failure, an end
+_PAUSES = {"mail": "1m"} | dict.fromkeys(CHATS, "10s")
 
 
 class Sink(FileModel, frozen=True):
     """A target that receives the events of every trial of a machine."""
 
     name: Annotated[str, doc("its name: letters, digits, _-")]
-    kind: Literal["influxdb", "webhook", "file"]
+    kind: Literal["influxdb", "webhook", "file", "slack", "mattermost", "teams", "mail"]
     url: Annotated[
         str,
-        doc("http(s)://HOST[:PORT][/PATH], or env:NAME or file:PATH that holds it"),
+        doc("http(s)://HOST[:PORT][/PATH], of mail smtp(s)://; or env:NAME or file:PATH with it"),
     ] = ""
+    to: Annotated[list[str], doc("addresses that mail goes to")] = []
+    sender: Annotated[str, doc("address that mail comes from; default: user@host")] = ""
     path: Annotated[str, doc("file or FIFO that JSON lines are appended to")] = ""
     database: Annotated[str, doc("database of InfluxDB 1.x")] = ""
     retention: Annotated[str, doc("its retention policy")] = ""
@@ -36,16 +43,30 @@ class Sink(FileModel, frozen=True):
         str, doc('JSON of the text\'s request, with $TEXT; default: {"text": "$TEXT"}')
     ] = ""
     events: Annotated[
-        Literal["all", "alerts"], doc("all events; or alerts, failures and turns of the trial")
-    ] = "all"
+        Literal["all", "alerts"] | None,
+        doc("all events (default), or alerts, failures and turns of the trial (default of people)"),
+    ] = None
     rehearsals: Annotated[bool, doc("also send rehearsals")] = False
     lines: Annotated[int, doc("maximum lines of a request", ge=1, le=100_000)] = 5000
     size: Annotated[Size, doc("maximum bytes of a request")] = "1MiB"
-    every: Annotated[Duration, doc("time between two checks for events")] = "2s"
+    every: Annotated[
+        Duration | None,
+        doc("time between two checks for events; default: 2s, of chats 10s, of mail 1m"),
+    ] = None
     timeout: Annotated[Duration, doc("maximum time of a request")] = "30s"
     patience: Annotated[Duration, doc("time of retries after the end of the trial")] = "1d"
     ca: Annotated[str, doc("file of certificates to trust; default: the host's")] = ""
     verify: Annotated[bool, doc("check the server's certificate")] = True
+
+
+def pause_of(sink: Sink) -> float:
+    """Return the time between two checks for events, in seconds."""
+    return seconds(sink.every or _PAUSES.get(sink.kind, "2s"))
+
+
+def only_news(sink: Sink) -> bool:
+    """Return whether a sink takes only what is worth a line to people."""
+    return (sink.events or ("alerts" if sink.kind in PEOPLE else "all")) == "alerts"
 
 
 def path_of(written: str) -> Path:

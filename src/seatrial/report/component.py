@@ -173,6 +173,9 @@ def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | N
 def _remarks(record: Record, found: Status, damaged: int, view: TrialView) -> Iterator[str]:
     if found.state in ("abandoned", "cancelled"):
         yield f"This trial was {found.state}: it did not come to its end."
+    elif record.imported is not None:
+        source = record.imported
+        yield f"The runs of this trial were made with {source.tool}: imported from {source.file}."
     elif found.state != "ended":
         yield (
             f"Interim: this trial is {found.state}; what is said of it is as of its journal's end "

@@ -27,7 +27,7 @@ SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing 
 FEW_RUNS: Final = 5  # a figure of fewer shows nothing
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
-Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
+Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time", "state"]
 Decision = Literal["", "accepted", "accepted with reservations", "rejected"]
 Cell = str | int | float | None
 
@@ -44,7 +44,7 @@ class ReportColumn(Struct, frozen=True):
 
     @property
     def right(self) -> bool:
-        return self.kind not in ("text", "time")
+        return self.kind not in ("text", "time", "state")
 
     @property
     def words(self) -> str:
@@ -232,6 +232,12 @@ def titled(component: str, phase: str) -> str:
 
 
 def sentence(report: Report) -> str:
+    """Return the state of the criteria and the tests at fault in one paragraph, "" without
+    criteria."""
+    return " ".join([state_of_criteria(report), *faulty_tests(report)]).strip()
+
+
+def state_of_criteria(report: Report) -> str:
     """Return a sentence about the state of the criteria, "" without criteria."""
     firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
     states = [one.state for _, one in firsts]
@@ -261,7 +267,7 @@ def sentence(report: Report) -> str:
     said += f": {'; '.join(waived)}" if waived else ""
     said += f"; {unneeded}." if spare else "."
     said += f" {count(waiting, 'component')} not begun." if waiting else ""
-    return " ".join([said, *_left_out(report), *_faulty_tests(report)])
+    return " ".join([said, *_left_out(report)])
 
 
 def _left_out(report: Report) -> Iterator[str]:
@@ -281,7 +287,7 @@ def _left_out(report: Report) -> Iterator[str]:
         yield f"Not counted: {count(known, 'known failure')}."
 
 
-def _faulty_tests(report: Report) -> Iterator[str]:
+def faulty_tests(report: Report) -> Iterator[str]:
     """Yield a sentence for each component with a test that was stopped, or never gave a right
     answer."""
     for part in report.components:

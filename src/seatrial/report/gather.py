@@ -101,7 +101,7 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
         and not damaged
         and not any(part.status.awaited or part.status.unsound for part in parts)
         and not states & {"awaited", "evidence changed"}
-        and all(p.status.state == "ended" for p in parts),
+        and all(p.status.state in ("ended", "imported") for p in parts),
         remarks=[*planned.remarks, *damaged, *_other_versions(records)],
         notices=notices,
         issues=kept.open_issues,

@@ -21,10 +21,12 @@ from seatrial.report.content import (
     Cell,
     Report,
     ended_runs,
+    faulty_tests,
     moment,
     not_passed,
     sentence,
     shown,
+    state_of_criteria,
 )
 from seatrial.report.people import issues
 from seatrial.units import show_bytes, show_seconds
@@ -59,6 +61,8 @@ def page(report: Report) -> str:
         # for the content security policy, which allows no other style
         style_hash=f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}",
         sentence=sentence(report),
+        summed_up=state_of_criteria(report),
+        faults=list(faulty_tests(report)),
         open_issues=issues(report.issues, "Open issues"),
         subjects=MAX_SUBJECTS,
         place=PLACE,
@@ -89,7 +93,7 @@ def _filters() -> dict[str, Any]:
         "seconds": lambda value: show_seconds(value) if value else "",
         "bytes": show_bytes,
         "percent": lambda value: shown(value, "share"),
-        "state_class": lambda state: state.replace(" ", "-"),
+        "state_class": lambda state: state.partition(" (")[0].replace(" ", "-"),
         "text": plain,
         "figure": figure,
         "covered": covered,

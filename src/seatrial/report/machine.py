@@ -20,6 +20,12 @@ from seatrial.suite.asked_launcher import launchers_of
 from seatrial.trial.folder import Record
 from seatrial.units import show_bytes
 
+_SCHEDULERS = {
+    "slurm": "Slurm",
+    "pbs": "PBS",
+    "local": "none: jobs are started on this host",
+}
+
 
 def machines_of(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
@@ -50,15 +56,14 @@ def machine(
     tables of what their jobs ``found``; ``several``: other trials knew it differently."""
     about = records[0].machine
     names = node_names(about)
-    scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
+    scheduler = _SCHEDULERS[about.scheduler]
     facts = [
         ("nodes", f"{len(names):,}: {fold(names)}"),
         ("scheduler", scheduler),
         ("launcher", "; ".join(launchers)),
     ]
-    slurm = about.slurm
-    for word in ("partition", "account", "qos", "reservation", "constraint"):
-        facts.append((word, getattr(slurm, word)))
+    words = ("partition", "account", "qos", "reservation", "constraint", "queue", "project")
+    facts += [(word, getattr(about.batch, word, "")) for word in words]
     facts.append(("modules", ", ".join(about.modules)))
     facts.append(("variables set", ", ".join(about.environment)))
     if several:

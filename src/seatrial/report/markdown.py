@@ -20,10 +20,12 @@ from seatrial.report.content import (
     ReportComponent,
     ReportMachine,
     Table,
+    faulty_tests,
     moment,
     not_passed,
     sentence,
     shown,
+    state_of_criteria,
 )
 from seatrial.report.people import issues
 from seatrial.units import show_seconds
@@ -73,7 +75,9 @@ def _head(report: Report) -> Iterator[str]:
     if report.about:
         yield from ("", plain(report.about))
     if report.verdict != "no criteria":
-        yield from ("", f"**{sentence(report)}**")
+        yield from ("", f"**{state_of_criteria(report)}**")
+        faults = [f"- **{plain(each)}**" for each in faulty_tests(report)]
+        yield from ("", *faults) if faults else ()
     facts = [
         ("made", f"{moment(report.made)} UTC"),
         ("by", plain(", ".join(filter(None, (report.made_by, report.organisation))))),
@@ -113,8 +117,8 @@ def _summed(part: ReportComponent) -> list[str]:
         status.state,
         overall(status.criteria).short if status.criteria else "",
         *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
-        f"{sum(each.accepted for each in status.parts):,}",
-        f"{not_passed(part):,}",
+        "" if status.items else f"{sum(each.accepted for each in status.parts):,}",
+        "" if status.items else f"{not_passed(part):,}",
         "" if status.utilisation is None else shown(status.utilisation, "share"),
         moment(part.begun),
         moment(part.ended),
@@ -163,11 +167,11 @@ def _component(part: ReportComponent) -> Iterator[str]:
         yield from _table(figure.table)
     for table in part.tables:
         yield from _table(table)
-    yield from ("", "### What was excluded, and why")
+    if part.excluded or not status.items:
+        yield from ("", "### What was excluded, and why")
+        yield from () if part.excluded else ("", "Nothing was excluded.")
     for table in part.excluded:
         yield from _table(table)
-    if not part.excluded:
-        yield from ("", "Nothing was excluded.")
     for table in part.versions:
         yield from _table(table)
 

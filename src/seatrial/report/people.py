@@ -20,14 +20,14 @@ def items(found: Sequence[ItemStatus]) -> Table:
     rows: list[list[Cell]] = []
     for item in found:
         about = [item.id, item.clause, plain_line(item.text)]
-        rows.append([*about, item.state, *_cells(item.tick, ""), item.bound])
-        rows += [[*about, each.result, *_cells(each, "replaced"), ""] for each in item.earlier]
+        rows.append([*about, item.bound, item.state, *_cells(item.tick, "")])
+        rows += [[*about, "", each.result, *_cells(each, "replaced")] for each in item.earlier]
         rows += [
-            [*about, each.result, *_cells(each, "does not count"), ""] for each in item.uncounted
+            [*about, "", each.result, *_cells(each, "does not count")] for each in item.uncounted
         ]
     columns = (
-        "item | clause | what | result | counts | value | by | recorded by | when: time | remark"
-        " | document | SHA-256 | asked"
+        "item | clause | what | asked | result: state | counts | value | by | recorded by"
+        " | when: time | remark | document | SHA-256"
     )
     about_all = "The first result stands; another one replaces it only with a reason."
     return bounded("Items", columns, rows, about_all)

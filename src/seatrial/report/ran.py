@@ -67,7 +67,11 @@ def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None)
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [_sizes(of_tests, shares), _launches(record, of_tests), _own_flags(record, of_tests)]
+    made = [
+        _sizes(record, of_tests, shares),
+        _launches(record, of_tests),
+        _own_flags(record, of_tests),
+    ]
     return [table for table in made if table.rows]
 
 
@@ -88,7 +92,9 @@ def tests(records: Iterable[Record]) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _sizes(of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None) -> Table:
+def _sizes(
+    record: Record, of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None
+) -> Table:
     columns = (
         "test | purpose | nodes x tasks x threads | toolchains | parameters | cases: count"
         " | runs of each: count | walltime: seconds | planned share: share | share: share"
@@ -98,7 +104,7 @@ def _sizes(of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | Non
     for test, cases in of_tests:
         shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
         if test.only_builds:
-            shapes = {"only builds": None}
+            shapes = {"only builds" if record.imported is None else "not known": None}
         chains = dict.fromkeys(case.toolchain for case in cases)
         bound = dict.fromkeys(bindings_text(case.parameters) for case in cases)
         rows.append(

@@ -20,7 +20,9 @@ from seatrial.units import listed
 
 MAX_TESTS = 6  # that a row names
 _NUMBER = re.compile(r"([0-9]+)")
-COLUMNS = "clause | id | requirement | component | by | tests | asked | found | n: count | state"
+COLUMNS = (
+    "clause | id | requirement | component | by | tests | asked | found | n: count | state: state"
+)
 
 
 class JudgedComponent(NamedTuple):

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.machine.facts import COMPUTE, fold, unfold
-from seatrial.rules.drift import from_majority
+from seatrial.rules.drift import USUAL, from_majority
 from seatrial.rules.facts import FactTable
 from seatrial.rules.load import RuleSet
 from seatrial.rules.model import Rule, RuleWaiver
@@ -141,6 +141,8 @@ class _Judge:
             self._nothing(rule, f"{about} told its facts")
         elif rule.alike:
             yield from self._alike(rule, part)
+        elif rule.unique:
+            yield from self._unique(rule, part)
         elif rule.complete:
             yield from self._complete(rule, part)
         else:
@@ -170,6 +172,9 @@ class _Judge:
         chosen = part.with_keys(rule.alike)
         if not chosen.keys:
             self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
+        if rule.as_role:
+            yield from self._alike_role(rule, chosen)
+            return
         for row in from_majority(chosen, self.roles):
             if not row.agreed:
                 values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
@@ -186,6 +191,31 @@ class _Judge:
                     nodes,
                     f"{row.key} is {value or 'missing'}; most have {row.usual or 'none'}",
                 )
+
+    def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Found]:
+        """Yield the nodes that differ from more than half of the nodes of another role."""
+        of_role = [node for node in self.table.nodes if self.roles[node] == rule.as_role]
+        others = self.table.only(of_role)
+        if not of_role:
+            self._nothing(rule, f"no node of {rule.as_role} told its facts")
+            return
+        for key in chosen.keys:
+            usual, alike = next(iter(others.folded(key).items()))
+            if 2 * len(alike) <= len(of_role):
+                continue
+            for value, nodes in chosen.folded(key).items():
+                if not USUAL.near(key, value, usual):
+                    has = f"most of {rule.as_role} have {usual or 'none'}"
+                    yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
+
+    def _unique(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        chosen = part.with_keys(rule.unique)
+        if not chosen.keys:
+            self._nothing(rule, f"no node has {' or '.join(rule.unique)}")
+        for column in np.flatnonzero((chosen.numbers >= 0).sum(axis=0) > 1):
+            rows = np.flatnonzero(chosen.numbers[:, column] >= 0)
+            nodes = [chosen.nodes[i] for i in rows]
+            yield rule, nodes, f"{chosen.keys[column]} is on {len(nodes)} nodes"
 
     def _complete(self, rule: Rule, part: FactTable) -> Iterator[Found]:
         for pattern in rule.complete:

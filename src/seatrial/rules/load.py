@@ -20,6 +20,7 @@ from seatrial.suite.expressions import ExpressionError, compile_expression
 SHIPPED = Path(__file__).parent / "shipped"
 OWN = Path("rules")  # below the working directory, as machines are
 
+_KINDS = ("holds", "alike", "unique", "complete")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
@@ -63,9 +64,11 @@ def own_files() -> list[Path]:
 def _check(rule: Rule, at: Spot) -> None:
     if not _NAME.fullmatch(rule.name):
         at.fault("a name must be small letters, digits and -", "name")
-    kinds = [name for name in ("holds", "alike", "complete") if getattr(rule, name)]
+    kinds = [name for name in _KINDS if getattr(rule, name)]
     if len(kinds) != 1:
-        at.fault("give one of holds, alike and complete")
+        at.fault("give one of holds, alike, unique and complete")
+    if rule.as_role and not rule.alike:
+        at.fault("is about alike; give alike", "as_role")
     for key in ("where", "holds"):
         text = getattr(rule, key)
         try:

@@ -30,6 +30,10 @@ class Rule(FileModel, frozen=True):
     alike: Annotated[
         list[str], doc("facts (patterns) that must have one value on all nodes of a role")
     ] = []
+    as_role: Annotated[
+        str, doc("alike: what more than half of the nodes of this role have is compared with")
+    ] = ""
+    unique: Annotated[list[str], doc("facts (patterns) that at most one node may have")] = []
     complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
 
 

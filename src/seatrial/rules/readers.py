@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,38 @@ def _modprobe(text: str) -> dict[str, str]:
 def nets_in(networks: str) -> list[str]:
     """Return the networks of the option ``networks``: ``gni0(ipogif0),o2ib1(ib0)`` has two."""
     return [net.partition("(")[0].strip() for net in re.split(r",(?![^(]*\))", networks) if net]
+
+
+def nets_by_address(ip2nets: str, addresses: Sequence[str]) -> list[str]:
+    """Return the networks that the option ``ip2nets`` gives to a node with these IPv4 addresses:
+    ``o2ib0(ib0) 10.10.*.[1-7,9]; tcp 192.168.[0-1].*``. Of each network the first pattern counts
+    (Lustre Operations Manual, configuring LNet)."""
+    found: dict[str, None] = {}
+    for part in re.split(r"[;\n]", ip2nets):
+        net, *patterns = re.split(r"[\s]+(?![^(]*\))", part.partition("#")[0].strip())
+        chosen = [each for each in patterns if each.count(".") == 3]
+        if any(_matches(pattern, address) for pattern in chosen for address in addresses):
+            found[net.partition("(")[0].strip()] = None
+    return list(found)
+
+
+def _matches(pattern: str, address: str) -> bool:
+    """Return whether an IPv4 address matches: each part is ``*``, a number, or [a-b/step,c]."""
+    parts = zip(pattern.split("."), address.split("."), strict=False)
+    return address.count(".") == 3 and all(_has(part, number) for part, number in parts)
+
+
+def _has(part: str, number: str) -> bool:
+    if part == "*" or not number.isdigit():
+        return part == "*"
+    for span in part.strip("[]").split(","):
+        ends, _, step = span.partition("/")
+        low, _, high = ends.partition("-")
+        if not all(each.isdigit() for each in (low, high or low, step or "1")):
+            continue
+        if int(number) in range(int(low), int(high or low) + 1, max(1, int(step or 1))):
+            return True
+    return False
 
 
 def routes_in(text: str) -> Iterator[tuple[str, str, int]]:

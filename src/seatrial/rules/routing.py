@@ -22,7 +22,7 @@ from seatrial.file_model import FileModel, doc
 from seatrial.machine.facts import unfold
 from seatrial.rules.facts import FactTable
 from seatrial.rules.model import Rule
-from seatrial.rules.readers import routes_in
+from seatrial.rules.readers import nets_by_address, routes_in
 
 _NET = re.compile(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -264,6 +264,9 @@ def _faults_of_nets(
     wanted_nets = {_net(net) for net in want.nids}
     own = {_nid(key[4:]): value for key, value in facts.items() if key.startswith("nid.")}
     nets = {_net(net) for net in facts.get("lnet.nets", "").split()}
+    if (by_address := facts.get("lnet.ip2nets", "(empty)")) != "(empty)" and not nets:
+        addresses = [nid.partition("@")[0] for nid in [*own, *want.nids.values()]]
+        nets = {_net(net) for net in nets_by_address(by_address, addresses)}
     nets |= {nid.partition("@")[2] for nid in own}
     for net in sorted(wanted_nets - nets):
         yield "lnet-networks", f"is not on {net}"

@@ -89,9 +89,9 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
 
 def has_whole_nodes(machine: Machine, case: Case) -> bool:
     """Return whether no other job has cores of the nodes of a case."""
-    if machine.scheduler == "local" or case.exclusive or machine.slurm.whole_nodes:
+    if machine.scheduler == "local" or case.exclusive or machine.batch.whole_nodes:
         return True
-    return "--exclusive" in effective(machine.slurm, case.job).options
+    return "--exclusive" in effective(machine.batch, case.job).options
 
 
 @functools.lru_cache(maxsize=256)

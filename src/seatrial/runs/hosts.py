@@ -14,12 +14,25 @@ from pathlib import Path
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Case
 
+# PBS names a host once for each task. A host that has several of the job's vnodes is several nodes.
+_OF_PBS = """\
+_list= _host=
+while read -r _line; do
+  [ "$_line" = "$_host" ] || _list+=${_list:+,}$_line _nodes_left=$((${_nodes_left:-$_nodes} - 1))
+  _host=$_line
+done < "${PBS_NODEFILE:-/dev/null}"
+[ -n "$_list" ] || _list=$HOSTNAME _nodes_left=$((_nodes - 1))
+for ((; _nodes_left > 0; _nodes_left--)); do _list+=,${_list%%,*}; done
+"""
+
 
 def host_files(machine: Machine, case: Case) -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
     the run's directory. A host without a scheduler is ``localhost``."""
     found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
     size = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}"
+    if machine.scheduler == "pbs":
+        return f"{size}\n{_OF_PBS}{_text()}"
     return f"_list={found} {size}\n{_text()}"
 
 

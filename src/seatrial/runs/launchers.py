@@ -27,7 +27,9 @@ from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
-from seatrial.suite.variables import HOSTFILE, NODEFILE, ORDER_FILE
+from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
+
+_FILES_IN_PBS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
 
 
 class LaunchLine(NamedTuple):
@@ -57,7 +59,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
         arguments = aprun(case, geometry)
     else:
         placed = mpi(launcher, machine, case, geometry, order)
-        arguments = ["-n", str(case.tasks), *_hosts(launcher, placed, order), *placed]
+        arguments = ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
     last = [*srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
     if order is not None and order.cpus:
         last = [*last, f"./{BIND}"]
@@ -79,7 +81,7 @@ def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[S
     """Return the CPUs of each slot that the line of a launcher asks for."""
     if geometry is None or not geometry.layout.numbered or says_binding(launcher):
         return ()
-    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich")
+    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
     return geometry.cpus if told else ()
 
 
@@ -95,12 +97,17 @@ def _order(
     return found._replace(cpus=()) if found and says_binding(launcher) else found
 
 
-def _hosts(launcher: Launcher, placed: Sequence[str], order: RankOrder | None) -> list[str]:
-    """Return the options by which an MPI's launcher takes hosts from files of the run."""
+def _hosts(
+    machine: Machine, launcher: Launcher, placed: Sequence[str], order: RankOrder | None
+) -> list[str]:
+    """Return the options by which an MPI's launcher takes hosts from files of the run. Those of
+    Debian and of many sites are built without support for PBS."""
     by_line = order is not None and "seq" in placed  # of Open MPI
     if launcher.kind == "compat":
         return rsh_options(launcher.flavour, NODEFILE if by_line else HOSTFILE)
-    return ["--hostfile", NODEFILE] if by_line else []
+    if by_line:
+        return ["--hostfile", NODEFILE]
+    return _FILES_IN_PBS.get(launcher.flavour, []) if machine.scheduler == "pbs" else []
 
 
 def _before(

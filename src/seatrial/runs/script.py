@@ -132,7 +132,7 @@ _said= _gpus=
 [ "${GPUS_PER_NODE:-0}" -gt 0 ] && seatrial_gpus
 _mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
 [ -e "$_mark" ] || { [ -r "$_told/facts.sh" ] && . "$_told/facts.sh"; }
-_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}${PBS_JOBID:+${PBS_JOBID%%.*}}
 seatrial_clock
 _start=$_time _start_up=$_up
 _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""

@@ -27,7 +27,7 @@ from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.files import open_regular
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
-from seatrial.machine.sinks import Sink
+from seatrial.machine.sinks import Sink, only_news, pause_of
 from seatrial.sinks import cursor as cursors
 from seatrial.sinks.lag import behind
 from seatrial.sinks.lifetime import SinkLifetime
@@ -132,7 +132,7 @@ class Delivery:
                     return True
                 if last:
                     return False
-                self._lifetime.wait(seconds(self.sink.every))
+                self._lifetime.wait(pause_of(self.sink))
 
     # ---- the journal ----------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Delivery:
             except FileNotFoundError:
                 if self._lifetime.is_over():
                     return contextlib.nullcontext()
-                self._lifetime.wait(seconds(self.sink.every))
+                self._lifetime.wait(pause_of(self.sink))
 
     def _is_there(self, journal: BinaryIO) -> bool:
         """Return whether this is still the trial's journal, and no shorter than it was."""
@@ -178,7 +178,7 @@ class Delivery:
         pieces: list[bytes] = []
         size = 0
         for number, event in enumerate(block.events, cursor.read + 1):
-            if self.sink.events == "alerts" and not is_news(event):
+            if only_news(self.sink) and not is_news(event):
                 continue
             made = target.pieces(event, number)  # for each event: some points depend on others
             for piece in made if number > self._done else ():

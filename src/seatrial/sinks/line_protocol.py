@@ -20,7 +20,7 @@ LONGEST_STRING = 65_000  # bytes; InfluxDB accepts 64 KiB
 LONGEST_TAG = 512
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+@%-]*")
-_CONTROL = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
+_CONTROL = re.compile(r" *[\x00-\x1f\x7f\x85\u2028\u2029][\x00-\x20\x7f\x85\u2028\u2029]*")
 _ESCAPING = re.compile(r"\\(?=[,= \"\\]|$)")
 _SPECIAL = re.compile(r"([,= ])")
 _INTEGER_LIMIT = 1 << 63

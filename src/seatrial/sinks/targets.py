@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from seatrial.machine.sinks import Sink, path_of
+from seatrial.machine.sinks import CHATS, Sink, path_of
 from seatrial.sinks.lines_file import LinesFile
 from seatrial.sinks.protocol import CaseName, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
@@ -18,6 +18,8 @@ def planned(sink: Sink) -> str:
     """Return what people may see of a sink's target, before it is made."""
     if sink.kind == "file":
         return str(path_of(sink.path))
+    if sink.kind == "mail":
+        return ", ".join(sink.to)
     if sink.url.startswith(("env:", "file:")):
         return sink.url
     from seatrial.sinks.post import shown_url
@@ -35,7 +37,11 @@ def target_of(sink: Sink, about: TrialInfo, case_name: CaseName) -> SinkTarget:
         from seatrial.sinks.influxdb import InfluxDB
 
         return InfluxDB(sink, about)
-    if sink.kind == "webhook":
+    if sink.kind == "mail":
+        from seatrial.sinks.mail import Mail
+
+        return Mail(sink, about, case_name)
+    if sink.kind == "webhook" or sink.kind in CHATS:
         from seatrial.sinks.webhook import Webhook
 
         return Webhook(sink, case_name)

@@ -26,7 +26,13 @@ from seatrial.journal.events import (
 from seatrial.verify.reading import plain_line
 
 PLACE = "$TEXT"  # in a template
-TEMPLATE = '{"text": "$TEXT"}'
+TEMPLATE = '{"text": "$TEXT"}'  # Slack's and Mattermost's incoming webhooks take it
+# A workflow of Teams "when a webhook request is received" takes an adaptive card.
+TEAMS = (
+    '{"type": "message", "attachments": [{"contentType":'
+    ' "application/vnd.microsoft.card.adaptive", "content": {"type": "AdaptiveCard",'
+    ' "version": "1.4", "body": [{"type": "TextBlock", "wrap": true, "text": "$TEXT"}]}}]}'
+)
 MAX_LINES = 20
 MAX_LINE = 500
 
@@ -54,14 +60,24 @@ def is_news(event: Event) -> bool:
     return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
 
 
-def text_of(event: Event, case: str = "") -> str:
-    """Return an event in one line; ``case``: the name of its case, "" if it is not known. It is
-    without control characters, and nothing in it is markup for the chats that read &, < and > as
-    such."""
+def line_of(event: Event, case: str = "") -> str:
+    """Return an event in one line without control characters; ``case``: the name of its case, "" if
+    it is not known."""
     line = plain_line(f"{event.trial} on {event.machine}: {_said(event, case)}")
-    if len(line) > MAX_LINE:
-        line = line[: MAX_LINE - 1] + "…"
+    return f"{line[: MAX_LINE - 1]}…" if len(line) > MAX_LINE else line
+
+
+def text_of(event: Event, case: str = "") -> str:
+    """Return the line of an event in which nothing is markup for the chats that read &, < and > as
+    such."""
+    line = line_of(event, case)
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """Return the lines of one message: 20, and how many more there were."""
+    more = len(lines) - MAX_LINES
+    return [*lines[:MAX_LINES], f"and {more} more"] if more > 0 else list(lines)
 
 
 def _said(event: Event, case: str) -> str:
@@ -86,10 +102,7 @@ def _said(event: Event, case: str) -> str:
 
 def message(template: str, lines: Sequence[str]) -> bytes:
     """Return the body of a request: the template with the lines in place of $TEXT."""
-    shown = list(lines[:MAX_LINES])
-    if len(lines) > MAX_LINES:
-        shown.append(f"and {len(lines) - MAX_LINES} more")
-    filled = _filled(json.loads(template or TEMPLATE), "\n".join(shown))
+    filled = _filled(json.loads(template or TEMPLATE), "\n".join(shortened(lines)))
     return json.dumps(filled, ensure_ascii=False).encode()
 
 

@@ -9,7 +9,7 @@ from seatrial.machine.sinks import Sink
 from seatrial.trial.folder import TrialFolder
 
 
-class _Slurm(Struct, frozen=True):
+class _Batch(Struct, frozen=True):
     account: str = ""
 
 
@@ -17,7 +17,8 @@ class _Machine(Struct):
     machine: str
     groups: dict[str, str] = {}
     sinks: list[Sink] = []
-    slurm: _Slurm = _Slurm()
+    slurm: _Batch = _Batch()
+    pbs: _Batch = _Batch()
 
 
 class _Run(Struct, frozen=True):

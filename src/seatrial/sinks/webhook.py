@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.journal.events import Event, RunJudged
-from seatrial.machine.sinks import Sink
+from seatrial.machine.sinks import CHATS, Sink
 from seatrial.sinks.post import Server, Unreachable
 from seatrial.sinks.protocol import CaseName, Reply, SinkTarget, record
-from seatrial.sinks.text import message, text_of
+from seatrial.sinks.text import TEAMS, message, text_of
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
@@ -24,9 +24,9 @@ class Webhook(SinkTarget):
 
     def __init__(self, sink: Sink, case_name: CaseName) -> None:
         self._case_name = case_name
-        self._body = sink.body
-        self._template = sink.template
-        kind = "application/x-ndjson" if sink.body == "lines" else "application/json"
+        self._body = "text" if sink.kind in CHATS else sink.body
+        self._template = sink.template or (TEAMS if sink.kind == "teams" else "")
+        kind = "application/x-ndjson" if self._body == "lines" else "application/json"
         self._server = Server(sink, kind, "Bearer")
         self.shown = self._server.shown
 

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +38,7 @@ from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
 from seatrial.store.schema import CannotGrow, Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
+    from seatrial.suite.model import Case
     from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
 
 READ_AT_ONCE = 8 << 20  # bytes of a journal, in one transaction
@@ -77,6 +78,10 @@ class _ComponentName(Struct):
     component: str
 
 
+class _Tool(Struct):
+    tool: str = ""
+
+
 class _Record(Struct):
     """The part of ``trial.json`` that the store needs, so that it reads every version's."""
 
@@ -90,6 +95,7 @@ class _Record(Struct):
     component: _ComponentName | None = None
     phase: str = ""
     rehearsed: bool = False
+    imported: _Tool | None = None
 
 
 def synced(location: Location, trials: Path) -> Store:
@@ -319,6 +325,12 @@ _OF_CASE = (
 _values_of_case = attrgetter("id", *_OF_CASE)
 
 
+def _known_values_of_case(case: Case) -> tuple[Any, ...]:
+    """Return the same of a case whose runs another tool made: a number that it did not tell is not
+    known, and no 0."""
+    return tuple(None if value == 0 else value for value in _values_of_case(case))
+
+
 def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialRecord:
     cases = {case.id: case for case in folder.cases()}.values()
     path, machine = str(folder.path), record.machine.machine
@@ -347,9 +359,10 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
         test = record.tests.get(name, _TestWords())
         tests[name] = test_row(writer, name, test.app, _lines(test.tags))
     encode = msgspec.json.Encoder().encode
+    values_of = _values_of_case if record.imported is None else _known_values_of_case
     columns = ("trial", "test", "parameters", "case_id", *_OF_CASE)
     rows = (
-        (number, tests[case.test], encode(case.parameters).decode(), *_values_of_case(case))
+        (number, tests[case.test], encode(case.parameters).decode(), *values_of(case))
         for case in cases
     )
     writer.insert("cases", columns, rows)

@@ -58,7 +58,7 @@ _RUN_COLUMNS = (
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
     " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
-    " runs.first_code, runs.cause, runs.cause_code, runs.cause_line, runs.advice,"
+    " runs.node_facts, runs.first_code, runs.cause, runs.cause_code, runs.cause_line, runs.advice,"
     " trials.path, trials.state"
 )
 # What a run is of, for a query that begins with the runs.

@@ -58,9 +58,10 @@ class RunRow(Struct, frozen=True):
     """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
     ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
     on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
-    environment; ``again``: it does not count, as its case runs again; ``first_code`` is the code of
-    its first verdict if it was judged again; ``cause`` is what it failed of, by its output, with
-    the line that told it; ``cause_code`` is that of a failure mode of its test, else 0."""
+    environment, ``node_facts`` the digest of the facts of its nodes; ``again``: it does not count,
+    as its case runs again; ``first_code`` is the code of its first verdict if it was judged again;
+    ``cause`` is what it failed of, by its output, with the line that told it; ``cause_code`` is
+    that of a failure mode of its test, else 0."""
 
     row: int
     trial: str
@@ -92,6 +93,7 @@ class RunRow(Struct, frozen=True):
     rehearsed: bool = False
     environment: str = ""
     again: bool = False
+    node_facts: str = ""
     first_code: int | None = None
     cause: str = ""
     cause_code: int = 0
@@ -235,7 +237,8 @@ class Measured(NamedTuple):
 
 class RunOutcome(Struct, frozen=True):
     """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
-    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
+    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to, ``target`` the
+    metadata target that it was placed on."""
 
     row: int
     run_id: str
@@ -254,6 +257,7 @@ class RunOutcome(Struct, frozen=True):
     elapsed: float | None
     nodes: str
     stage: str = ""
+    target: str = ""
 
     @property
     def verdict(self) -> str:

@@ -7,12 +7,13 @@ elapsed_points(store, trial.row, ["stream"])            # columns, for plots of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
 from seatrial.journal import codes
+from seatrial.journal.events import GaugeRead
 from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
 from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
@@ -116,10 +117,26 @@ def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
     columns = (
         "runs.id, runs.run_id, trials.tag, trials.machine, tests.name, cases.name,"
         " cases.parameters, cases.toolchain, cases.node, cases.walltime, runs.code, runs.why,"
-        " runs.again, runs.script_started, runs.elapsed, runs.nodes, runs.stage"
+        " runs.again, runs.script_started, runs.elapsed, runs.nodes, runs.stage, runs.target"
     )
     sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     return [RunOutcome(*row) for row in store.rows(sql, values)]
+
+
+def gauge_readings(store: Store, trials: Iterable[str]) -> dict[str, list[tuple[int, float]]]:
+    """Return what gauges read in trials, given by their tags: (time in ns, value) by gauge, the
+    oldest first. Failed readings are left out."""
+    wanted = set(trials)
+    sql = (
+        "SELECT trials.tag, trial_events.detail, trial_events.time, trial_events.value"
+        " FROM trial_events JOIN trials ON trials.id = trial_events.trial"
+        " WHERE trial_events.number = ? ORDER BY trial_events.time"
+    )
+    found: dict[str, list[tuple[int, float]]] = {}
+    for tag, gauge, time, value in store.rows(sql, (GaugeRead.number,)):
+        if tag in wanted and isinstance(value, int | float):
+            found.setdefault(gauge, []).append((time, float(value)))
+    return found
 
 
 def failed_nodes(store: Store) -> dict[int, set[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from seatrial.journal import codes
 from seatrial.journal.lifecycle import TrialState
 
-VERSION = 15
+VERSION = 16
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value
@@ -85,6 +85,7 @@ CREATE TABLE runs (
     exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
     target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
     environment TEXT NOT NULL,                              -- its hash
+    node_facts TEXT NOT NULL,                               -- digest of the facts of its nodes
     first_code BIGINT,                                      -- if it was judged again
     cause TEXT NOT NULL, cause_code BIGINT NOT NULL,        -- what it failed of, by its output
     cause_line TEXT NOT NULL, advice TEXT NOT NULL,

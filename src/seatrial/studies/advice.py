@@ -18,6 +18,7 @@ def advice(found: Tuned) -> list[str]:
     return [
         _which(found, default),
         *_untold(found),
+        *_on_several_nodes(found),
         *(["the race is not over: this is what is known by now"] if not found.complete else []),
     ]
 
@@ -68,6 +69,16 @@ def _untold(found: Tuned) -> list[str]:
     if not untold:
         return []
     return [f"cannot be told from the best: {listed(untold, MAX_NAMED)}"]
+
+
+def _on_several_nodes(found: Tuned) -> list[str]:
+    """Return which blocks compare settings on different nodes, as an allocation ended early."""
+    return [
+        f"block {number} ran on different nodes ({listed(block.nodes, MAX_NAMED)}), as an "
+        "allocation ended early or settings need other sizes: its ratios are less exact"
+        for number, block in enumerate(found.blocks, 1)
+        if len(block.nodes) > 1
+    ]
 
 
 def cost_text(found: Tuned) -> str:

@@ -21,13 +21,12 @@ from seatrial.rules.drift import against, between
 from seatrial.rules.facts import FactTable
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, chunks, marks
 from seatrial.studies.history import History, ReportedChange
 from seatrial.studies.provenance import Difference
 from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
-
-APP = "facts"
+from seatrial.units import listed
 
 
 class Collection(NamedTuple):
@@ -65,7 +64,7 @@ def collected(store: Store, machine: str = "", trial: str = "") -> list[Collecti
     filters = Filters(machine=machine, trial=trial)
     found: dict[str, list[RunRow]] = {}
     for run in queries.runs(store, filters):
-        if run.app == APP and run.code == PASS.number:
+        if run.app == facts.APP and run.code == PASS.number:
             found.setdefault(run.trial, []).append(run)
     made = [
         Collection(tag, runs[0].machine, max(run.created for run in runs), runs)
@@ -90,6 +89,11 @@ def of_trial(store: Store, tag: str) -> Collection:
     if not found:
         raise UsageError(f"{trial.tag}: collected no facts; `seatrial trials` lists the trials")
     return found[0]
+
+
+def before(store: Store, one: Collection) -> Collection | None:
+    """Return the newest trial that collected facts of the same machine before a trial."""
+    return next((c for c in collected(store, one.machine) if c.time < one.time), None)
 
 
 def in_force(collections: Sequence[Collection], time: int) -> Collection | None:
@@ -128,16 +132,33 @@ def spells(collections: Iterable[Collection], key: str, nodes: Iterable[str]) ->
 # ---- beside a comparison ------------------------------------------------------------------
 
 MAX_CHANGES = 20
+MAX_DIGESTS = 4
 
 
 def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     """Return in which facts of nodes two sides of a comparison differ: by the newest trials that
-    collected facts of their machines before the last trial of each side. Nothing where a side has
-    none, or both have the same."""
-    one, other = _of_side(store, first), _of_side(store, second)
-    if one is None or other is None or one.trial == other.trial:
+    collected facts of their machines before the last trial of each side. Nothing where the runs of
+    both sides recorded the same digests of their nodes' facts. Where these differ and no trial
+    tells how, the digests are told."""
+    digests = [_digests_of(store, side) for side in (first, second)]
+    if all(digests) and digests[0] == digests[1]:
         return []
-    return _changed(one, other)
+    one, other = _of_side(store, first), _of_side(store, second)
+    told = _changed(one, other) if one and other and one.trial != other.trial else []
+    if told or not all(digests):
+        return told
+    shown = (listed(sorted(each), MAX_DIGESTS) for each in digests)
+    return [Difference("nodes", "digest of facts", *shown)]
+
+
+def _digests_of(store: Store, side: Side) -> set[str]:
+    """Return the digests of the facts of nodes that the runs of a side recorded; none where a run
+    has none."""
+    found: set[str] = set()
+    for rows in chunks([row for case in side.cases for row in case.runs]):
+        sql = f"SELECT DISTINCT node_facts FROM runs WHERE id IN ({marks(len(rows))})"
+        found.update(digest for (digest,) in store.rows(sql, rows))
+    return set() if "" in found else found
 
 
 def _changed(one: Collection, other: Collection) -> list[Difference]:

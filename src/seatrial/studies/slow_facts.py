@@ -12,7 +12,7 @@ nodes in the same way are one question, and p is multiplied by the number of que
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -78,19 +78,27 @@ def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
 def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str, ...], float]:
     """Return the logarithm of the time of runs beside the median of their case, for each set of
     nodes that ran some."""
-    cases: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = {}
-    for one in outcomes:
-        nodes = unfold_or_empty(one.nodes)
-        if one.code in MEASURED and one.elapsed and nodes and known.issuperset(nodes):
-            key = (one.kind, one.parameters, one.toolchain, one.stage)
-            cases.setdefault(key, []).append((nodes, math.log(one.elapsed)))
     of_nodes: dict[tuple[str, ...], list[float]] = {}
+    for one, deviation in deviations(outcomes):
+        nodes = unfold_or_empty(one.nodes)
+        if nodes and known.issuperset(nodes):
+            of_nodes.setdefault(nodes, []).append(deviation)
+    return {nodes: median(times) for nodes, times in of_nodes.items()}
+
+
+def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
+    """Yield the runs whose answer was right, each with the logarithm of its time beside the median
+    of its case. Cases of few runs are left out."""
+    cases: dict[tuple[str, ...], list[RunOutcome]] = {}
+    for one in outcomes:
+        if one.code in MEASURED and one.elapsed:
+            key = (one.kind, one.parameters, one.toolchain, one.stage)
+            cases.setdefault(key, []).append(one)
     for runs in cases.values():
         if len(runs) >= MIN_RUNS:
-            middle = median(time for _, time in runs)
-            for nodes, time in runs:
-                of_nodes.setdefault(nodes, []).append(time - middle)
-    return {nodes: median(times) for nodes, times in of_nodes.items()}
+            times = [math.log(one.elapsed or 1.0) for one in runs]
+            middle = median(times)
+            yield from zip(runs, (time - middle for time in times), strict=True)
 
 
 def _questions(table: FactTable) -> dict[frozenset[str], list[tuple[str, str]]]:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from seatrial.conduct.builds import LONGEST_CAUSE
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Limits
 from seatrial.conduct.race import Race, SettingInterval
@@ -24,7 +26,7 @@ from seatrial.conduct.race_rules import RaceRules
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.journal.events import MetricRecorded, RunJudged
+from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.lazy import np
 from seatrial.studies.job_lines import job_lines
@@ -72,10 +74,12 @@ class TunedSetting(Struct, frozen=True, kw_only=True):
 
 
 class RaceBlock(Struct, frozen=True, kw_only=True):
-    """A block: how many rounds of how many settings."""
+    """A block: how many rounds of how many settings; ``nodes``: those of its runs, a text for each
+    set of nodes that some of them had."""
 
     rounds: int
     settings: list[int]
+    nodes: list[str] = []
 
 
 class Tuned(Struct, frozen=True, kw_only=True):
@@ -119,16 +123,19 @@ def tuned(folder: TrialFolder) -> Tuned:
     if rules is None or tune is None:
         raise UsageError(f"{folder.tag} is no tuning; `seatrial tune TUNE.YAML` makes one")
     state = ConductorState(record.tag, cases, Limits(), record.policy)
+    assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
+    race = state.demand.race
     spent = [0.0] * len(cases)
+    nodes: dict[int, dict[str, None]] = {}  # of each block
     unit = ""
     for event in read(folder.journal) if folder.journal.exists() else ():
         if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
             spent[flight.case] += flight.seconds * flight.node_count / 3600
         elif isinstance(event, MetricRecorded) and event.metric == rules.metric:
             unit = event.unit
+        elif isinstance(event, ScriptStarted) and event.nodes:
+            nodes.setdefault(len(race.blocks), {})[event.nodes] = None
         state.apply(event)
-    assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
-    race = state.demand.race
     if isinstance(race, LargestSearch):
         rows, best, advised = _of_search(race, cases, tune), race.largest, race.largest
     else:
@@ -144,8 +151,14 @@ def tuned(folder: TrialFolder) -> Tuned:
         better=rules.better,
         least=rules.least,
         complete=state.trial.complete,
-        settings=rows,
-        blocks=[RaceBlock(rounds=len(each), settings=sorted(each[0])) for each in race.blocks],
+        settings=[
+            _with_log(row, state.builds.why_failed.get(case.build, ""))
+            for row, case in zip(rows, cases, strict=True)
+        ],
+        blocks=[
+            RaceBlock(rounds=len(each), settings=sorted(each[0]), nodes=[*nodes.get(number, ())])
+            for number, each in enumerate(race.blocks, 1)
+        ],
         figures=[] if isinstance(race, LargestSearch) else _figures(race),
         best=best,
         advised=advised,
@@ -195,6 +208,15 @@ def _of_race(
             )
         )
     return rows, answer.best, answer.advised
+
+
+def _with_log(row: TunedSetting, log: str) -> TunedSetting:
+    """Return a setting whose build failed, if it has the log of that, with the error."""
+    if not log.strip():
+        return row
+    lines = log.strip().splitlines()
+    line = next((each for each in lines if "error" in each.lower()), lines[-1])
+    return replace(row, cause=f"build failed: {line.strip()[:LONGEST_CAUSE]}")
 
 
 def _of_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile) -> list[TunedSetting]:

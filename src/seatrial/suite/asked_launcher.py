@@ -3,6 +3,7 @@ that has the word, so that launchers can be compared as an axis."""
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Iterable, Mapping
 
@@ -17,6 +18,7 @@ from seatrial.suite.model import Case, Launcher, RunSpec, Test
 from seatrial.suite.quantities import DEFAULT
 
 LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
+_LAUNCHES = re.compile(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
 
 
 def asked_launcher(run: RunSpec, parameters: Mapping[str, Scalar]) -> Launcher | None:
@@ -70,6 +72,20 @@ def launcher_of(
 def has_mpi(launcher: machines.Launcher) -> bool:
     """Return whether a launcher of compat jobs names its MPI."""
     return bool(launcher.command) or launcher.flavour != "other"
+
+
+def why_no_tasks(launcher: machines.Launcher, script: str, tasks: int) -> str:
+    """Return why the script of a compat job would start one of several tasks: it calls ``$LAUNCH``,
+    which is empty as nothing names an MPI; "" if it starts all."""
+    if launcher.kind != "compat" or has_mpi(launcher) or tasks < 2:
+        return ""
+    if not _LAUNCHES.search(script):
+        return ""
+    return (
+        "launcher: compat: neither the toolchain nor the machine names an MPI, so $LAUNCH would be "
+        f"empty and start 1 of {tasks} tasks; write `launcher: {{kind: compat, flavour: openmpi}}` "
+        "(or mpich) into the machine's file"
+    )
 
 
 def _of_kind(

@@ -23,7 +23,7 @@ from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
 from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.machine.topologies import topology_of
-from seatrial.suite.asked_launcher import launcher_of
+from seatrial.suite.asked_launcher import launcher_of, why_no_tasks
 from seatrial.suite.asked_order import AskedOrder, misfit_of_order
 from seatrial.suite.asked_place import AskedPlace, why_never
 from seatrial.suite.build_key import BuildKeys
@@ -228,7 +228,10 @@ class _Binder:
         if self.test.build is None or self.test.build.prebuilt:
             return chains[:1] or [""]
         if not chains:
-            self._skip("needs a toolchain to be built; the machine has none")
+            self._skip(
+                "needs a toolchain to be built; the machine has none: "
+                "write `toolchains: {gcc: {cc: gcc}}`"
+            )
         return [chain for chain in chains if not self._skips(chain)]
 
     def _skips(self, chain: str) -> bool:
@@ -290,10 +293,11 @@ class _Binder:
             if fault := misfit_of_order(case, self.test.folder, launcher):
                 raise ExpressionError(f"{case.order}: {fault}", "run", "order")
             unplaced = self._unplaced(case) if self.place.any else ""
+            no_tasks = why_no_tasks(launcher, self.test.run.script, tasks)
             if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
                 self._skip(reason, case)
-            elif unplaced:
-                self._skip(unplaced, case)
+            elif no_tasks or unplaced:
+                self._skip(no_tasks or unplaced, case)
             elif nodes > available:
                 wanted = count(nodes, "node") if such else f"{nodes} nodes"
                 self._skip(f"needs {wanted}{such}; there are {available}", case)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.machine.model import BatchSettings, Pbs, Slurm, SlurmOverride
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import JobOptions, RunSpec, show
 from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
@@ -213,9 +213,9 @@ def overridden_settings(slurm: Slurm, by: SlurmOverride) -> Slurm:
     return replace(slurm, **given, options=[*slurm.options, *by.options])
 
 
-def effective(machine: Slurm, options: JobOptions) -> JobOptions:
-    """Return what is said to Slurm: the machine's settings, overridden by the options of a case.
-    Texts are "" where nothing is said."""
+def effective(machine: BatchSettings, options: JobOptions) -> JobOptions:
+    """Return what is said to the scheduler: the machine's settings, overridden by the options of a
+    case. Texts are "" where nothing is said."""
     return _laid_over(_as_options(machine), options)
 
 
@@ -227,7 +227,16 @@ def described(options: JobOptions) -> str:
     return " ".join([*words, *options.options])
 
 
-def _as_options(said: Slurm | SlurmOverride) -> JobOptions:
+def _as_options(said: BatchSettings | SlurmOverride) -> JobOptions:
+    if isinstance(said, Pbs):
+        return JobOptions(
+            partition=said.queue,
+            account=said.account,
+            qos="",
+            reservation="",
+            constraint="",
+            options=tuple(said.options),
+        )
     texts = {key: getattr(said, key) for key in _OVERRIDDEN}
     return JobOptions(**texts, options=tuple(said.options))
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from seatrial.suite.model import Case, Test
-from seatrial.units import count, listed
+from seatrial.units import count, listed, show_seconds
 
 
 def sharing_groups(
@@ -40,7 +40,8 @@ def shares(test: Test) -> bool:
 
 
 def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: int) -> str:
-    """Return how cases share allocations, for people; "" where none does."""
+    """Return how cases share allocations, and how long one may take at most, for people; "" where
+    none does."""
     members: dict[int, list[Case]] = {}
     for case, group in zip(cases, groups, strict=False):
         if group:
@@ -52,7 +53,9 @@ def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: 
         runs = sum(case.repeat for case in together)
         first = together[0]
         where = f"on {first.node}" if first.node else f"on {count(first.nodes, 'node')}"
-        parts.append(f"{count(runs, 'run')} of {count(len(together), 'case')} {where}")
+        seconds = sum(case.repeat * case.walltime for case in together) / first.at_once
+        most = f"up to {show_seconds(seconds / allocations)}{' each' if allocations > 1 else ''}"
+        parts.append(f"{count(runs, 'run')} of {count(len(together), 'case')} {where} ({most})")
     text = f"{count(len(members) * allocations, 'allocation')}: {listed(parts, 5)}"
     if len(members) > 1:
         nodes = Counter(together[0].nodes for together in members.values())

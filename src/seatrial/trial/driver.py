@@ -98,7 +98,7 @@ class Driver:
         tell = record.alerts or (Tell(command=alert) if alert else None)
         self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments)
+        self._collector = RunCollector(record, folder.environments, folder.path.parent)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
@@ -228,8 +228,8 @@ class Driver:
             ) from error
 
     def _require_real(self) -> None:
-        """Raise TrialError for a rehearsal, for figures that others gave, and for a checklist: none
-        is mixed with real runs."""
+        """Raise TrialError for a rehearsal, for figures that others gave, for results of other
+        tools, and for a checklist: none is mixed with real runs."""
         if self.record.policy.kind == "checklist":
             raise TrialError(
                 f"{self.folder.tag} is a checklist: nothing runs; `seatrial accept tick` gives its "
@@ -238,6 +238,11 @@ class Driver:
         if self.record.given is not None:
             raise TrialError(
                 f"{self.folder.tag} has the figures of {self.record.given.file}; nothing of it runs"
+            )
+        if (made := self.record.imported) is not None:
+            raise TrialError(
+                f"{self.folder.tag} has results of {made.tool}, from {made.file}; nothing of it "
+                "runs here; `seatrial run` starts a trial"
             )
         if self.record.rehearsed:
             raise TrialError(

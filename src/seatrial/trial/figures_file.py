@@ -39,7 +39,8 @@ COLUMNS: dict[str, str] = {
     "max": "the greatest of them",
 }
 _REQUIRED = ("metric", "unit", "value", "n")
-_CASE = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
+CASE_NAME = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
+"""A case as people write it: test, parameters, toolchain."""
 _DELIMITERS = ",;\t"
 
 
@@ -178,7 +179,7 @@ class _Reader:
         for name in ("parameters", "toolchain"):
             if given.get(name):
                 self._fault(line, name, "is a part of `case`; leave it empty")
-        found = _CASE.fullmatch(given["case"])
+        found = CASE_NAME.fullmatch(given["case"])
         if found is None:
             self._fault(line, "case", f"{given['case']!r} is no case such as lulesh{{size=60}}@gcc")
             return "", {}, ""

@@ -79,6 +79,16 @@ class GivenFrom(Struct, frozen=True, kw_only=True):
     on: int
 
 
+class ImportedFrom(Struct, frozen=True, kw_only=True):
+    """Where the runs of a trial came from that another ``tool`` made: its file or folder, who
+    brought them in, and when (ns)."""
+
+    tool: str
+    file: str
+    by: str
+    on: int
+
+
 class Record(Struct, frozen=True, kw_only=True, dict=True):
     """The record of a trial (``trial.json``), written once when the trial is created. ``created``
     is in ns since the epoch. ``references`` is the file of the machine's references, ``expected``
@@ -91,6 +101,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
     neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
     reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
+    ``imported`` says which other tool made the runs of a trial.
     Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text."""
 
     tag: str
@@ -118,6 +129,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
     given: GivenFrom | None = None
+    imported: ImportedFrom | None = None
     known_failures: list[KnownFailure] = []
     tuning: TuneFile | None = None
     tuning_text: str = ""

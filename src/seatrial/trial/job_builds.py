@@ -26,7 +26,7 @@ from seatrial.backends.protocol import (
     Submission,
     Update,
 )
-from seatrial.backends.slurm_parse import PREFIX
+from seatrial.backends.task_states import PREFIX
 from seatrial.journal.codes import CANCELLED, TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs import builds
@@ -180,7 +180,7 @@ class JobBuilds:
 
     async def _visible(self, directory: Path, ended: Ended) -> BuildResult:
         """Return the result that a job wrote, as soon as it is seen on this host."""
-        until = time.monotonic() + seconds(self._machine.slurm.visible_after)
+        until = time.monotonic() + seconds(self._machine.batch.visible_after)
         while (done := builds.result_of(directory)) is None:
             if time.monotonic() > until:
                 log = builds.log_tail(directory)

@@ -60,7 +60,7 @@ def as_rehearsed(machine: Machine) -> Machine:
     """Return the machine as it is rehearsed: polled as often as it is for real; without a scheduler
     the delays of one are 0. What its file says of rehearsals comes first."""
     model, defaults = machine.rehearsal, MachineModel()
-    delays: dict[str, float | str] = {"poll": machine.slurm.poll}
+    delays: dict[str, float | str] = {"poll": machine.batch.poll}
     if machine.scheduler == "local":
         delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), 0)
     told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}

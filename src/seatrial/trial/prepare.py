@@ -122,9 +122,13 @@ def require_cases(prepared: Prepared) -> None:
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
     if reasons:
         raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
+    asked = prepared.asked
+    chosen = [f"-k {asked.keyword!r}"] if asked.keyword else []
+    chosen += [f"--tag {tag}" for tag in asked.tags]
+    by = f" by {' and '.join(chosen)}" if chosen else ""
     raise UsageError(
-        f"no case is selected of {count(len(prepared.tests), 'test')}; "
-        "`seatrial list` shows what there is, -k and --tag choose from it"
+        f"no case is selected of {count(len(prepared.tests), 'test')}{by}; "
+        "`seatrial list` shows what there is"
     )
 
 

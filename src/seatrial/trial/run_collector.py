@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
+from seatrial.errors import UsageError
 from seatrial.files import is_full, open_regular
 from seatrial.journal.codes import (
     BOOT_FAILURE,
@@ -30,6 +31,7 @@ from seatrial.journal.codes import (
 )
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import roles_of
+from seatrial.rules import facts
 from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
@@ -38,6 +40,7 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
+from seatrial.runs.node_digests import NodeDigests, digests, keep
 from seatrial.runs.script import (
     CLAIMED,
     END_NOT_WRITTEN,
@@ -112,10 +115,13 @@ class RunCollector:
     """Collects and judges the runs of one trial. Where jobs run on other hosts, it waits for the
     files of a run to appear through the shared file system."""
 
-    def __init__(self, record: Record, environments: Path) -> None:
+    def __init__(self, record: Record, environments: Path, trials: Path) -> None:
+        """``trials``: the folder of trials, beside which digests of nodes are."""
         self.record = record
         self.environments = environments
-        self._patience = seconds(record.machine.slurm.visible_after)
+        self._trials = trials
+        self._digests = NodeDigests(trials, record.machine.machine)
+        self._patience = seconds(record.machine.batch.visible_after)
         self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
         self.references = references_of(record)
         component = record.component
@@ -232,6 +238,8 @@ class RunCollector:
         start = own.start and replace(own.start, environment=environment)
         if start is not None and self._host:
             start = replace(start, nodes=self._host)
+        if start is not None:
+            start = replace(start, node_facts=self._digests.of(start.nodes))
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
@@ -278,7 +286,15 @@ class RunCollector:
         if is_named(self._outputs(test)) and verdict.code in (PASS, PERFORMANCE):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
             figures = [*figures, *node_findings.findings_in(run.path, self._roles)]
+            if test.app == facts.APP:
+                self._keep_digests(run.path / facts.FILE)
         return figures, verdict.code, verdict.why
+
+    def _keep_digests(self, file: Path) -> None:
+        """Keep the digests of nodes that were asked for their facts. Runs that start without them
+        have none."""
+        with contextlib.suppress(UsageError, OSError):
+            keep(self._trials, self.record.machine.machine, digests(facts.read([file])))
 
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file

@@ -9,7 +9,7 @@ Settings are cases of the test, in the order of the grid. All faults of all file
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,15 @@ from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
+from seatrial.layout.node import NodeLayout
+from seatrial.machine.facts import unfold
+from seatrial.machine.layouts import layout_of
 from seatrial.machine.load import Site, find_machine
+from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Metric, Test, show
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
@@ -49,6 +54,13 @@ class PreparedTuning(NamedTuple):
     @property
     def cases(self) -> list[Case]:
         return self.prepared.cases
+
+    @property
+    def longest_block(self) -> float:
+        """The time that the runs of an allocation take at most, in seconds."""
+        rules, walltimes = self.rules, [case.walltime for case in self.cases]
+        runs = min(rules.runs, len(walltimes) * rules.rounds)
+        return runs * max(walltimes, default=0.0)
 
     def record(self, tag: str) -> Record:
         record = self.prepared.record(tag)
@@ -167,6 +179,8 @@ def _settings(
     chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
     chosen |= {name: [value] for name, value in tune.parameters.items()}
     chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
+        return [], []
     usual = {name: value for name, value in test.defaults.items() if name not in chosen}
     bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
@@ -182,12 +196,45 @@ def _settings(
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
     elif not cases and not faults.found:
         at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
+    if differing := _differing_nodes(site.machine, test, cases):
+        at.fault(
+            f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
+            "that for another: choose one kind by run.partition or requires.features of the test, "
+            "or by slurm.nodelist of the machine",
+            "test",
+        )
     most = max((case.nodes for case in cases), default=0)
     if tune.blocks.nodes not in (0, most) and cases:
         at.fault(f"is {tune.blocks.nodes}, and the runs need {most}", "blocks", "nodes")
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
     return cases, found.skipped
+
+
+def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
+    """Add a fault for each name of the axis ``toolchain`` that the machine does not have."""
+    known = machine.toolchains
+    missing = [place for place, name in enumerate(names) if name not in known]
+    for place in missing:
+        remedy = suggest(names[place], known) or f"it has {', '.join(known) or 'none'}"
+        text = f"{machine.machine} has no toolchain {names[place]!r}; {remedy}"
+        at.fault(text, "axes", TOOLCHAIN, place)
+    return not missing
+
+
+def _differing_nodes(machine: Machine, test: Test, cases: Sequence[Case]) -> str:
+    """Return the kinds of nodes that the settings may run on, in words, if their cores differ; else
+    an empty text."""
+    asked = {(case.job, case.gpus): case for case in cases}.values()
+    features = test.requires.features
+    usable = {name for case in asked for name in usable_nodes(machine, features, case)}
+    layouts: dict[NodeLayout, str] = {}
+    for kind in machine.nodes:
+        if usable.intersection(unfold(kind.names)):
+            domains = count(kind.numa_domains, "NUMA domain")
+            said = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
+            layouts.setdefault(layout_of(kind), said)
+    return "; ".join([*layouts.values()][:3]) if len(layouts) > 1 else ""
 
 
 def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:

@@ -115,7 +115,7 @@ def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
     return replace(
         rest,
         subject=result.subject,
-        why=f"{rest.why}; beside what is waived: {result.shown} in all",
+        why=f"{rest.why}; with waived runs {result.shown}, {result.state}",
     )
 
 

@@ -3,13 +3,15 @@
 #
 #   settings     mode (shim or sshd), port, wait (seconds), quorum (how many nodes must answer, or
 #                which per cent of them), nodes (slurm, or here: this host alone), remove (whether
-#                this directory goes when the job has ended well)
+#                this directory goes when the job has ended)
 #   variables    names of variables that programs get, one a line; * stands for any letters
 #   hosts        the nodes, one a line; those that did not answer are taken out
 #   environment  the variables of the job, read by `enter` before each program
 #   answered     how many nodes answered, of how many, in which time (s), which did not; in words
+#   hostfile, machinefile, nodefile   the hosts in other forms, for a command by hand
 #   attempt      1, or 2: the start on those nodes alone that answered in the first one
 #   log          what the nodes said
+#   kept         there if too few nodes answered: the directory stays
 #
 #   bash compat.sh run COMMAND ...   starts, runs the command, stops; ends with its exit code
 #   bash compat.sh start PROCESS     starts; the job is over when that process is
@@ -28,7 +30,7 @@ readonly UNWRITABLE="cannot write in $J; see its space, quota and permissions"
 readonly ALWAYS='PATH LD_LIBRARY_PATH MODULE* LOADEDMODULES _LMFILES_ OMP_* LANG LC_* TZ HOME USER
 LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_CONF
 SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
-SLURM_CPUS_ON_NODE SEATRIAL_*'
+SLURM_CPUS_ON_NODE HOSTFILE MACHINEFILE NODEFILE NODELIST SEATRIAL_*'
 
 fail() {  # exit code, why; this says all that a broken start's directory would tell
   local code=$1
@@ -64,6 +66,7 @@ find_hosts() {
     [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] ||
       fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit"
   done
+  count_tasks
 }
 
 passes() {  # a name; whether programs get the variable: _named and _patterns are of `variables`
@@ -96,7 +99,15 @@ keep_environment() {
   } > "$J/environment" 2>> "$J/log"
 }
 
-watch() {  # until the process of the job has ended
+# In a session of its own: where the process of the job is killed, Slurm kills its group, too, and
+# would take seconds to tell the nodes.
+hold() {  # process, attempt; the step on the nodes lasts until the process has ended
+  leader=$1 attempt=$2
+  mapfile -t hosts < "$J/hosts"
+  watch | step
+}
+
+watch() {
   trap 'exit 0' TERM
   echo "$BASHPID" > "$J/watcher"
   while kill -0 "$leader" 2> /dev/null; do pause 0.5; done
@@ -123,7 +134,7 @@ step() {  # becomes a process that runs `compat.sh node` on each node, and print
 boot() {  # attempt; _missing = the nodes that did not answer within the time
   attempt=$1
   echo "$attempt" > "$J/attempt"
-  exec {_said}< <(exec 2>> "$J/log" < /dev/null; watch | step)
+  exec {_said}< <(exec setsid bash "$J/compat.sh" hold "$leader" "$attempt" 2>> "$J/log" < /dev/null)
   await_nodes
   exec {_said}<&-
 }
@@ -232,6 +243,7 @@ start() {
   fi
   printf '%s\n' "$_answered $asked $seconds ${_missing:--}" "$what" > "$J/answered"
   if [ -z "$boots" ]; then
+    : > "$J/kept"  # for its log
     stop
     fail $NOT_BOOTED "$what; see $J/log"
   fi
@@ -241,10 +253,40 @@ start() {
 }
 
 stop() {
+  [ -e "$J/settings" ] || return 0  # a reaper was first, and removed the directory
   echo "${leader:-$PPID} $$" > "$J/spared"
   end_step
-  : > "$J/over"  # for a node that the end of srun does not reach
+  [ ! -e "$J/settings" ] || : > "$J/over"  # for a node that the end of srun does not reach
   rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
+}
+
+count_tasks() {  # _tasks_of = the tasks on each of the hosts: Slurm says 2(x3),1 for four of them
+  local part times host=0 of_nodes=${SLURM_TASKS_PER_NODE-}
+  declare -gA _tasks_of=()
+  for part in ${of_nodes//,/ }; do
+    times=1
+    case $part in *x*) times=${part#*x} times=${times%')'} ;; esac
+    while [ $((times--)) -gt 0 ]; do
+      [ -z "${hosts[host]-}" ] || _tasks_of[${hosts[host]}]=${part%%'('*}
+      host=$((host + 1))
+    done
+  done
+}
+
+host_files() {  # the hosts in the forms that each run of a trial has, too
+  local host i file
+  for file in hostfile machinefile nodefile; do : > "$J/$file" || return; done
+  for host in "${hosts[@]}"; do
+    echo "$host slots=${_tasks_of[$host]:-1}" >> "$J/hostfile" &&
+      echo "$host:${_tasks_of[$host]:-1}" >> "$J/machinefile" || return
+    for ((i = 0; i < ${_tasks_of[$host]:-1}; i++)); do echo "$host" || return; done >> "$J/nodefile"
+  done
+  NODELIST=${SLURM_JOB_NODELIST-}
+  if [ -n "$_missing" ] || [ -z "$NODELIST" ]; then
+    printf -v NODELIST %s, "${hosts[@]}"
+    NODELIST=${NODELIST%,}
+  fi
+  printf 'export NODELIST=%q\n' "$NODELIST" >> "$J/environment"
 }
 
 run() {
@@ -254,15 +296,26 @@ run() {
     export SEATRIAL_COMPAT_JOB=${SLURM_JOB_ID-$$}.$$.$RANDOM
     exec bash "$J/compat.sh" run "$@"
   fi
-  trap 'stop; exit 143' TERM
-  trap 'stop; exit 129' HUP
+  trap 'stop; clear_away 143' TERM
+  trap 'stop; clear_away 129' HUP
   trap : INT
+  export HOSTFILE=$J/hostfile MACHINEFILE=$J/machinefile NODEFILE=$J/nodefile NODELIST=
   start $$
+  host_files || {
+    stop
+    fail $BROKEN "$UNWRITABLE"
+  }
   env -- "$@"  # a program, never a function of this script
   code=$?
   stop
-  [ "$remove" = False ] || rm -rf -- "$J"
-  exit "$code"
+  clear_away "$code"
+}
+
+clear_away() {  # exit code; by another program, as NFS keeps the directory of a script that runs
+  if [ "$remove" = True ] && [ ! -e "$J/kept" ]; then
+    exec bash -c 'rm -rf -- "$1"; exit "$2"' - "$J" "$1"
+  fi
+  exit "$1"
 }
 
 # ---- on each node -------------------------------------------------------------------------------
@@ -277,8 +330,7 @@ is_left() {  # whether the job goes on with a second attempt, and this is of the
 }
 
 node() {
-  local killed=
-  trap 'killed=1' TERM
+  trap 'exec < /dev/null' TERM  # its input ends
   trap '' INT HUP
   here
   exec {_pipe}> >(exec setsid bash "$J/compat.sh" reap > /dev/null 2>&1)
@@ -287,7 +339,7 @@ node() {
   while :; do  # the input ends with the job; also where a dead slurmd lets this step go on
     read -r -t $LOOK _
     code=$?
-    if [ "$code" -eq 1 ] || [ -n "$killed" ] || over; then break; fi
+    if [ "$code" -eq 1 ] || over; then break; fi
   done
   exec {_pipe}>&-
   while kill -0 "$reaper" 2> /dev/null; do pause 0.01; done
@@ -303,7 +355,8 @@ marked() {  # _pids = the processes of the job on this node, but for those that 
     case " $_spared " in *" $pid "*) ;; *) _pids+=("$pid") ;; esac
   done
   if [ -n "$_listener" ]; then  # a session of sshd has no readable environment, but its parent
-    ! kill -0 "$_listener" 2> /dev/null || _pids+=("$_listener")
+    # A dead one stays for as long as its parent does not ask for its end.
+    ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$_listener/status" || _pids+=("$_listener")
     for file in $(grep -lsx "PPid:[[:space:]]*$_listener" /proc/[0-9]*/status); do
       file=${file#/proc/}
       _pids+=("${file%/status}")
@@ -333,6 +386,7 @@ reap() {
     pause 0.05
     marked
   done
+  clear_away 0
 }
 
 # shellcheck source=/dev/null
@@ -342,6 +396,6 @@ reap() {
 what=${1:?run, start, stop, node or reap}
 shift
 case $what in
-  run | start | stop | node | reap) "$what" "$@" ;;
+  run | start | stop | hold | node | reap) "$what" "$@" ;;
   *) fail 2 "$what is none of run, start, stop" ;;
 esac

@@ -35,7 +35,7 @@ class CompatSettings(NamedTuple):
     (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all must
     answer. ``quorum``: the job goes on if so many nodes answered, or so many per cent of them
     (``95%``). ``nodes``: those of the Slurm job, or this host alone. ``remove``: the directory goes
-    when the job has ended well."""
+    when the job has ended."""
 
     mode: Literal["shim", "sshd"] = "shim"
     port: int = 22422

@@ -75,14 +75,14 @@ END
 }
 
 serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or `no NODE WHY`
-  local log=$J/sshd.$_here.log try at=$_here now listener i why
+  local log=$J/sshd.$_here.log try at=$_here now listener i why taken
   getent ahosts "$at" > /dev/null || at=0.0.0.0
   if ! find_program "$(command -v sshd)" /usr/sbin/sshd /usr/local/sbin/sshd; then
     echo "no $_here sshd is not installed"
     return
   fi
   for ((try = 0; try < 16; try++)); do
-    now=$((port + try))
+    now=$((port + try)) taken=
     "$_found" -D -f "$J/sshd.conf" -o "ListenAddress=$at:$now" -E "$log" \
       < /dev/null > /dev/null 2>> "$log" {_pipe}>&- &
     listener=$!
@@ -98,18 +98,25 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
       pause 0.02
     done
     kill "$listener" 2> /dev/null
-    case $(< "$log") in *"Address already in use"* | *"Cannot bind"*) ;; *) break ;; esac
+    case $(< "$log") in *"Address already in use"* | *"Cannot bind"*) taken=1 ;; *) break ;; esac
     rm -f "$log"
   done
-  echo "no $_here sshd does not listen to port $now: ${why:-it says nothing}"
+  if [ -n "$taken" ]; then
+    echo "no $_here sshd finds no free port from $port to $now; let \`compat: {port: ...}\` of the machine's file name others"
+  else
+    echo "no $_here sshd does not listen to port $now: ${why:-it says nothing}"
+  fi
 }
 
 write_client() {  # ssh_config, and ssh, scp and sftp that use it
   local host at name TMPDIR=$J
   {
-    while read -r host at; do printf 'Host %s\n  Port %s\n' "$host" "$at"; done < "$J/ports"
+    while read -r host at; do
+      printf 'Host %s %s.*\n  Port %s\n' "$host" "$host" "$at"
+    done < "$J/ports"
+    # The last command holds its stdout open until it has spoken: ssh would end it before.
     cat << END
-Host ${hosts[*]}
+Host ${hosts[*]} ${hosts[*]/%/.*}
   User $(id -un)
   HostKeyAlias compat
   IdentityFile $J/key
@@ -124,7 +131,7 @@ Host ${hosts[*]}
   ProxyCommand none
   LogLevel ERROR
 Host *
-  ProxyCommand echo 'ssh: this host is no node of the compat job' >&2; exit 1
+  ProxyCommand sh -c 'echo "ssh: this host is no node of the compat job" >&2; exit 1'
 END
   } > "$J/ssh_config"
   for name in ssh scp sftp; do

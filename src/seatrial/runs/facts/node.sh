@@ -58,12 +58,27 @@ then skipped serial 'product_serial is for root'; fi
 
 # ---- cpu -----------------------------------------------------------------------------------
 cpu=$root/sys/devices/system/cpu
-while IFS=: read -r name value; do
-  case $name in
-    microcode*) fact cpu.microcode "${value# }"; break ;;
-    flags*) break ;;
+has() {  # whether $flags has all of these
+  local each
+  for each; do case $flags in *" $each "*) ;; *) return 1 ;; esac; done
+}
+rows=() # of the first processor
+if [ -r "$root/proc/cpuinfo" ]; then mapfile -n 60 -t rows < "$root/proc/cpuinfo"; fi
+for row in "${rows[@]}"; do
+  value=${row#*:}
+  case $row in
+    microcode*) fact cpu.microcode "${value# }" ;;
+    flags*)
+      flags="$value " level=1 # of x86-64, as its psABI has them
+      if has cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3; then level=2; fi
+      if [ "$level" = 2 ] && has abm avx avx2 bmi1 bmi2 f16c fma movbe xsave; then level=3; fi
+      if [ "$level" = 3 ] && has avx512f avx512bw avx512cd avx512dq avx512vl; then level=4; fi
+      fact cpu.isa_level "$level"
+      break
+      ;;
+    '') break ;;
   esac
-done 2> /dev/null < "$root/proc/cpuinfo"
+done
 file cpu.smt "$cpu/smt/active"
 file cpu.governor "$cpu/cpu0/cpufreq/scaling_governor"
 file cpu.driver "$cpu/cpu0/cpufreq/scaling_driver"
@@ -128,10 +143,12 @@ for row in "${rows[@]}"; do
 done
 
 # ---- mounts ----------------------------------------------------------------------------------
+shared=() # file systems of servers
 lines_of "$root/proc/self/mounts"
 for row in "${rows[@]}"; do
   set -- $row
   what=$1 where=$2 kind=$3 how=$4
+  case $kind in lustre | nfs | nfs4 | gpfs | beegfs | ceph | dvs | panfs | wekafs) shared+=("$where") ;; esac
   case $kind in
     lustre | nfs | nfs4 | gpfs | beegfs | ceph | fuse.* | dvs | panfs | wekafs | ext[234] | xfs | btrfs | zfs | tmpfs) ;;
     *) continue ;;
@@ -143,6 +160,15 @@ for row in "${rows[@]}"; do
   fact "mount.${where//[[:space:]]/?}" "$kind $what ${how%%,*}"
 done
 set +f
+# Whether a program that is started there, and before it a shell, is told where it is (getcwd). A
+# file system that does not answer holds up its own process alone.
+failed=
+for where in "${shared[@]}"; do
+  where=$root${where//\\040/ }
+  timeout -k 1 5 bash -c 'cd -P -- "$1" && [ "$(pwd -P)" = "$PWD" ] && [ "$(env pwd -P)" = "$PWD" ]' \
+    bash "$where" > /dev/null 2>&1 < /dev/null || failed+="${failed:+ }${where#"$root"}"
+done
+if [ "${#shared[@]}" -gt 0 ]; then fact now.getcwd_failed "${failed:-none}"; fi
 
 # ---- kernel modules, their parameters; module files ------------------------------------------
 for path in "$root"/sys/module/*/version; do
@@ -230,9 +256,12 @@ lines_of "$root/proc/interrupts"
 for row in "${rows[@]}"; do
   case $row in
     *MCE:*)
-      row=${row#*MCE:}
-      row=${row#"${row%%[0-9]*}"}
-      fact now.machine_checks "${row%%[!0-9]*}"
+      checks=0
+      for value in ${row#*MCE:}; do # a number for each CPU, then words
+        case $value in *[!0-9]*) break ;; esac
+        checks=$((checks + value))
+      done
+      fact now.machine_checks "$checks"
       ;;
   esac
 done
@@ -260,12 +289,59 @@ for path in "$root"/sys/class/net/*; do
   file "net.$name.state" "$path/operstate"
   file "net.$name.speed" "$path/speed"
 done
+# The networks that devices are on, with their netmasks, as the kernel routes to them.
+hex() {  # ip = the address of eight hexadecimal digits, lowest byte first
+  ip=$((16#${1:6:2})).$((16#${1:4:2})).$((16#${1:2:2})).$((16#${1:0:2}))
+}
+declare -A networks=()
+lines_of "$root/proc/net/route"
+for row in "${rows[@]:1}"; do
+  read -r name net gateway _ _ _ _ mask _ <<< "$row"
+  [ "$gateway" = 00000000 ] && [ "${#mask}" = 8 ] && [ "$mask" != 00000000 ] || continue
+  case $name in lo | docker* | veth* | br-* | virbr*) continue ;; esac
+  hex "$net"; net=$ip
+  hex "$mask"
+  networks[$name]+="${networks[$name]:+ }$net/$ip"
+done
+for name in "${!networks[@]}"; do fact "network.$name" "${networks[$name]}"; done
 
 # ---- clocks ----------------------------------------------------------------------------------------
 file clock.source "$root/sys/devices/system/clocksource/clocksource0/current_clocksource"
 fact now.clock_s "${EPOCHREALTIME-${EPOCHSECONDS-}}"
 if first "$root/proc/uptime"; then fact now.uptime_s "${line%%.*}"; fi
 if first "$root/proc/loadavg"; then fact now.load "${line%% *}"; fi
+
+# ---- stuck processes: in state D, which no signal ends, at two looks ------------------------------
+# The load counts processes that run and those in state D. So most nodes need no look: the load of
+# the last minute is about the number of processes that run now, without this one. Kernel threads may
+# be in state D by design: they have no memory (field 23, the size).
+waiting() {  # stuck = the stat files, of those given, of processes in state D
+  local file found text
+  stuck=()
+  mapfile -t found < <(grep -lsE '^[0-9]+ [(].*[)] D ' "$@" < /dev/null)
+  for file in "${found[@]}"; do
+    if first "$file"; then
+      read -r -a text <<< "${line##*) }"
+      [ "${text[20]-0}" = 0 ] || stuck+=("$file")
+    fi
+  done
+}
+read -r load _ _ running _ <<< "${line:-0.00 0 0 1/1}"
+load=${load/./} running=${running%%/*} # hundredths
+stuck=()
+if [ $((10#${load:-0} - (${running:-1} - 1) * 100)) -ge 50 ]; then
+  waiting "$root"/proc/[0-9]*/stat
+  if [ "${#stuck[@]}" -gt 0 ]; then
+    read -r -t 0.3 _ <> <(:)
+    waiting "${stuck[@]}"
+  fi
+fi
+fact now.stuck_processes "${#stuck[@]}"
+names=
+for file in "${stuck[@]}"; do
+  first "$file" && name=${line#*(} && names+="${names:+ }${line%% *}:${name%)*}"
+done
+fact now.stuck "$names"
 
 # ---- GPUs: what the driver says --------------------------------------------------------------------
 if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
@@ -282,8 +358,8 @@ fi
 if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages are equal bytes
   rows=("$root"/var/lib/dpkg/info/*.list)
   fact package.count "${#rows[@]}"
-  sum=$(sha256sum < "$root/var/lib/dpkg/status")
-  fact package.digest "${sum:0:16}"
+  sum=$(cksum < "$root/var/lib/dpkg/status") # CRC and size; SHA-256 takes three times as long
+  fact package.digest "$sum"
   for name in ${SEATRIAL_PACKAGES-}; do
     fact "package.$name" "$(dpkg-query -W -f '${Version}' "$name" 2> /dev/null)"
   done

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.machine.facts import fold, groups_of, roles_of
 from seatrial.rules.drift import from_majority
 from seatrial.rules.judge import RuleFinding, judge
 from seatrial.rules.load import load, own_files
+from seatrial.rules.rates import with_rates
 from seatrial.studies import node_facts
 from seatrial.studies.node_facts import Collection
 from seatrial.web.query import PageQuery
@@ -68,19 +72,23 @@ def data(state: ServerState, query: PageQuery) -> FactsPage:
     if chosen is None:
         return replace(page, state="none", machine=machine)
     page = replace(page, machine=machine, trial=chosen.trial, time=chosen.time)
+    earlier = next((one for one in ours if one.time < chosen.time), None)
     study = state.studies.answer(
-        ("facts", machine, chosen.trial), chosen.time, lambda: _found(chosen)
+        ("facts", machine, chosen.trial), chosen.time, lambda: _found(chosen, earlier)
     )
     if study.value is None:
         return replace(page, state=study.state, reason=study.reason)
     return replace(page, state="judged", found=study.value)
 
 
-def _found(chosen: Collection) -> FactsFound:
-    table = chosen.table()
+def _found(chosen: Collection, earlier: Collection | None) -> FactsFound:
+    """Return what rules find, with the rates of counters since an earlier trial."""
+    table = rated = chosen.table()
+    with contextlib.suppress(UsageError):  # the files of the earlier one are gone
+        rated = with_rates(table, earlier.table()) if earlier else table
     about = chosen.description()
     roles = roles_of(about) if about else {}
-    judged = judge(table, load(own_files()), roles, groups_of(about) if about else {})
+    judged = judge(rated, load(own_files()), roles, groups_of(about) if about else {})
     rows = [
         FactRow(
             row.key,

@@ -10,6 +10,7 @@ from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.trial.folder import ImportedFrom
 from seatrial.web.page import copied
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
@@ -39,6 +40,7 @@ class About(Struct, frozen=True, kw_only=True):
     nodes: int | None
     seed: int | None
     given_by: str = ""
+    imported_from: str = ""
 
 
 class FailureCause(Struct, frozen=True, kw_only=True):
@@ -108,6 +110,10 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     )
 
 
+def _imported_from(source: ImportedFrom) -> str:
+    return f"{source.tool}: {source.file}, imported by {source.by}"
+
+
 def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
@@ -123,6 +129,7 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
         given_by=record.given.by if record and record.given else "",
+        imported_from=_imported_from(record.imported) if record and record.imported else "",
     )
 
 

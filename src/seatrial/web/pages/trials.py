@@ -11,7 +11,7 @@ from seatrial.web.state.server_state import ServerState
 
 SHOWN = 200
 MAX_SHOWN = 5000
-STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "new")
+STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "imported", "new")
 
 
 class TrialsPage(Struct, frozen=True, kw_only=True):

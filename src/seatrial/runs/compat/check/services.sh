@@ -64,7 +64,7 @@ limit stack s 8192
 limit processes u 512
 said=$(LC_ALL=${LC_ALL:-${LANG:-C}} bash -c : 2>&1)
 if [ -z "$said" ]; then ok locale "${LC_ALL:-${LANG:-C}}"; else bad locale "$said"; fi
-if command -v xauth > /dev/null; then
+if xauth -V > /dev/null 2>&1; then
   ok xauth "$(command -v xauth)"
 elif [ "$x11" = needed ]; then
   bad xauth "there is no xauth: no window of this node can be shown"

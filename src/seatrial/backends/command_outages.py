@@ -1,4 +1,4 @@
-"""The outages of Slurm's commands, each reported once.
+"""The outages of a scheduler's commands, each reported once.
 
 outages.failed("squeue", "squeue failed: ...; waiting")     # reports, unless it has already
 outages.answered("squeue")                                  # reports after a calm minute
@@ -14,12 +14,13 @@ from seatrial.backends.protocol import Trouble
 CALM_SECONDS = 60.0
 
 
-class SlurmOutages:
+class CommandOutages:
     """Reports the outage of a command once, whatever the command says each time, until it is over:
     the command has answered and then not failed for ``CALM_SECONDS``. So a command that fails now
     and then is one outage. Used within an event loop."""
 
     def __init__(self, report: Callable[[Trouble], None]) -> None:
+        self.scheduler = "Slurm"
         self._report = report
         self._reported: set[str] = set()
         self._ending: dict[str, asyncio.TimerHandle] = {}
@@ -30,7 +31,7 @@ class SlurmOutages:
             ending.cancel()
         if command not in self._reported:
             self._reported.add(command)
-            self._report(Trouble(f"Slurm: {text}", command))
+            self._report(Trouble(f"{self.scheduler}: {text}", command))
 
     def answered(self, command: str) -> None:
         """Record that a command answered."""
@@ -52,4 +53,4 @@ class SlurmOutages:
         del self._ending[command]
         self._reported.discard(command)
         but = f"; {', '.join(sorted(self._reported))} not yet" if self._reported else ""
-        return Trouble(f"Slurm: {command} answers again{but}", command, over=True)
+        return Trouble(f"{self.scheduler}: {command} answers again{but}", command, over=True)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.backends.job_arrays import arrange
+from seatrial.backends.node_watch import changes
 from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
-from seatrial.backends.slurm_batch import arrange, sbatch_line
-from seatrial.backends.slurm_nodes import changes
-from seatrial.backends.slurm_parse import UnexpectedOutput, parse_sinfo
+from seatrial.backends.slurm_batch import sbatch_line
+from seatrial.backends.slurm_parse import parse_sinfo
+from seatrial.backends.task_states import UnexpectedOutput
 from seatrial.machine.model import Machine, NodeGroup, Slurm
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.backends.slurm_doubles import Choice, chosen, twins
-from seatrial.backends.slurm_parse import TaskState
+from seatrial.backends.doubled_jobs import Choice, chosen, twins
+from seatrial.backends.task_states import TaskState
 from seatrial.journal.events import ScriptStarted
 from seatrial.runs.directory import JobEvents
 
@@ -52,4 +52,4 @@ def test_a_twin_has_the_name_and_the_number_of_a_task_of_ours() -> None:
         task(10, name="other"),
     ]
     assert twins({("s", 3): 7, ("s", 5): 7}, states) == [task(8)]
-    assert twins({("s", 3): 0}, states) == []  # its jobs are forgotten
+    assert twins({("s", 3): -1}, states) == []  # its jobs are forgotten

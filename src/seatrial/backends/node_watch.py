@@ -1,13 +1,13 @@
-"""Watches the nodes of a cluster by ``sinfo``, once at each poll interval."""
+"""Watches the nodes of a cluster, once at each poll interval."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
 
+from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.protocol import NodesDown, NodesUp
-from seatrial.backends.slurm_client import SlurmClient, Unanswered
-from seatrial.backends.slurm_outages import SlurmOutages
+from seatrial.backends.scheduler_client import SchedulerClient, Unanswered
 from seatrial.machine.facts import fold
 
 MAX_REASON = 200
@@ -15,14 +15,14 @@ MAX_REASON = 200
 
 class NodeWatch:
     """Reports nodes that go down or come back; ``known`` are down as far as the trial knows. Where
-    sinfo does not answer, nothing changes."""
+    the scheduler does not answer, nothing changes."""
 
     def __init__(
         self,
-        client: SlurmClient,
+        client: SchedulerClient,
         known: Collection[str],
         report: Callable[[NodesDown | NodesUp], None],
-        outages: SlurmOutages,
+        outages: CommandOutages,
     ) -> None:
         self._client = client
         self._down = set(known)

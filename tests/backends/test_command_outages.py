@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from seatrial.backends import slurm_outages
-from seatrial.backends.slurm_outages import SlurmOutages
+from seatrial.backends import command_outages
+from seatrial.backends.command_outages import CommandOutages
 
-Work = Callable[[SlurmOutages, list[str]], Awaitable[None]]
+Work = Callable[[CommandOutages, list[str]], Awaitable[None]]
 
 
 def with_troubles(work: Work) -> list[str]:
     told: list[str] = []
 
     async def course() -> None:
-        await work(SlurmOutages(lambda trouble: told.append(trouble.text)), told)
+        await work(CommandOutages(lambda trouble: told.append(trouble.text)), told)
 
     asyncio.run(course())
     return told
@@ -32,9 +32,9 @@ async def turns() -> None:
 def test_a_recovery_is_told_once_and_only_after_its_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slurm_outages, "CALM_SECONDS", 0.0)
+    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.0)
 
-    async def work(troubles: SlurmOutages, told: list[str]) -> None:
+    async def work(troubles: CommandOutages, told: list[str]) -> None:
         troubles.answered("squeue")
         await turns()
         troubles.failed("squeue", "squeue failed: x")
@@ -49,9 +49,9 @@ def test_a_recovery_is_told_once_and_only_after_its_trouble(
 def test_one_that_fails_before_it_was_calm_is_in_the_same_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slurm_outages, "CALM_SECONDS", 0.0)
+    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.0)
 
-    async def work(troubles: SlurmOutages, told: list[str]) -> None:
+    async def work(troubles: CommandOutages, told: list[str]) -> None:
         for number in range(5):
             troubles.failed("sbatch", f"sbatch failed: {number}")
             troubles.answered("sbatch")
@@ -66,7 +66,7 @@ def test_one_that_fails_before_it_was_calm_is_in_the_same_trouble(
 
 
 def test_an_answer_is_not_told_at_once() -> None:
-    async def work(troubles: SlurmOutages, told: list[str]) -> None:
+    async def work(troubles: CommandOutages, told: list[str]) -> None:
         troubles.failed("sinfo", "sinfo failed: x")
         troubles.answered("sinfo")
         await turns()
@@ -75,7 +75,7 @@ def test_an_answer_is_not_told_at_once() -> None:
 
 
 def test_at_the_end_of_a_trial_nobody_waits_for_calm() -> None:
-    async def work(troubles: SlurmOutages, told: list[str]) -> None:
+    async def work(troubles: CommandOutages, told: list[str]) -> None:
         troubles.failed("squeue", "squeue failed: x")
         troubles.failed("sinfo", "sinfo failed: x")
         troubles.answered("squeue")

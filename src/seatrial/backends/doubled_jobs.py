@@ -1,7 +1,7 @@
-"""Finds jobs that Slurm has twice: two arrays of one name.
+"""Finds jobs that a scheduler has twice: two arrays of one name.
 
 A submission has a name of its own, and is submitted once. Where it was submitted twice nevertheless
-(by an sbatch whose answer was lost twice, by a person who ran it by hand), the job that claimed the
+(by a command whose answer was lost twice, by a person who ran it by hand), the job that claimed the
 run's directory is the run; the other one is cancelled, or has ended with 93 already.
 """
 
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from seatrial.backends.slurm_parse import TaskState
+from seatrial.backends.task_states import TaskState
 from seatrial.runs.directory import JobEvents
 
 Choice = Literal["ours", "twin", "later"]
 
 
 def twins(arrays: Mapping[tuple[str, int], int], states: Iterable[TaskState]) -> list[TaskState]:
-    """Return the tasks that Slurm has besides ours and that have not ended. ``arrays``: the array
-    of each task of ours, by the name of the job and the number of the task."""
+    """Return the tasks that the scheduler has besides ours and that have not ended. ``arrays``: the
+    array of each task of ours, by the name of the job and the number of the task."""
     found = []
     for state in states:
         if state.task is not None and state.active:
             array = arrays.get((state.name, state.task))
-            if array and array != state.array:
+            if array is not None and array >= 0 and array != state.array:
                 found.append(state)
     return found
 

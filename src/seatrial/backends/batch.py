@@ -1,0 +1,565 @@
+"""A backend that runs jobs as job arrays of a batch system: what Slurm and PBS share.
+
+One poll at an interval asks for the states of all jobs. If a command fails, hangs or prints
+something unexpected, the trouble is reported and the command repeated with back-off; no job counts
+as ended. A job has ended if the scheduler says so, or if the scheduler does not know it any more
+and its own events have an end. A job that the scheduler does not know, without an end, is lost
+after ``lost_after``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.backends.bundles import (
+    BundleWatch,
+    RunUpdate,
+    allocation_of,
+    holders_of,
+    report_runs,
+)
+from seatrial.backends.command_outages import CommandOutages
+from seatrial.backends.doubled_jobs import chosen, twins
+from seatrial.backends.job_arrays import arrange, output_of, places
+from seatrial.backends.job_readings import JobReadings
+from seatrial.backends.node_watch import NodeWatch
+from seatrial.backends.protocol import (
+    Doubled,
+    Ended,
+    Job,
+    NeverStarted,
+    Queued,
+    Refused,
+    Started,
+    Submission,
+    Trouble,
+    Update,
+)
+from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
+from seatrial.backends.task_states import ENDED, TaskKey, TaskState
+from seatrial.backends.update_queue import UpdateQueue
+from seatrial.errors import BackendError
+from seatrial.journal.codes import CANCELLED, LOST
+from seatrial.machine.model import BatchSettings, Machine
+from seatrial.runs.bundle import read_progress
+from seatrial.runs.daemon_thread import run_in_thread
+from seatrial.runs.directory import job_events
+from seatrial.runs.hung_processes import in_order
+from seatrial.units import seconds
+
+SHORTEST_POLL = 0.5
+POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
+LONGEST_BACK_OFF = 60.0
+FORGOTTEN = -1  # stands for the job id of an array that the scheduler does not know any more
+
+
+@dataclass(slots=True)
+class _Task:
+    """A run that the scheduler has, as far as is known, or a ``bundle`` of runs. ``alone``: its
+    array has one task. ``missing_since`` is by the monotonic clock. ``kept`` is the state in which
+    the job ended and the scheduler kept it; then the job is being cancelled."""
+
+    job: Job
+    name: str
+    array: int
+    index: int
+    alone: bool
+    missing_since: float = 0.0
+    started: bool = False
+    kept: TaskState | None = None
+    bundle: BundleWatch | None = None
+    ended_since: float = 0.0  # by the monotonic clock; of a bundle of which not all is seen yet
+
+    def state_in(self, states: Mapping[TaskKey, TaskState]) -> TaskState | None:
+        """Return the state of the task. Where it has none, return that of its array without a
+        task's number, if the array has one task."""
+        state = states.get((self.name, self.array, self.index))
+        return states.get((self.name, self.array, None)) if state is None and self.alone else state
+
+
+def require_programs(scheduler: str, *programs: str) -> None:
+    """Raise BackendError where this host does not have the commands of a scheduler."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise BackendError(f"{program} is not on PATH; run this on a {scheduler} login node")
+
+
+class BatchBackend:
+    """Runs jobs through a scheduler. ``submissions`` is the folder for batch scripts, one folder
+    for each submission."""
+
+    room = 0
+    gpus = 0
+    jobs = 1000
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: BatchSettings,
+        client: Callable[[Machine, Callable[[str], None]], SchedulerClient],
+        submissions: Path,
+    ) -> None:
+        self.machine = machine
+        self.settings = settings
+        self.submissions = submissions
+        self._updates = UpdateQueue()
+        self._outages = CommandOutages(self._updates.report)
+        self.client = client(machine, self._outages.answered)
+        self._outages.scheduler = self.client.name
+        self._tasks: dict[str, _Task] = {}  # by run, or by submission of a bundle
+        self._bundles: dict[str, _Task] = {}  # by each of their runs that is left
+        self._doubles: set[tuple[int, ...]] = set()  # arrays of one name, that were told
+        self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
+        self._changed = asyncio.Event()
+        self._nodes: NodeWatch | None = None
+        self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
+        self._work: set[asyncio.Task[None]] = set()
+        self._submitting = asyncio.Lock()
+        self._readings = JobReadings()
+
+    async def open(self) -> None:
+        await self._learn_config()
+        self._spawn(self._poll_for_ever())
+
+    async def _learn_config(self) -> None:
+        try:
+            await self.client.learn_config()
+        except Unanswered as error:
+            self._wait_out(error)
+
+    def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
+        return arrange(jobs, self.client.largest_array)
+
+    def free_directory(self, path: Path) -> None:
+        """The scheduler may have a job there that this driver does not know; that job keeps it."""
+
+    def write(self, submission: Submission) -> None:
+        self.client.write(self.submissions / submission.name, submission)
+
+    # ---- submitting and finding again -----------------------------------------------------
+
+    async def submit(self, submission: Submission) -> None:
+        """Submit in the background, and repeat that where it may help."""
+        self._spawn(self._submit(submission))
+
+    async def _submit(self, submission: Submission) -> None:
+        folder = self.submissions / submission.name
+        await self._learn_features(submission)
+        await run_in_thread(lambda: self.write(submission), "submission")
+        array: int | None = None
+        for pause in _pauses():
+            await asyncio.sleep(pause)
+            if pause:  # the scheduler may have the submission although it did not answer
+                array = await self._find_by_name(submission, folder)
+            if array is None and all(job.run_id in self._cancels for job in submission.jobs):
+                for job in submission.jobs:
+                    self._end(job, CANCELLED.number, "never submitted")
+                return
+            try:
+                if array is None:
+                    async with self._submitting:
+                        array = await self.client.submit(folder, submission)
+                self._register(submission, array)
+                return
+            except Unanswered as error:
+                self._wait_out(error)
+            except SubmissionRefused as error:
+                for job in submission.jobs:
+                    self._updates.report(Refused(job.run_id, str(error)))
+                return
+
+    async def _learn_features(self, submission: Submission) -> None:
+        """Ask the scheduler which features it knows until it answers, or nobody wants the jobs."""
+        pauses = _pauses()
+        while self.client.lacks_features(submission):
+            await asyncio.sleep(next(pauses))
+            if all(job.run_id in self._cancels for job in submission.jobs):
+                return
+            try:
+                await self.client.learn_features()
+            except Unanswered as error:
+                self._wait_out(error)
+
+    def _register(self, submission: Submission, array: int) -> None:
+        """Watch the jobs of a submission. The driver may have left some out, as they have a
+        verdict, so the batch script's list of runs tells the places of the others."""
+        if submission.is_bundle:
+            task = self._follow(submission, array)
+            for job in submission.jobs:
+                self._updates.report(Queued(job.run_id, self._id(task)))
+            self._changed.set()
+            return
+        indices = places(self.submissions / submission.name)
+        for position, job in enumerate(submission.jobs):
+            index = indices.get(str(job.path)) if indices else position
+            if index is not None:
+                task = _Task(job, submission.name, array, index, len(indices) == 1)
+                self._tasks[job.run_id] = task
+                self._updates.report(Queued(job.run_id, self._id(task)))
+        self._changed.set()
+
+    def _follow(self, submission: Submission, array: int) -> _Task:
+        """Watch the job of a bundle."""
+        folder = self.submissions / submission.name
+        watch = BundleWatch(folder, submission.jobs)
+        job = allocation_of(submission, folder)
+        task = _Task(job, submission.name, array, 0, True, bundle=watch)
+        self._tasks[job.run_id] = task
+        self._bundles |= dict.fromkeys(watch.left, task)
+        for pending_only in (False, True):  # before it was submitted
+            asked = [run for run in watch.left if self._cancels.pop(run, None) is pending_only]
+            self._cancel_of_bundle(task, asked, pending_only)
+        return task
+
+    def _id(self, task: _Task) -> str:
+        return self.client.task_id(task.array, task.index, task.alone)
+
+    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+        for submission in submissions:
+            if submission.is_bundle:
+                self._find_bundle(submission, known)
+                continue
+            alone = len(places(self.submissions / submission.name)) == 1
+            for job in submission.jobs:
+                if job.run_id in known:
+                    array, index = self.client.parse_task_id(known[job.run_id])
+                    task = _Task(job, submission.name, array, index, alone)
+                    self._tasks[job.run_id] = task
+            self._changed.set()
+            if not all(job.run_id in known for job in submission.jobs):
+                self._spawn(self._find(submission))
+
+    def _find_bundle(self, submission: Submission, known: Mapping[str, str]) -> None:
+        job_id = next((known[job.run_id] for job in submission.jobs if job.run_id in known), None)
+        if job_id is None:
+            self._spawn(self._find(submission))
+        else:
+            self._register(submission, self.client.parse_task_id(job_id)[0])
+
+    async def _find(self, submission: Submission) -> None:
+        """Report the state of a submission that was announced before a restart. A command that
+        still submits it is awaited; then its answer is read; then the scheduler is asked. If none
+        of them knows the submission, it never reached the scheduler."""
+        folder = self.submissions / submission.name
+        await self.client.wait_for_submitting(folder)
+        array = await self._find_by_name(submission, folder)
+        if array is None and await run_in_thread(lambda: _is_claimed(submission, folder), "events"):
+            array = (
+                FORGOTTEN  # its jobs ran, and the scheduler has forgotten them: their events decide
+            )
+        if array is not None:
+            self._register(submission, array)
+        else:
+            for job in submission.jobs:
+                self._updates.report(NeverStarted(job.run_id))
+
+    async def _find_by_name(self, submission: Submission, folder: Path) -> int | None:
+        """Return the job id of a submission; None where the scheduler has none. Repeats the
+        question until the scheduler answers."""
+        pauses = _pauses()
+        while True:
+            await asyncio.sleep(next(pauses))
+            if (array := self.client.answer(folder)) is not None:
+                return array
+            try:
+                await self._learn_config()
+                since = folder.stat().st_mtime - 86400 if folder.exists() else time.time() - 86400
+                return await self.client.find(submission.name, since)
+            except Unanswered as error:
+                self._wait_out(error)
+
+    # ---- polling --------------------------------------------------------------------------
+
+    async def _poll_for_ever(self) -> None:
+        longest = seconds(self.settings.poll)
+        wait = SHORTEST_POLL
+        while True:
+            await self._wait(wait)
+            began = time.monotonic()
+            try:
+                changed = await self._poll()
+            except Unanswered as error:
+                self._wait_out(error)
+                wait = min(2 * wait, longest)
+                continue
+            took = time.monotonic() - began
+            wait = SHORTEST_POLL if changed or self._cancels else min(1.5 * wait, longest)
+            wait = min(max(wait, POLL_SHARE * took), longest)
+
+    async def _wait(self, wait: float) -> None:
+        """Wait for the next poll. New jobs and cancellations make it earlier."""
+        while not self._tasks:
+            await self._changed.wait()
+            self._changed.clear()
+            wait = SHORTEST_POLL
+        # asyncio.wait_for of Python 3.11 loses a cancellation that comes with the result.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._changed.wait()
+                await asyncio.sleep(SHORTEST_POLL)
+        self._changed.clear()
+
+    async def _poll(self) -> bool:
+        """Ask for the states of all jobs. Returns whether one has changed."""
+        await self._learn_config()
+        for pending_only in (False, True):
+            ids = [
+                self._id(task)
+                for run_id, task in self._tasks.items()
+                if task.array != FORGOTTEN and self._cancels.get(run_id) is pending_only
+            ]
+            if ids:
+                await self.client.cancel(ids, pending_only)
+        ids = [self._id(task) for task in self._tasks.values() if task.array != FORGOTTEN]
+        states = {state.key: state for state in await self.client.queue(ids)}
+        await self._look_at_nodes(states)
+        await self._settle_doubles(states)
+        states = await self._with_accounts(states)
+        missing: list[_Task] = []
+        seen: Counter[str] = Counter()
+        for task in list(self._tasks.values()):
+            state = task.state_in(states)
+            seen["left"] += self._look_at_bundle(task, state)
+            seen[state.state if state else "missing"] += 1
+            if state is None:
+                missing.append(task)
+            else:
+                task.missing_since = 0.0
+                self._conclude(task, state)
+        await self._look_for(missing)
+        changed, self._seen = seen != self._seen, seen
+        return changed
+
+    def _look_at_bundle(self, task: _Task, state: TaskState | None) -> int:
+        """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
+        if task.bundle is None:
+            return 0
+        self._report_of_bundle(task.bundle.look(state.nodes if state is not None else ""))
+        return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
+
+    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
+        report_runs(updates, self._bundles, self._updates.report)
+
+    async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
+        """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
+        found = {
+            state.key: state
+            for run_id, task in self._tasks.items()
+            if (state := task.state_in(states)) is not None
+            and state.state == "CANCELLED"
+            and run_id not in self._cancels
+        }
+        if not found:
+            return states
+        with contextlib.suppress(Unanswered):  # the verdict needs no name
+            accounted = await self.client.accounts({state.array for state in found.values()})
+            by = {state.key: state.by for state in accounted}
+            named = {key: state._replace(by=by.get(key, state.by)) for key, state in found.items()}
+            return {**states, **named}
+        return states
+
+    async def _settle_doubles(self, states: Mapping[TaskKey, TaskState]) -> None:
+        """Of runs that the scheduler has twice follow the job that is ahead, and cancel the other
+        one if it has not started: else it finds the directory claimed."""
+        ours = {(task.name, task.index): task for task in self._tasks.values()}
+        arrays = {key: task.array for key, task in ours.items()}
+        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
+        others: list[str] = []
+        for twin in found.values():
+            task = ours[twin.name, twin.task or 0]
+            self._report_double(task, twin)
+            if (own := events.get(task.job.run_id)) is None:
+                continue  # its file system does not answer
+            state = task.state_in(states)
+            choice = chosen(own, state, self._id(task), twin)
+            if choice == "ours":
+                others.append(self.client.task_id(twin.array, twin.task or 0, task.alone))
+            elif choice == "twin":
+                others += [self._id(task)] if state is not None and state.active else []
+                task.array, task.started, task.missing_since = twin.array, False, 0.0
+                self._updates.report(Queued(task.job.run_id, self._id(task)))
+        if others:
+            await self.client.cancel(others, pending_only=True)
+
+    def _report_double(self, task: _Task, twin: TaskState) -> None:
+        arrays = tuple(sorted((task.array, twin.array)))
+        if arrays not in self._doubles:
+            self._doubles.add(arrays)
+            self._updates.report(Doubled(task.name, arrays))
+
+    async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
+        """Look at the nodes if a node failed under a run, so that the node is known before the end
+        of the run."""
+        ours = (task.state_in(states) for task in self._tasks.values())
+        if self._nodes is not None and any(s and s.state == "NODE_FAIL" for s in ours):
+            await self._nodes.look()
+
+    def _conclude(self, task: _Task, state: TaskState) -> bool:
+        """Report the start of a task, or its end. Returns whether it has ended. A job that the
+        scheduler keeps is cancelled first: it could be run again over the output of this run."""
+        run_id = task.job.run_id
+        kept = state.state in self.client.kept
+        if kept and self._cancels.get(run_id, True):
+            task.kept = state
+            self._cancels[run_id] = False
+        if state.state == "RUNNING" and not task.started:
+            task.started = True
+            if self._cancels.get(run_id):
+                del self._cancels[run_id]
+            if task.bundle is None:
+                self._updates.report(Started(run_id, state.nodes))
+        if state.active or kept:
+            return False
+        if state.state == "CANCELLED":
+            state = task.kept or state
+        code = ENDED[state.state]
+        if code is None and self._may_appear(task):
+            return False
+        words = f"{state.state} by {state.by}" if state.by else state.state
+        self._end(task.job, code, words, state.exit_code, state.nodes)
+        return True
+
+    def _may_appear(self, task: _Task) -> bool:
+        """Return whether ends of runs of a bundle, whose job has ended by itself, may still appear
+        through a shared file system."""
+        if task.bundle is None or not task.bundle.left:
+            return False
+        task.ended_since = task.ended_since or time.monotonic()
+        return time.monotonic() - task.ended_since < seconds(self.settings.visible_after)
+
+    async def _look_for(self, missing: Sequence[_Task]) -> None:
+        """Find out about jobs that the controller does not show any more, by the accounting and by
+        their own events."""
+        arrays = {task.array for task in missing if task.array != FORGOTTEN}
+        accounted = {state.key: state for state in await self.client.accounts(arrays)}
+        await self._look_at_nodes(accounted)
+        # Of a job with an active state here, the accounting has not received the end.
+        states = [(task, task.state_in(accounted)) for task in missing]
+        unknown = [
+            task for task, state in states if state is None or not self._conclude(task, state)
+        ]
+        events = await self._readings.read(task.job for task in unknown)
+        now = time.monotonic()
+        for task in unknown:
+            run_id = task.job.run_id
+            own = events.get(run_id)
+            if own is None:  # its file system does not answer
+                continue
+            task.missing_since = task.missing_since or now
+            if own.end is not None:
+                self._end(task.job, None, "gone", own.exit_code)
+            elif run_id in self._cancels and not (self._cancels[run_id] and own.claimed):
+                code = ENDED[task.kept.state] if task.kept else CANCELLED.number
+                self._end(task.job, code, "gone")
+            elif now - task.missing_since >= seconds(self.settings.lost_after):
+                await self._look_by_id(task)
+
+    async def _look_by_id(self, task: _Task) -> None:
+        """Ask the controller for one job, and report it as lost only if the controller does not
+        have it: the queue may be configured to hide it."""
+        state = await self.client.job(self._id(task)) if task.array != FORGOTTEN else None
+        if state is None or state.key != (task.name, task.array, task.index):
+            self._end(task.job, LOST.number, "gone")
+        else:
+            task.missing_since = 0.0
+            self._conclude(task, state)
+
+    def _end(
+        self, job: Job, code: int | None, state: str, exit_code: int | None = None, nodes: str = ""
+    ) -> None:
+        task = self._tasks.pop(job.run_id, None)
+        self._cancels.pop(job.run_id, None)
+        if task is not None and task.bundle is not None:
+            self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
+            return
+        output = None
+        if task is not None:
+            output = output_of(self.submissions / task.name, task.index)
+        self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
+
+    # ---- the rest of the protocol ---------------------------------------------------------
+
+    async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
+        """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
+        ended or started."""
+        for task in holders_of(self._bundles, run_ids):
+            self._cancel_of_bundle(task, run_ids, pending_only)
+        for run_id in run_ids:
+            if run_id not in self._bundles:
+                self._cancels[run_id] = pending_only and self._cancels.get(run_id, True)
+        self._changed.set()
+
+    def _cancel_of_bundle(self, task: _Task, run_ids: Collection[str], pending_only: bool) -> None:
+        """Cancel runs of a bundle; its job where no other run is left in it."""
+        key = task.job.run_id
+        if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
+            self._cancels[key] = pending_only and self._cancels.get(key, True)
+
+    async def updates(self) -> list[Update]:
+        return await self._updates.take()
+
+    def recovered(self) -> list[Trouble]:
+        return self._outages.recovered()
+
+    async def close(self) -> None:
+        for work in list(self._work):
+            work.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+
+    async def inspect(self, job: Job, script: str) -> str:
+        task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
+        if task is None or task.array == FORGOTTEN:
+            return ""
+        words = ("bash", script, job.run_id, str(job.path))
+        with contextlib.suppress(Unanswered):  # it is no outage: the job may just have ended
+            return in_order(await self.client.on_each_node(self._id(task), job.nodes, words))
+        return ""
+
+    def watch_nodes(self, down: Collection[str]) -> None:
+        self._nodes = NodeWatch(self.client, down, self._updates.report, self._outages)
+        self._spawn(self._nodes.look_for_ever(seconds(self.settings.poll)))
+
+    def _wait_out(self, error: Unanswered) -> None:
+        self._outages.failed(error.command, f"{error}; waiting, no job is ended by this")
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, OSError):
+            error = BackendError(
+                f"{error.filename or self.submissions}: {error.strerror}; correct that, "
+                "then resume the trial"
+            )
+        self._updates.fail(error)
+
+
+def _is_claimed(submission: Submission, folder: Path) -> bool:
+    """Return whether a job of a submission has begun; does not return while its file system
+    hangs."""
+    if submission.is_bundle:
+        return read_progress(folder) is not None
+    return any(job_events(job.path).claimed for job in submission.jobs)
+
+
+def _pauses() -> Iterator[float]:
+    """Yield the pauses before attempts: none, then longer and longer ones."""
+    yield 0.0
+    pause = SHORTEST_POLL
+    while True:
+        yield pause
+        pause = min(2 * pause, LONGEST_BACK_OFF)

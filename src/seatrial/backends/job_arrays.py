@@ -1,0 +1,77 @@
+"""Submissions to a batch system: jobs of one shape as a job array, and its files.
+
+arrange(jobs, largest)                      # jobs of one shape are an array
+write_submission(folder, submission, index, line)   # its list of runs and its batch script
+places(folder)                              # the number of each run in its array
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.backends.bundles import arranged, bundle_files
+from seatrial.backends.protocol import Job, Submission
+from seatrial.backends.task_states import PREFIX
+from seatrial.files import sync_folder, write_durably
+from seatrial.runs.environment import write_script
+
+_SCRIPT = """\
+#!/bin/bash
+# One task of the array is one run: its directory is the line of its index in {runs}
+mapfile -t -s "{index}" -n 1 run < {runs}
+cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr < /dev/null
+"""
+
+
+def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
+    """Group jobs by shape into arrays of at most ``largest`` tasks; a bundle is one task. A
+    submission has the name of its first run, which is unique, and known before the submission."""
+    return arranged(jobs, lambda alone: _arrays(alone, largest), PREFIX)
+
+
+def _arrays(jobs: Sequence[Job], largest: int) -> list[Submission]:
+    shapes: dict[object, list[Job]] = {}
+    for job in jobs:
+        shape = job._replace(run_id="", path=Path())
+        shapes.setdefault(shape, []).append(job)
+    return [
+        Submission(PREFIX + group[start].run_id, tuple(group[start : start + largest]))
+        for group in shapes.values()
+        for start in range(0, len(group), largest)
+    ]
+
+
+def write_submission(folder: Path, submission: Submission, index: str, line: Sequence[str]) -> None:
+    """Write the list of runs and the batch script, so that they are on the disk itself before the
+    jobs are submitted, and, for people, the command ``line`` that submits it. ``index`` is the
+    variable of bash with the number of a task in its array."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if submission.is_bundle:
+        files = bundle_files(folder, submission)
+    else:
+        runs = "".join(f"{job.path}\n" for job in submission.jobs)
+        script = _SCRIPT.format(runs=shlex.quote(str(folder / "runs")), index=index)
+        files = {"runs": runs, "job.sh": script}
+    for name, text in files.items():
+        write_durably(folder / name, text.encode("utf-8", errors="surrogateescape"))
+    sync_folder(folder)
+    sync_folder(folder.parent)
+    write_script(folder / "submit.sh", f"{shlex.join(line)}\n")
+
+
+def output_of(folder: Path, index: int) -> Path:
+    """Return the file in which the scheduler tells what it does to a task of an array, such as that
+    it reached its limit; `job.sh` itself writes into the directory of its run."""
+    return folder / f"{index}.out"
+
+
+def places(folder: Path) -> dict[str, int]:
+    """Return the directories of the runs of an array, each with the number of its task; none
+    where they cannot be read."""
+    try:
+        text = (folder / "runs").read_text(errors="surrogateescape")
+    except OSError:
+        return {}
+    return {path: index for index, path in enumerate(text.split("\n")[:-1])}

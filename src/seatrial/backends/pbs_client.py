@@ -1,0 +1,122 @@
+"""What is asked of OpenPBS and PBS Pro, by their commands."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from seatrial.backends import pbs_batch, pbs_parse
+from seatrial.backends.protocol import Submission
+from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
+from seatrial.backends.task_states import TaskState
+from seatrial.machine.facts import node_names
+from seatrial.machine.model import Machine
+
+QUESTIONS_AT_ONCE = 8
+
+# Variables that change what commands print, or how they submit.
+_MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
+_TASK = re.compile(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
+
+
+class PbsClient(SchedulerClient):
+    """The client of one server of PBS."""
+
+    name = "PBS"
+    submits = "qsub"
+    temporary = pbs_parse.TEMPORARY
+
+    def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
+        super().__init__(machine, on_answer, _MISLEADING)
+        self.settings: pbs_parse.ServerSettings | None = None
+        self._asking = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+
+    @property
+    def largest_array(self) -> int:
+        return (self.settings or pbs_parse.ServerSettings()).largest_array
+
+    async def learn_config(self) -> None:
+        if self.settings is None:
+            asked = ("qstat", "-B", "-f", "-F", "json")
+            self.settings = await self._ask(pbs_parse.parse_server, *asked)
+
+    def write(self, folder: Path, submission: Submission) -> None:
+        pbs_batch.write(folder, submission, self.machine)
+
+    def line(self, folder: Path, submission: Submission) -> list[str]:
+        return pbs_batch.qsub_line(folder, submission, self.machine)
+
+    def parse_answer(self, text: str) -> int | None:
+        return pbs_parse.parse_job_id(text)
+
+    def task_id(self, array: int, index: int, alone: bool) -> str:
+        return str(array) if alone else f"{array}[{index}]"
+
+    def parse_task_id(self, text: str) -> tuple[int, int]:
+        found = _TASK.fullmatch(text)
+        return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+    def first_words(self, text: str) -> str:
+        return pbs_parse.first_words(text)
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
+        """Return the tasks of the arrays of these tasks. In JSON, qstat tells the first alone of
+        the jobs that it is asked for; so each array is a question of its own."""
+        arrays = {re.sub(r"\[.*", "[]", task) for task in tasks}
+        found = await asyncio.gather(*map(self._states, sorted(arrays)))
+        return [state for states in found for state in states]
+
+    async def _states(self, *jobs: str) -> list[TaskState]:
+        """Return the states of jobs; none where the server does not know them."""
+        await self.learn_config()
+        history = ("-x",) if self.settings is None or self.settings.history else ()
+        line = ("qstat", *history, "-t", "-f", "-F", "json", *jobs)
+        async with self._asking:
+            code, out, errors = await self._output(*line)
+        said = [each for each in errors.splitlines() if each.strip()]
+        if code != 0 and "not configured to maintain job history" in errors:
+            self.settings = None  # it was turned off
+            raise Unanswered("qstat", "qstat: the server keeps no history any more")
+        if code != 0 and not (said and all(map(pbs_parse.UNKNOWN.search, said))):
+            words = self.first_words(errors.strip() or out)
+            raise Unanswered("qstat", f"qstat failed: {words}")
+        return self._parsed(pbs_parse.parse_qstat, "qstat", out)
+
+    async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
+        """Return nothing: the history is asked with the queue."""
+        return []
+
+    async def job(self, job_id: str) -> TaskState | None:
+        found = await self.queue([job_id])
+        key = self.parse_task_id(job_id)
+        return next((each for each in found if (each.array, each.task) == key), None)
+
+    async def find(self, name: str, since: float) -> int | None:
+        await self.learn_config()
+        history = ("-x",) if self.settings is None or self.settings.history else ()
+        found = await self._ask(pbs_parse.parse_qselect, "qselect", *history, "-N", name)
+        return min(found, default=None)
+
+    async def nodes(self) -> dict[str, str]:
+        line = ("pbsnodes", "-a", "-F", "json")
+        there = await self._ask(pbs_parse.parse_pbsnodes, *line)
+        ours = set(node_names(self.machine))
+        return {node: reason for node, reason in there.items() if node in ours}
+
+    async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
+        """Delete tasks. qdel cannot be told to delete waiting ones alone, so their states are asked
+        right before; a task that starts between is deleted, too."""
+        if pending_only:
+            states = await self.queue(tasks)
+            waiting = {(each.array, each.task) for each in states if each.state == "PENDING"}
+            tasks = [task for task in tasks if self.parse_task_id(task) in waiting]
+        for some in groups(tasks):
+            await self._tell(pbs_parse.UNKNOWN, "qdel", *some)
+
+    async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
+        """Return nothing: PBS starts programs beside a job from within the job alone."""
+        return ""

@@ -1,0 +1,196 @@
+"""Parses the output of the commands of OpenPBS and PBS Pro. Pure: no command is run here.
+
+States and substates are those of ``qstat(1B)`` and of the PBS reference guide, "Job States";
+negative exit states those of ``pbs_job.h``, JOB_EXEC_*. The states of tasks are said in the words
+of task_states.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.machine.facts import fold
+
+# States of a job that has not ended; of an array itself, B, nothing follows for its tasks.
+_ACTIVE = {
+    **dict.fromkeys("QHWTM", "PENDING"),  # queued, held, waits for its time, in transit, moved
+    "R": "RUNNING",
+    "E": "COMPLETING",
+    "S": "SUSPENDED",
+    "U": "SUSPENDED",  # as somebody uses the workstation
+}
+_ENDED = "FX"  # X: a task of an array that has other tasks left
+_DELETED = 91  # substate
+
+# Exit states by which PBS itself says why a job ended.
+_EXIT_STATES = {
+    **dict.fromkeys((-1, -2, -3, -7, -8, -16, -17), "LAUNCH_FAILED"),
+    **dict.fromkeys((-4, -5, -6), "NODE_FAIL"),  # the MOM was started again
+    **dict.fromkeys((-14, -15), "REQUEUED"),
+    -20: "NODE_FAIL",
+    **dict.fromkeys((-24, -25), "CANCELLED"),  # used more CPUs than it asked for
+    **dict.fromkeys((-26, -27), "OUT_OF_MEMORY"),
+    **dict.fromkeys((-28, -29), "TIMEOUT"),
+}
+_CLAIMED = 93  # the exit code of a job script whose run another job has claimed
+
+# States of a node in which it takes no jobs. pbsnodes(8B), -v.
+NODE_DOWN = frozenset(
+    {
+        *("down", "offline", "offline_by_mom", "maintenance", "stale", "state-unknown", "unknown"),
+        *("initializing", "provisioning", "wait-provisioning", "unresolvable", "Stale", "Down"),
+    }
+)
+
+# Errors of qsub that may pass: the server was down, or a limit on the number of jobs was reached.
+TEMPORARY = re.compile(
+    r"cannot connect|connection (refused|reset)|communication failure|timed out|time-?out"
+    r"|would exceed|maximum number of jobs|system error|try again|end of file|premature end"
+    r"|server is (shutting|busy)|no route|temporar|15010|15012|15021|15031|broken pipe|unreachable"
+    r"|invalid credential|bad (uid|cred)|munge",
+    re.IGNORECASE,
+)
+# Errors about jobs that the server does not have, or that are over.
+UNKNOWN = re.compile(r"Unknown Job Id|has finished|Job has been deleted|invalid for state of job")
+_JOB_ID = re.compile(r"([0-9]{1,18})(\[([0-9]{0,18})\])?(?:\.[A-Za-z0-9._-]+)?")
+_VNODE = re.compile(r"\(([A-Za-z0-9._-]+)(?:\[[0-9]+\])?[:)]")
+
+
+class ServerSettings(NamedTuple):
+    """What a server says of itself: the maximum number of tasks in an array, and whether it knows
+    jobs that have ended. The defaults count until it answers."""
+
+    largest_array: int = 10_000
+    history: bool = True
+
+
+def parse_server(text: str) -> ServerSettings:
+    """Return the settings from ``qstat -B -f -F json``. Raises UnexpectedOutput."""
+    for about in _members(text, "Server", "qstat"):
+        size = about.get("max_array_size", ServerSettings().largest_array)
+        history = str(about.get("job_history_enable", "False")) == "True"
+        return ServerSettings(max(1, _number(size) or 1), history)
+    raise UnexpectedOutput(f"qstat answered {text[:80]!r}, no server")
+
+
+def parse_qstat(text: str) -> list[TaskState]:
+    """Return the tasks from ``qstat -f -t -F json``: a job that is no array is its task 0. Raises
+    UnexpectedOutput."""
+    tasks = []
+    for job_id, about in _items(text, "Jobs", "qstat"):
+        found = _JOB_ID.fullmatch(job_id)
+        said = about.get("job_state")
+        if found is None or not isinstance(said, str) or said not in (*_ACTIVE, *_ENDED, "B"):
+            raise UnexpectedOutput(f"qstat answered {job_id[:40]!r} in the state {said!r}")
+        if not found[2] or found[3]:
+            code = _number(about.get("Exit_status"))
+            state = _ACTIVE.get(said) or _ended(about, code)
+            by = _deleted_by(about) if state == "CANCELLED" else ""
+            name, nodes = str(about.get("Job_Name", "")), nodes_of(str(about.get("exec_vnode", "")))
+            index = int(found[3] or 0)
+            exit_code = _exit_code(code) if said in _ENDED else 0
+            tasks.append(TaskState(int(found[1]), index, name, state, exit_code, nodes, by))
+    return tasks
+
+
+def _ended(about: dict[str, Any], code: int | None) -> str:
+    """Return the state of a job that is over."""
+    if about.get("substate") == _DELETED and "terminated" in str(
+        about.get("comment", "terminated")
+    ):
+        return "CANCELLED"
+    if code is None:
+        return "COMPLETED"
+    if code < 0:
+        return _EXIT_STATES.get(code, "LAUNCH_FAILED")
+    if code == _CLAIMED and (_number(about.get("run_count")) or 0) > 1:
+        return "REQUEUED"
+    return "FAILED" if code else "COMPLETED"
+
+
+def _exit_code(status: int | None) -> int:
+    """Return the exit code from an exit state: 256 and more, or 128 and more, name a signal; below
+    0 no job ended by itself."""
+    code = max(status or 0, 0)
+    return 128 + code % 128 if code >= 256 else code
+
+
+def _deleted_by(about: dict[str, Any]) -> str:
+    """Return the account that deleted a job, by its comment: ``... and terminated by root@pbs``."""
+    found = re.search(r"terminated by (\S{1,80})$", str(about.get("comment", "")))
+    return found[1] if found else ""
+
+
+def nodes_of(vnodes: str) -> str:
+    """Return the node set of a job's ``exec_vnode``: ``(n1:ncpus=2)+(n2[0]:ncpus=2)`` is n[1-2]."""
+    names = list(dict.fromkeys(_VNODE.findall(vnodes)))
+    return fold(names) if names else ""
+
+
+def parse_pbsnodes(text: str) -> dict[str, str]:
+    """Return, from ``pbsnodes -a -F json``, for each node the reason why it takes no jobs, "" where
+    it does. Raises UnexpectedOutput."""
+    nodes: dict[str, str] = {}
+    for name, about in _items(text, "nodes", "pbsnodes"):
+        said = about.get("state")
+        if not isinstance(said, str) or not said:
+            raise UnexpectedOutput(f"pbsnodes answered {name[:40]!r} in the state {said!r}")
+        states = said.split(",")
+        comment = " ".join(str(about.get("comment", "")).split())
+        words = f"{said}: {comment}" if comment else said
+        node = name.partition("[")[0]  # a host has vnodes of its name
+        nodes[node] = nodes.get(node) or (words if NODE_DOWN.intersection(states) else "")
+    return nodes
+
+
+def parse_job_id(text: str) -> int | None:
+    """Return the number of the job from the last line of ``qsub``; None where the output has no
+    job id."""
+    written = [line.strip() for line in text.split("\n") if line.strip()]
+    job_id = _JOB_ID.fullmatch(written[-1]) if written else None
+    return int(job_id[1]) if job_id else None
+
+
+def parse_qselect(text: str) -> list[int]:
+    """Return the numbers of the jobs that ``qselect`` lists. Raises UnexpectedOutput."""
+    found = [_JOB_ID.fullmatch(line.strip()) for line in text.splitlines() if line.strip()]
+    if not all(found):
+        raise UnexpectedOutput(f"qselect answered {text[:80]!r}")
+    return [int(each[1]) for each in found if each]
+
+
+def first_words(text: str) -> str:
+    """Return the error message of a command on one line."""
+    words = " ".join(re.sub(r"(?m)^q\w+:\s*|^pbsnodes:\s*", "", text).split("usage:")[0].split())
+    return words[:300] or "no message"
+
+
+def _members(text: str, key: str, command: str) -> Iterator[dict[str, Any]]:
+    return (about for _, about in _items(text, key, command))
+
+
+def _items(text: str, key: str, command: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the members of an answer in JSON. Older releases leave control characters in texts."""
+    try:
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        raise UnexpectedOutput(f"{command} answered {text[:80]!r}, no JSON") from None
+    if not isinstance(found, dict) or "pbs_version" not in found:
+        raise UnexpectedOutput(f"{command} answered {text[:80]!r}, which PBS does not")
+    members = found.get(key, {})
+    if not isinstance(members, dict):
+        raise UnexpectedOutput(f"{command} answered {key} {str(members)[:80]!r}")
+    for name, about in members.items():
+        if not isinstance(about, dict):
+            raise UnexpectedOutput(f"{command} answered {name[:40]!r}: {str(about)[:80]!r}")
+        yield name, about
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number, which some releases write as a text."""
+    text = str(value)
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None

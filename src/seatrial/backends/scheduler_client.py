@@ -1,0 +1,264 @@
+"""Runs the commands of a batch system with a time limit. Any failure of one is an Unanswered.
+
+A scheduler has a subclass, which says what is asked and how the answers are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import re
+from abc import ABC, abstractmethod
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from seatrial.backends.protocol import Submission
+from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.machine.model import Machine
+from seatrial.runs.environment import inherited
+from seatrial.runs.shell import ends_within, kill_group
+
+QUERY_SECONDS = 60.0
+SUBMIT_SECONDS = 180.0
+IDS_AT_ONCE = 500
+
+_T = TypeVar("_T")
+
+
+class Unanswered(Exception):
+    """A command of the scheduler did not answer, or not as expected. The state of jobs is
+    unknown."""
+
+    def __init__(self, command: str, text: str) -> None:
+        super().__init__(text)
+        self.command = command
+
+
+class SubmissionRefused(Exception):
+    """The scheduler refused a submission, and would refuse it again."""
+
+
+class SchedulerClient(ABC):
+    """The client of one cluster. ``on_answer`` receives the name of each command that answered;
+    variables of users that match ``misleading`` change what commands print, and are removed."""
+
+    name: str
+    """The scheduler, as people know it."""
+    submits: str
+    """The command that submits jobs."""
+    temporary: re.Pattern[str]
+    """Errors of that command that may pass."""
+
+    kept: frozenset[str] = frozenset()
+    """States of jobs that have ended and that the scheduler may run again."""
+
+    def __init__(
+        self, machine: Machine, on_answer: Callable[[str], None], misleading: re.Pattern[str]
+    ) -> None:
+        self.machine = machine
+        self._on_answer = on_answer
+        self._environment = {
+            name: value
+            for name, value in inherited(machine).items()
+            if not misleading.fullmatch(name)
+        }
+
+    # ---- what a scheduler differs in ------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def largest_array(self) -> int:
+        """The maximum number of tasks in an array."""
+
+    @abstractmethod
+    async def learn_config(self) -> None:
+        """Ask for the settings of the cluster, unless they are known."""
+
+    def lacks_features(self, submission: Submission) -> bool:
+        """Return whether ``learn_features`` must answer before the submission."""
+        return False
+
+    async def learn_features(self) -> None:  # noqa: B027
+        """Ask which features of nodes the scheduler knows."""
+
+    @abstractmethod
+    def write(self, folder: Path, submission: Submission) -> None:
+        """Write the files of a submission."""
+
+    @abstractmethod
+    def line(self, folder: Path, submission: Submission) -> list[str]:
+        """Return the command that submits."""
+
+    @abstractmethod
+    def parse_answer(self, text: str) -> int | None:
+        """Return the job id that the submitting command printed; None where it printed none."""
+
+    @abstractmethod
+    def task_id(self, array: int, index: int, alone: bool) -> str:
+        """Return the id of a task; ``alone``: its array has no other."""
+
+    @abstractmethod
+    def parse_task_id(self, text: str) -> tuple[int, int]:
+        """Return the array of a task and its number there, from its id."""
+
+    @abstractmethod
+    async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
+        """Return these tasks as the scheduler has them, ended ones and others included."""
+
+    @abstractmethod
+    async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
+        """Return the tasks of these arrays, by the accounting; none where there is none."""
+
+    @abstractmethod
+    async def job(self, job_id: str) -> TaskState | None:
+        """Return the state of a task; None where the scheduler does not have it."""
+
+    @abstractmethod
+    async def find(self, name: str, since: float) -> int | None:
+        """Return the job id of the array with a name; None where the scheduler has none.
+        ``since``: seconds since the epoch at which it was submitted at the earliest."""
+
+    @abstractmethod
+    async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
+        """Cancel tasks; ``pending_only``: those that have not started."""
+
+    @abstractmethod
+    async def nodes(self) -> dict[str, str]:
+        """Return, for each node of the machine, the reason why it takes no jobs, "" where it
+        does."""
+
+    @abstractmethod
+    async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
+        """Run a command once on each node of a running task, beside what runs there. Return its
+        output, with the number of the node before each line."""
+
+    @abstractmethod
+    def first_words(self, text: str) -> str:
+        """Return the error message of a command on one line."""
+
+    # ---- submitting -----------------------------------------------------------------------
+
+    async def submit(self, folder: Path, submission: Submission) -> int:
+        """Submit; return the job id. Raises Unanswered where repeating may help, else
+        SubmissionRefused. The command writes its answer to a file, so that the answer is kept even
+        if this process is killed. While it runs it holds a lock on that file."""
+        line = self.line(folder, submission)
+        with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
+            fcntl.flock(answer, fcntl.LOCK_EX)
+            process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
+            if not await _ended(process, SUBMIT_SECONDS):
+                text = f"{self.submits} did not answer in {SUBMIT_SECONDS:.0f} s"
+                raise Unanswered(self.submits, text)
+        if (job_id := self.answer(folder)) is not None:
+            self._on_answer(self.submits)
+            return job_id
+        said = (folder / "errors").read_text(errors="replace")
+        words = self.first_words(said)
+        if process.returncode != 0 and said.strip():
+            if self.temporary.search(said):
+                raise Unanswered(self.submits, words)
+            self._on_answer(self.submits)
+            raise SubmissionRefused(words)
+        out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
+        reason = f"{self.submits} ended with {process.returncode} and answered {out!r}, no job id"
+        raise Unanswered(self.submits, reason + (f": {words}" if said.strip() else ""))
+
+    def answer(self, folder: Path) -> int | None:
+        """Return the job id that the submitting command wrote, if it did."""
+        try:
+            return self.parse_answer((folder / "answer").read_text(errors="replace"))
+        except OSError:
+            return None
+
+    async def wait_for_submitting(self, folder: Path) -> None:
+        """Wait until no submitting command of an earlier driver runs for the submission."""
+        try:
+            answer = os.open(folder / "answer", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            while True:
+                try:
+                    fcntl.flock(answer, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    await asyncio.sleep(0.2)
+        finally:
+            os.close(answer)
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    async def _ask(self, parse: Callable[[str], _T], command: str, *arguments: str) -> _T:
+        return self._parsed(parse, command, await self._run(command, *arguments))
+
+    def _parsed(self, parse: Callable[[str], _T], command: str, text: str) -> _T:
+        try:
+            answer = parse(text)
+        except UnexpectedOutput as error:
+            raise Unanswered(command, str(error)) from error
+        self._on_answer(command)
+        return answer
+
+    async def _tell(self, over: re.Pattern[str], command: str, *arguments: str) -> None:
+        """Run a command on jobs. For those that are over, or forgotten by the scheduler, it fails
+        with an error that has the pattern ``over``: that is no outage, which would hold up every
+        poll."""
+        try:
+            await self._ask(str, command, *arguments)
+        except Unanswered as error:
+            if not over.search(str(error)):
+                raise
+            self._on_answer(command)
+
+    async def _start(
+        self, *line: str, out: int = PIPE, errors: int = PIPE
+    ) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *line,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                env=self._environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unanswered(line[0], f"{line[0]} cannot be started: {error.strerror}") from error
+
+    async def _run(self, *line: str) -> str:
+        code, out, errors = await self._output(*line)
+        if code != 0:
+            message = self.first_words(errors.strip() or out)
+            raise Unanswered(line[0], f"{line[0]} failed: {message}")
+        return out
+
+    async def _output(self, *line: str) -> tuple[int, str, str]:
+        """Return the exit code of a command, its output and its errors."""
+        process = await self._start(*line)
+        try:
+            async with asyncio.timeout(QUERY_SECONDS):
+                out, errors = await process.communicate()
+        except TimeoutError:
+            text = f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s"
+            raise Unanswered(line[0], text) from None
+        finally:
+            await _ended(process, 0)
+        code = process.returncode or 0
+        return code, out.decode(errors="replace"), errors.decode(errors="replace")
+
+
+def groups(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield ids, as many at a time as fit a command's line."""
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        yield ids[start : start + IDS_AT_ONCE]
+
+
+async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    """Return whether a process ended within some seconds; kill it if not."""
+    if not (ended := await ends_within(process, seconds)):
+        kill_group(process.pid)
+        await process.wait()
+    return ended

@@ -1,0 +1,272 @@
+"""``seatrial import``: results of other tools become trials."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.import_notes import show_notes, write_notes
+from seatrial.cli.options import Parsed
+from seatrial.errors import UsageError
+from seatrial.units import count
+
+if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.importers.results import ImportedResults
+
+MAX_METRICS_SHOWN = 6
+
+
+def trial_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every import of results takes: PATH, the new trial, the machine, and who."""
+    for decorator in (
+        click.pass_obj,
+        click.option("--by", default="", metavar="WHO", help="Who brings them in; default: you."),
+        click.option(
+            "-m", "--machine", default="", metavar="NAME", help="Machine that the results are of."
+        ),
+        click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
+        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    ):
+        function = decorator(function)
+    return function
+
+
+@click.command("oth-results")
+@click.option(
+    "--tag",
+    "log_tag",
+    default="",
+    metavar="PATTERN",
+    help="Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+)
+@trial_options
+def import_oth_results(
+    folders: Folders, path: Path, tag: str, machine: str, by: str, log_tag: str
+) -> int:
+    """Import results of the OLCF Test Harness as a trial.
+
+    PATH is a folder with applications, at any depth: of each test, Status and Run_Archive are read,
+    and nothing is changed. What other imported trials have already is left out, so the command can
+    be repeated. What could not be read is listed, with its file, in import.md of the trial.
+
+    \b
+    seatrial import oth-results applications -o oth-2021
+    seatrial history elapsed --machine frontier
+    """
+    from seatrial.importers.oth.results import read_results
+
+    results = read_results(path, machine, log_tag)
+    return make(folders, "OLCF Test Harness", path, tag, by, results)
+
+
+def direction_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add which is better of metrics: no other tool tells it of all."""
+    for word in ("lower", "higher"):
+        about = f"{word.capitalize()} is better of it."
+        option = click.option(f"--{word}", multiple=True, metavar="METRIC", help=about)
+        function = option(function)
+    return function
+
+
+def _directions(higher: Sequence[str], lower: Sequence[str]) -> dict[str, str]:
+    return dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+
+
+@click.command("reframe")
+@direction_options
+@trial_options
+def import_reframe(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+) -> int:
+    """Import logs and reports of ReFrame as a trial.
+
+    PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
+    any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;
+    where there is one, it gives that another name.
+
+    \b
+    seatrial import reframe perflogs -o reframe-2021
+    seatrial history triad --trial reframe-2021
+    """
+    from seatrial.importers.reframe.results import read_results
+
+    results = read_results(path, machine, _directions(higher, lower))
+    return make(folders, "ReFrame", path, tag, by, results)
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return the column and the unit of COLUMN=UNIT."""
+    name, _, unit = text.partition("=")
+    return name.strip(), unit.strip()
+
+
+def _column(name: str, about: str) -> Callable[..., Any]:
+    return click.option(f"--{name}", default="", metavar="COLUMN", help=about)
+
+
+@click.command("csv")
+@_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
+@click.option("--test", default="", metavar="NAME", help="Test of all rows, without --case.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
+)
+@_column("metric", "Column of the metric's name.")
+@_column("value", "Column of its figure.")
+@_column("unit", "Column of its unit.")
+@_column("better", "Column that says which is better: higher, lower or none.")
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    type=Parsed(_named),
+    metavar="COLUMN[=UNIT]",
+    help="Column of figures of its own.",
+)
+@direction_options
+@_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
+@_column("node", "Column of the nodes.")
+@_column("status", "Column of the verdict, such as passed or failed.")
+@_column("id", "Column that tells runs with the same time apart.")
+@trial_options
+def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import a table of results of any tool as a trial.
+
+    PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
+    column that is named case, metric, value, unit, better, time, node, status or id needs no
+    option. Rows of a case with the same time are one run. A row is a figure, or with --figure a
+    run.
+
+    \b
+    seatrial import csv old.csv -o old -m frost --case benchmark --time date
+    seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
+    """
+    from seatrial.importers.table_results import Columns, read_csv
+
+    directions = _directions(given.pop("higher"), given.pop("lower"))
+    given["figures"] = dict(given["figures"])
+    columns = Columns(**given, directions=directions)
+    results = read_csv(path, columns)
+    return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("jube")
+@click.option("--test", default="", metavar="NAME", help="Test; default: the benchmark's name.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
+)
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    type=Parsed(_named),
+    metavar="COLUMN[=UNIT]",
+    help="Column of figures.",
+)
+@direction_options
+@trial_options
+def import_jube(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+    **given: Any,
+) -> int:
+    """Import result tables of JUBE as a trial.
+
+    PATH is a table (result/*.dat), a run of a benchmark, or a folder with these. Columns that are
+    parameters of the benchmark make the case, other columns of numbers are figures; options say
+    otherwise. The time is that of the start of the benchmark.
+
+    \b
+    jube result bench_run --id 0
+    seatrial import jube bench_run -o jube -m frost --higher bw
+    """
+    from seatrial.importers.jube import read_results
+    from seatrial.importers.table_results import Columns
+
+    given["figures"] = dict(given["figures"])
+    columns = Columns(**given, directions=_directions(higher, lower))
+    results = read_results(path, columns)
+    return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("pavilion")
+@direction_options
+@trial_options
+def import_pavilion(
+    folders: Folders,
+    path: Path,
+    tag: str,
+    machine: str,
+    by: str,
+    higher: Sequence[str],
+    lower: Sequence[str],
+) -> int:
+    """Import results of Pavilion2 as a trial.
+
+    PATH is a results.json of a test run, the log of all results (results.log), or a folder with
+    these, such as working_dir. The numbers that a test's results have are figures, with the unit
+    1. Of several systems, --machine chooses one; where there is one, it gives that another name.
+
+    \b
+    seatrial import pavilion working_dir -o pavilion --higher avg_speed
+    """
+    from seatrial.importers.pavilion import read_results
+
+    results = read_results(path, machine, _directions(higher, lower))
+    return make(folders, "Pavilion2", path, tag, by, results)
+
+
+def make(
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
+) -> int:
+    """Make a trial of what a reader found, and tell people what is in it."""
+    from seatrial.importers.imported_trial import ImportSource, make_trial
+    from seatrial.importers.notes import by_text
+    from seatrial.trial.folder import user_name
+
+    if not results.runs:
+        grouped = by_text(results.notes)
+        reasons = "".join(f"\n{notes[0].place}: {text}" for text, notes in grouped[:10])
+        raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
+    if not results.machine:
+        raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
+    by = by.strip() or f"{user_name()}@{socket.gethostname()}"
+    source = ImportSource(tool, path, results.machine, by)
+    made = make_trial(folders.trials, tag, source, results)
+    verdicts = Counter(run.code == 0 for run in made.runs)
+    tests = {run.test for run in made.runs}
+    outcome = f"{verdicts[True]:,} passed, {verdicts[False]:,} did not"
+    click.echo(
+        f"{made.folder.tag}: {count(len(made.runs), 'result')} of {count(len(tests), 'test')} "
+        f"on {results.machine}, {outcome}"
+    )
+    for other, number in made.known.items():
+        click.echo(f"      {count(number, 'result')} left out, as {other} has them")
+    grouped = by_text([*results.notes, *made.notes])
+    show_notes(grouped)
+    if grouped:
+        write_notes(made.folder.path / "import.md", path, grouped)
+        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
+    metrics = Counter(figure.name for run in made.runs for figure in run.figures)
+    names = [name for name, _ in metrics.most_common(MAX_METRICS_SHOWN)]
+    if names:
+        click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
+    metric = names[0] if names else "elapsed"
+    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
+    return 0

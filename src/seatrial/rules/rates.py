@@ -1,0 +1,106 @@
+"""Counters of errors as rates, between two collections of the facts of the same nodes.
+
+    for rise in rises(before, after):
+        rise.counter, rise.node, rise.by, rise.per_hour   # ib_mlx5_0_1_symbol_error, n007, 812, 203
+    judge(with_rates(after, before), ...)                 # rate.ib_symbol_error <= 144
+
+Counters are readings that only grow, of memory errors (EDAC, machine checks) and of InfiniBand. A
+node that was started in between counts from its start. A time below an hour counts as one, so that
+a single error between two collections that are close is no high rate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from seatrial.lazy import np
+from seatrial.rules.facts import MISSING, READINGS, FactTable
+
+RATE = "rate."
+LEAST_HOURS = 1.0
+_EDAC = ("edac_corrected", "edac_uncorrected", "machine_checks")
+_PORT = re.compile(r"ib_.+_[0-9]+_([a-z]+(?:_[a-z]+)*)")
+_CLOCK, _UPTIME = "now.clock_s", "now.uptime_s"
+
+
+class CounterRise(NamedTuple):
+    """A counter of a node that grew between two collections: by how much, and per hour."""
+
+    counter: str
+    node: str
+    by: int
+    per_hour: float
+
+
+def rises(before: FactTable, after: FactTable) -> Iterator[CounterRise]:
+    """Yield the counters that both collections have of a node, also those that did not grow."""
+    counters = [key for key in after.keys if _kind(key)]
+    old = _values(before, [*counters, _CLOCK])
+    new = _values(after, [*counters, _CLOCK, _UPTIME])
+    for node in after.nodes:
+        if node not in before.rows:
+            continue
+        earlier, later = old[node], new[node]
+        seconds = later.get(_CLOCK, 0.0) - earlier.get(_CLOCK, float("inf"))
+        if seconds <= 0:
+            continue  # the same collection, or one of them did not tell its time
+        started = later.get(_UPTIME, seconds) < seconds
+        hours = max(LEAST_HOURS, min(seconds, later.get(_UPTIME, seconds)) / 3600)
+        for key in counters:
+            if key not in later or key not in earlier:
+                continue
+            grown = later[key] - (0 if started else earlier[key])
+            if grown < 0:  # somebody set it back
+                grown = later[key]
+            yield CounterRise(key.removeprefix(READINGS), node, int(grown), grown / hours)
+
+
+def _values(table: FactTable, keys: list[str]) -> dict[str, dict[str, float]]:
+    """Return the numbers of each node by key."""
+    found: dict[str, dict[str, float]] = {node: {} for node in table.nodes}
+    for key in keys:
+        for node, value in zip(table.nodes, table.column(key), strict=True):
+            try:
+                found[node][key] = float(value or "")
+            except ValueError:
+                continue
+    return found
+
+
+def _kind(key: str) -> str:
+    """Return the kind of a counter, alike for all ports: ib_symbol_error; "" for no counter."""
+    name = key.removeprefix(READINGS)
+    if not key.startswith(READINGS):
+        return ""
+    port = _PORT.fullmatch(name)
+    return f"ib_{port[1]}" if port else name if name in _EDAC else ""
+
+
+def with_rates(after: FactTable, before: FactTable) -> FactTable:
+    """Return a table with the rates per hour of each node as facts: rate.edac_corrected, and
+    rate.ib_symbol_error of all its ports together."""
+    rates: dict[str, dict[str, float]] = {}
+    for rise in rises(before, after):
+        own = rates.setdefault(rise.node, {})
+        kind = RATE + _kind(READINGS + rise.counter)
+        own[kind] = own.get(kind, 0.0) + rise.per_hour
+    return _with_facts(after, rates)
+
+
+def _with_facts(table: FactTable, found: Mapping[str, Mapping[str, float]]) -> FactTable:
+    keys = sorted({key for own in found.values() for key in own})
+    lines = list(table.lines)
+    known: dict[tuple[str, str], int] = {}
+    numbers = np.full((len(table.nodes), len(keys)), MISSING, dtype=np.int32)
+    for node, own in found.items():
+        for column, key in enumerate(keys):
+            if key in own:
+                fact = (key, f"{own[key]:.3g}")
+                if fact not in known:
+                    known[fact] = len(lines)
+                    lines.append(fact)
+                numbers[table.rows[node], column] = known[fact]
+    joined = np.hstack([table.numbers, numbers])
+    return table._replace(keys=[*table.keys, *keys], lines=lines, numbers=joined)

@@ -1,0 +1,29 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=24
+#SBATCH --cpus-per-task=1
+#SBATCH --time=01:00:00
+#
+# Quantum ESPRESSO (pw.x) with its k-points in pools: ranks by MPI over rsh, the pools by -nk.
+# Change: the input (sbatch job.sh si.in), the pools, the mpirun that pw.x was linked with.
+set -eu
+
+# The script runs itself as a compat job: from here on ssh and rsh reach each node of the job.
+[ -n "${SEATRIAL_COMPAT-}" ] ||
+  exec seatrial compat run -e ESPRESSO_PSEUDO -e ESPRESSO_TMPDIR -- bash "$0" "$@"
+input=${1:-pw.in}
+pools=${POOLS:-1} # divides the ranks: each pool has a part of the k-points
+total=$(wc -l < "$NODEFILE") # a line for each rank
+
+# Ranks are full cores here: further threads of the mathematical library would share them.
+export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
+
+# Open MPI, 4 and 5; Debian's pw.x wants mpirun.openmpi.
+mpirun=$(command -v mpirun.openmpi || command -v mpirun)
+"$mpirun" -n "$total" --hostfile "$HOSTFILE" --mca plm ^slurm --mca ras ^slurm \
+  --mca plm_ssh_agent rsh --mca plm_rsh_agent rsh --mca pml ob1 --mca btl tcp,self \
+  -x OMP_NUM_THREADS pw.x -nk "$pools" -in "$input"
+
+# MPICH and Intel MPI:
+# mpiexec -n "$total" -launcher ssh -launcher-exec rsh -f "$MACHINEFILE" \
+#   pw.x -nk "$pools" -in "$input"

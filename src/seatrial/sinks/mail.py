@@ -1,0 +1,155 @@
+"""Send what is worth a line to people by mail: through a server of SMTP (RFC 5321), or by the
+``sendmail`` of the host.
+
+A mail holds the lines since the last one. Its subject is the first of them. What a server refuses
+for a while (4xx), or no answer, is sent again later; what it refuses for good (5xx) is refused.
+A password is sent over TLS alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import shutil
+import smtplib
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator, Sequence
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from urllib.parse import SplitResult, urlsplit
+
+from seatrial.errors import UsageError
+from seatrial.journal.events import Event, RunJudged
+from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.protocol import CaseName, Reply, SinkTarget
+from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.text import line_of, shortened
+from seatrial.sinks.trial_info import TrialInfo
+from seatrial.units import seconds
+
+MAX_SUBJECT = 68  # so that its header is one line
+_PORTS = {"smtp": 25, "smtps": 465}
+_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+
+
+class Mail(SinkTarget):
+    """Addresses that get a mail for what is worth a line."""
+
+    def __init__(self, sink: Sink, about: TrialInfo, case_name: CaseName) -> None:
+        self._case_name = case_name
+        self._sink = sink
+        self._timeout = seconds(sink.timeout)
+        self._about = about
+        self._token = secret_of(sink.token, "token") if sink.token else ""
+        self._server = _server(sink)
+        self._sender = sink.sender or f"{getpass.getuser()}@{socket.getfqdn()}"
+        self.shown = ", ".join(sink.to)
+
+    def pieces(self, event: Event, number: int) -> list[bytes]:
+        case = self._case_name(event.case) if isinstance(event, RunJudged) else ""
+        return [line_of(event, case).encode()]
+
+    def send(self, pieces: Sequence[bytes]) -> Reply:
+        message = self._message([piece.decode() for piece in pieces])
+        if self._server is None:
+            return self._by_sendmail(message)
+        try:
+            with self._session(self._server) as session:
+                refused = session.send_message(message, self._sender, self._sink.to)
+        except smtplib.SMTPRecipientsRefused as error:
+            return _reply(max(code for code, _ in error.recipients.values()), str(error))
+        except smtplib.SMTPResponseException as error:
+            said = error.smtp_error
+            words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+            return _reply(error.smtp_code, words)
+        except (OSError, smtplib.SMTPException, UsageError) as error:
+            return Reply("again", str(error) or type(error).__name__)
+        if refused:
+            return Reply("taken", f"not for {', '.join(refused)}")
+        return Reply("taken")
+
+    def _message(self, lines: Sequence[str]) -> EmailMessage:
+        message = EmailMessage()
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        room = MAX_SUBJECT - len(more)
+        first = lines[0] if len(lines[0]) <= room else f"{lines[0][: room - 1]}…"
+        message["Subject"] = first + more
+        message["From"] = self._sender
+        message["To"] = ", ".join(self._sink.to)
+        message["Date"] = formatdate(localtime=True)
+        message["Message-ID"] = make_msgid("seatrial")
+        message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday replies
+        about = self._about
+        foot = f"-- \nTrial {about.tag} on {about.machine.machine}: {about.path}\n"
+        message.set_content("\n".join([*shortened(lines), "", foot]))
+        return message
+
+    @contextlib.contextmanager
+    def _session(self, server: SplitResult) -> Iterator[smtplib.SMTP]:
+        """A session with the server, encrypted if it can be, and signed in to. Raises UsageError
+        where a password would be sent in the clear."""
+        host, port = server.hostname or "", server.port or _PORTS[server.scheme]
+        secure = server.scheme == "smtps"
+        context = _context(self._sink)
+        if secure:
+            session: smtplib.SMTP = smtplib.SMTP_SSL(
+                host, port, timeout=self._timeout, context=context
+            )
+        else:
+            session = smtplib.SMTP(host, port, timeout=self._timeout)
+        with session:
+            session.ehlo_or_helo_if_needed()
+            if not secure and session.has_extn("starttls"):
+                session.starttls(context=context)
+                secure = True
+            if self._token:
+                if not secure:
+                    raise UsageError("the server has no TLS, so no password is sent to it")
+                session.login(self._sink.user, self._token)
+            yield session
+
+    def _by_sendmail(self, message: EmailMessage) -> Reply:
+        program = shutil.which("sendmail") or shutil.which("/usr/sbin/sendmail")
+        if program is None:
+            return Reply("again", "no sendmail on this host; give url: smtp://SERVER")
+        line = [program, "-i", "-f", self._sender, "--", *self._sink.to]
+        try:
+            done = subprocess.run(
+                line, input=bytes(message), capture_output=True, timeout=self._timeout, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Reply("again", str(error))
+        if done.returncode == 0:
+            return Reply("taken")
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        return Reply("again" if done.returncode == _TRY_AGAIN else "smaller", f"sendmail: {said}")
+
+
+def _server(sink: Sink) -> SplitResult | None:
+    """Return the address of the server, None where the host's own program sends. Raises
+    UsageError."""
+    url = sink.url
+    if url.startswith(("env:", "file:")):
+        url = secret_of(url, "URL")
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise UsageError("url is not smtp://SERVER[:PORT] or smtps://SERVER[:PORT]")
+    return parts
+
+
+def _context(sink: Sink) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(path_of(sink.ca)) if sink.ca else None)
+    if not sink.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _reply(code: int, said: str) -> Reply:
+    """Return what follows from a server's refusal (RFC 5321, 4.2.1)."""
+    words = " ".join(said.split())[:300]
+    return Reply("again" if 400 <= code < 500 else "smaller", f"{code}: {words}")

@@ -1,0 +1,163 @@
+"""The PBS backend, through the command, on a real OpenPBS: arrays, end states, outages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seatrial.journal.events import JobEnded, JobQueued, JobStarted, RunJudged
+from seatrial.runs.directory import job_events
+from tests.pbs.server import NODES, PbsServer
+from tests.programs import LONG_S, Workplace, until
+
+pytestmark = pytest.mark.pbs
+
+ROOT = Path(__file__).parents[2]
+QUICK = {
+    "backends.batch.SHORTEST_POLL": 0.2,
+    "backends.batch.POLL_SHARE": 1.0,
+    "backends.batch.LONGEST_BACK_OFF": 0.5,
+    "backends.command_outages.CALM_SECONDS": 0.2,
+}
+
+
+@pytest.fixture
+def quick(pbs_place: Workplace) -> Workplace:
+    pbs_place.constants = dict(QUICK)
+    return pbs_place
+
+
+def test_the_shipped_probes_run(quick: Workplace, pbs: PbsServer) -> None:
+    about = yaml.safe_load(quick.seatrial("machine", "--detect").out)
+    variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
+    nodes = [{"names": ",".join(NODES), "cores": 2}]  # MPI looks for the cores of this host
+    quick.pbs(pbs, nodes=nodes, toolchains=about["toolchains"], environment=variables)
+    suite = str(ROOT / "suites" / "probes")
+    words = ("-m", str(quick.machine), "-k", "hello or pingpong and hosts=1", "--name", "t")
+    done = quick.seatrial("run", suite, *words, timeout=2 * LONG_S)
+    assert done.code == 0, done.said
+    assert set(quick.verdicts().values()) == {"pass"}
+
+
+def test_cases_of_one_shape_are_an_array_and_each_run_has_its_end(quick: Workplace) -> None:
+    for i in range(3):
+        quick.test(f"t{i}", f"echo run {i}; exit {i % 2}")
+    quick.test("wide", "true", run={"nodes": 2, "tasks": 4})
+    done = quick.run("--name", "t")
+    assert done.code == 1, done.said
+    ended = Counter(quick.verdicts().values())
+    assert ended == {"pass": 3, "failed": 1}, done.said
+    ids = {event.job_id for event in quick.events("t", JobQueued)}
+    arrays = {each.partition("[")[0] for each in ids if "[" in each}
+    assert len(ids) == 4 and len(arrays) == 1
+    nodes = {event.run_id: event.nodes for event in quick.events("t", JobEnded)}
+    assert all(nodes.values())
+    quick.audit()
+
+
+def wait_script(place: Workplace) -> str:
+    return f"while [ ! -e {place.folder}/go ]; do sleep 0.1; done; echo ok"
+
+
+def go(place: Workplace) -> None:
+    (place.folder / "go").touch()
+
+
+def test_a_queue_that_does_not_exist_is_told_with_the_words_of_qsub(
+    quick: Workplace, pbs: PbsServer
+) -> None:
+    quick.pbs(pbs, {"queue": "nope"})
+    quick.test("t", "true", logs=False)
+    done = quick.run("--name", "t")
+    assert done.code == 1
+    assert quick.verdicts() == {"t": "launch failed"}
+    assert "Unknown queue" in quick.why("t")
+
+
+def test_ends_that_pbs_or_people_make(quick: Workplace, pbs: PbsServer) -> None:
+    script = wait_script(quick)
+    for name in ("deleted", "again", "fine"):
+        quick.test(name, script, logs=False)
+    quick.test("long", "exec sleep 100", logs=False, run={"walltime": "2s"})
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: quick.count(JobStarted) == 4, "4 runs start")
+        driving.until(lambda: len(claimed(quick)) == 4, "4 scripts start")
+        pbs.run("qdel", job_of(quick, "deleted"))
+        assert pbs.run("qrerun", job_of(quick, "again")) == ""
+        driving.until(lambda: quick.count(RunJudged) == 3, "three ends", 2 * LONG_S)
+        go(quick)
+        driving.end()
+    first = {event.test: event.verdict for event in reversed(quick.events("t", RunJudged))}
+    assert first == {
+        "deleted": "cancelled",
+        "again": "requeued",
+        "fine": "pass",
+        "long": "timeout",
+    }
+    assert "root@pbs" in quick.why("deleted")
+
+
+def test_a_driver_that_is_killed_while_the_server_is_dead_finds_its_jobs_again(
+    quick: Workplace, pbs: PbsServer
+) -> None:
+    for i in range(3):
+        quick.test(f"t{i}", wait_script(quick))
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: len(quick.ran()) == 3, "3 runs start")
+        pbs.stop()
+        driving.until(lambda: "PBS: " in quick.alerts(), "the outage is told")
+        driving.kill()
+    until(lambda: "Connection refused" in pbs.run("qstat", "-B"), "the server ends")
+    go(quick)
+    with quick.start("resume", "t") as driving:
+        driving.until(lambda: "cannot connect" in driving.said, "the outage is told again")
+        until(lambda: all(job_events(run).end for run in claimed(quick)), "the jobs end")
+        pbs.start()
+        done = driving.end()
+    assert done.code == 0, done.said
+    quick.audit()
+
+
+def test_without_history_runs_are_judged_by_their_own_events(
+    quick: Workplace, pbs: PbsServer
+) -> None:
+    pbs.run("qmgr", "-c", "set server job_history_enable = False")
+    try:
+        quick.pbs(pbs, {"lost_after": "2s"})
+        quick.test("ends", "echo ok")
+        once = f"[ -e {quick.folder}/lost ] || {{ touch {quick.folder}/lost; exec sleep 100; }}"
+        quick.test("lost", once, logs=False)
+        with quick.start_run("--name", "t") as driving:
+            driving.until(lambda: quick.count(JobStarted) == 2, "both start")
+            pbs.run("qdel", "-W", "force", *pbs.run("qselect").split())
+            driving.end()
+    finally:
+        pbs.run("qmgr", "-c", "set server job_history_enable = True")
+    lost = [event for event in quick.events("t", RunJudged) if event.test == "lost"]
+    assert [event.verdict for event in lost] == ["lost", "pass"]
+    assert quick.verdicts()["ends"] == "pass"
+
+
+def test_cancelling_a_trial_deletes_its_jobs(quick: Workplace, pbs: PbsServer) -> None:
+    for i in range(2):
+        quick.test(f"t{i}", wait_script(quick))
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: len(quick.ran()) == 2, "2 runs start")
+        quick.seatrial("cancel", "t")
+        driving.end()
+    assert set(quick.verdicts().values()) == {"cancelled"}
+    assert pbs.run("qselect") == ""
+
+
+def claimed(place: Workplace) -> list[Path]:
+    """The directories of the runs of a trial whose scripts have started."""
+    return [run.parent for run in place.trial().path.glob("runs/*/*/events.jsonl")]
+
+
+def job_of(place: Workplace, test: str) -> str:
+    """The id of the job of a test."""
+    run = next(event.run_id for event in place.events("t", JobQueued) if event.test == test)
+    return next(e.job_id for e in place.events("t", JobQueued) if e.run_id == run)

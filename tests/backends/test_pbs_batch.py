@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.backends.pbs_batch import qsub_line, write
+from seatrial.backends.protocol import Job, Submission
+from seatrial.machine.model import Machine, NodeGroup, Pbs
+from seatrial.suite.model import JobOptions
+
+FOLDER = Path("/trials/t/submissions/seatrial-x")
+
+
+def line(job: Job, number: int = 1, **pbs: Any) -> str:
+    kinds = [NodeGroup(names="n[1-8]", cores=4)]
+    machine = Machine(machine="m", nodes=kinds, scheduler="pbs", pbs=Pbs(**pbs))
+    jobs = tuple(job._replace(run_id=f"r{i}") for i in range(number))
+    return " ".join(qsub_line(FOLDER, Submission("seatrial-x", jobs), machine))
+
+
+JOB = Job("r", Path("/r"), 2, 8, 4, 3, 90.5, "", False)
+
+
+def test_an_array() -> None:
+    assert line(JOB, 5, queue="prod", account="acc", project="p") == (
+        "qsub -f -N seatrial-x -S /bin/bash -m n -j oe -J 0-4"
+        f" -o {FOLDER}/^array_index^.out -l select=2:ncpus=12:mpiprocs=4:ompthreads=3"
+        f" -l place=scatter -l walltime=91 -q prod -A acc -P p {FOLDER}/job.sh"
+    )
+
+
+def test_a_single_run_is_no_array_and_is_not_run_again() -> None:
+    assert f"-j oe -r n -o {FOLDER}/0.out -l" in line(JOB)
+
+
+@pytest.mark.parametrize(
+    ("job", "pbs", "words"),
+    [
+        (JOB._replace(exclusive=True), {}, "place=scatter:excl "),
+        (JOB._replace(exclusive=True), {"place": "pack:exclhost"}, "place=pack:exclhost "),
+        (JOB._replace(node="n3"), {}, ":ompthreads=3:host=n3 "),
+        (JOB._replace(features=("bigmem", "model=rome")), {}, ":bigmem=True:model=rome "),
+        (JOB, {"select": "system=polaris"}, ":ompthreads=3:system=polaris "),
+        (
+            JOB._replace(options=JobOptions(memory=2**30, gpus_per_task=1)),
+            {},
+            ":ngpus=4:mem=1024mb ",
+        ),
+        (JOB._replace(options=JobOptions(partition="gpu")), {"queue": "prod"}, " -q gpu "),
+        (JOB._replace(options=JobOptions(reservation="R12")), {"queue": "prod"}, " -q R12 "),
+        (JOB, {"options": ["-l", "filesystems=home"]}, " -l filesystems=home /trials"),
+    ],
+)
+def test_what_is_asked_for(job: Job, pbs: dict[str, Any], words: str) -> None:
+    assert words in line(job, **pbs)
+
+
+def test_a_task_has_its_directory_from_the_list(tmp_path: Path) -> None:
+    kinds = [NodeGroup(names="n1", cores=4)]
+    write(tmp_path, Submission("seatrial-x", (JOB, JOB)), Machine(machine="m", nodes=kinds))
+    assert 'mapfile -t -s "${PBS_ARRAY_INDEX:-0}" -n 1 run' in (tmp_path / "job.sh").read_text()
+    assert (tmp_path / "submit.sh").read_text().startswith("qsub -f -N seatrial-x ")
+
+
+def test_qsub_never_waits_for_the_job() -> None:
+    assert "block" not in line(JOB, 3)

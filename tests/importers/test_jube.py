@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.programs import Workplace
+
+DATA = Path(__file__).parent / "data/jube"  # of JUBE 2.7.1: one table in each of its styles
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    shutil.copytree(DATA, tmp_path / "bench_run")
+    return Workplace(tmp_path)
+
+
+def runs(place: Workplace) -> list[dict[str, Any]]:
+    done = place.seatrial("runs", "--trial", "old", "--limit", "0", "--format", "json")
+    assert done.code == 0, done.said
+    return list(msgspec.json.decode(done.out))
+
+
+def test_all_tables_of_a_benchmark_tell_of_the_same_runs(place: Workplace) -> None:
+    done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    assert done.code == 0, done.said
+    assert "old: 3 results of 1 test on frost" in done.out
+    assert "column 'word' is neither a parameter nor a figure" in done.out
+    names = {each["case_name"] for each in runs(place)}
+    assert names == {f"result_creation{{number={n}}}" for n in (1, 2, 4)}
+    history = place.seatrial("history", "bw", "--format", "csv").out
+    assert ",MB/s," in history
+    assert history.count("old") == 3
+    assert "bandwidth" in place.seatrial("show", f"old/{runs(place)[0]['run_id']}").out
+
+
+@pytest.mark.parametrize("name", ["result.dat", "pretty.dat", "aligned.dat"])
+def test_a_table_alone(place: Workplace, name: str) -> None:
+    shutil.move(place.folder / "bench_run/000000/result" / name, place.folder / name)
+    options = ("--test", "bw", "--parameter", "number", "-m", "frost")
+    done = place.seatrial("import", "jube", name, "-o", "old", *options)
+    assert done.code == 0, done.said
+    assert {each["case_name"] for each in runs(place)} == {f"bw{{number={n}}}" for n in (1, 2, 4)}
+
+
+def test_a_benchmark_that_is_imported_again(place: Workplace) -> None:
+    place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    again = place.seatrial("import", "jube", "bench_run", "-o", "again", "-m", "frost")
+    assert again.code == 2
+    assert "its results were all imported before (3 in old)" in again.err
+
+
+def test_damaged_tables(place: Workplace) -> None:
+    folder = place.folder / "bench_run/000000/result"
+    (folder / "result.dat").write_text("")
+    (folder / "pretty.dat").write_text("pretty:\n| number | bw |\n|---|---|\n| 1 |\n| 2 | 7 |\n")
+    done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    assert done.code == 0, done.said
+    notes = (place.folder / "trials/old/import.md").read_text()
+    assert "is empty" in notes
+    assert "pretty.dat:4" in notes
+
+
+def test_no_table(place: Workplace) -> None:
+    shutil.rmtree(place.folder / "bench_run/000000/result")
+    done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    assert done.code == 2
+    assert "run `jube result` first" in done.err

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.programs import Done, Workplace
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def imported(place: Workplace, text: str, *options: str, tag: str = "old") -> Done:
+    (place.folder / "old.csv").write_text(text)
+    return place.seatrial("import", "csv", "old.csv", "-o", tag, "-m", "frost", *options)
+
+
+def runs(place: Workplace) -> list[dict[str, Any]]:
+    done = place.seatrial("runs", "--trial", "old", "--limit", "0", "--format", "json")
+    assert done.code == 0, done.said
+    return list(msgspec.json.decode(done.out))
+
+
+def history(place: Workplace, metric: str) -> list[str]:
+    done = place.seatrial("history", metric, "--format", "csv")
+    assert done.code == 0, done.said
+    return done.out.splitlines()[1:]
+
+
+LONG = """\
+benchmark;metric;value;unit;date;node;status
+lulesh{size=60}@gcc;fom;12.5;z/s;2021-02-01T10:00:00Z;n001;passed
+lulesh{size=60}@gcc;memory;3;GiB;2021-02-01T10:00:00Z;n001;passed
+lulesh{size=60}@gcc;fom;12.75;z/s;2021-02-02T10:00:00Z;n001;passed
+lulesh{size=60}@gcc;fom;;z/s;2021-02-03T10:00:00Z;n002;timeout
+"""
+
+
+def test_a_row_for_each_figure(place: Workplace) -> None:
+    columns = ("--case", "benchmark", "--time", "date", "--higher", "fom")
+    done = imported(place, LONG, *columns)
+    assert done.code == 0, done.said
+    assert "old: 3 results of 1 test on frost, 2 passed, 1 did not" in done.out
+    found = runs(place)
+    assert [each["verdict"] for each in found] == ["timeout", "pass", "pass"]
+    assert found[0]["case_name"] == "lulesh{size=60}@gcc"
+    assert found[0]["nodes"] == "n002"
+    assert found[0]["created"] == "2021-02-03T10:00:00.000000Z"
+    assert len(history(place, "fom")) == 2
+    assert "GiB" in history(place, "memory")[0]
+
+
+def test_a_column_for_each_figure(place: Workplace) -> None:
+    text = "triad[MB/s]\tcopy\tthreads\ttime\n120.5\t90\t4\t1612137600\n121\t\t8\t1612137700\n"
+    options = ("--test", "stream", "--figure", "triad[MB/s]", "--figure", "copy=MB/s")
+    done = imported(place, text, *options, "--parameter", "threads")
+    assert done.code == 0, done.said
+    names = {each["case_name"] for each in runs(place)}
+    assert names == {"stream{threads=4}", "stream{threads=8}"}
+    assert all("MB/s" in line for line in history(place, "triad"))
+    assert len(history(place, "copy")) == 1
+
+
+def test_repeats_and_rows_that_are_there_twice(place: Workplace) -> None:
+    text = "case,metric,value,time\na,fom,1,2021-02-01\na,fom,2,2021-02-01\na,fom,2,2021-02-01\n"
+    done = imported(place, text)
+    assert "old: 2 results" in done.out
+    assert "old.csv:4" in done.out
+    assert "is there twice, the same in all columns" in done.out
+    again = imported(place, text, tag="again")
+    assert again.code == 2
+    assert "imported before (2 in old)" in again.err
+
+
+def test_rows_without_a_time_are_runs_of_their_own(place: Workplace) -> None:
+    done = imported(place, "case,metric,value\na,fom,1\na,size,2\n")
+    assert "old: 2 results" in done.out
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("a,fom,fast,s,2021-02-01,ok", "fom: 'fast' is not a number: left out"),
+        ("a,fom,nan,s,2021-02-01,ok", "'nan' is not a finite number"),
+        ('a,fom,"1,5",s,2021-02-01,ok', "write a point"),
+        ("a,fom,1,s,yesterday,ok", "'yesterday' is no time"),
+        ("a,fom,1,s,2021-02-01,maybe", "status 'maybe' is none of"),
+        ("a,,1,s,2021-02-01,ok", "has no metric"),
+        ("a,fom,1,s", "has 4 values, and the head 6"),
+    ],
+)
+def test_a_bad_row_is_named_and_the_others_come(place: Workplace, row: str, what: str) -> None:
+    good = "a,fom,1,s,2021-02-03,ok"
+    done = imported(place, f"case,metric,value,unit,time,status\n{row}\n{good}\n")
+    assert done.code == 0, done.said
+    assert "old: 1 result of 1 test" in done.out
+    assert what in done.out
+    assert "old.csv:2" in done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "what"),
+    [
+        ("", (), "is empty"),
+        ("case,value\na,1\n", (), "no column has the metric or its value"),
+        ("metric,value\nfom,1\n", (), "no column has the case"),
+        ("case,metric,value\na,f,1\n", ("--time", "daet"), "no column 'daet' (--time)"),
+        ("case,metric,value\na,f,x\n", (), "old.csv:2: f: 'x' is not a number"),
+    ],
+)
+def test_nothing_can_be_imported(
+    place: Workplace, text: str, options: tuple[str, ...], what: str
+) -> None:
+    done = imported(place, text, *options)
+    assert done.code == 2
+    assert what in done.err
+    assert not (place.folder / "trials/old").exists()
+
+
+def test_the_machine_must_be_named(place: Workplace) -> None:
+    (place.folder / "old.csv").write_text("case,metric,value\na,f,1\n")
+    done = place.seatrial("import", "csv", "old.csv", "-o", "old")
+    assert done.code == 2
+    assert "does not name the machine; give it with --machine NAME" in done.err

@@ -1,0 +1,152 @@
+"""A real OpenPBS of eight nodes, started by ``../shared/openpbs/run``, for tests.
+
+with PbsServer(folder) as server:           # its jobs see what is below the folder, and /work
+    server.run("qsub", "--", "/bin/true")
+
+The server has network, mount and process namespaces of its own. ``server.env`` has a PATH with the
+commands of PBS, each of which enters these namespaces: the harness itself stays outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.waiting import until
+
+START = Path(__file__).resolve().parents[2].parent / "shared" / "openpbs" / "run"
+PROGRAMS = ("qsub", "qstat", "qselect", "qdel", "qrerun", "qmgr", "qterm", "pbsnodes")
+NODES = [f"n00{i}" for i in range(1, 9)]
+CORES = 4
+
+# PBS keeps its files below /tmp, and refuses to start where any user may write in a folder above
+# them; so /tmp is empty in its namespace, but for the folder of the tests.
+_START = """\
+exec 9< {folder}
+mount -t tmpfs -o mode=755 none /tmp
+mkdir -p {folder}
+mount --no-canonicalize --bind /proc/self/fd/9 {folder}
+exec 9<&-
+exec {run} bash -c {inside}
+"""
+_INSIDE = """\
+grep NSpid: /proc/self/status
+echo PBS_IS_UP
+exec sleep infinity
+"""
+
+
+def available() -> str:
+    """Why there is no server here; "" where there is one."""
+    if not START.exists():
+        return f"{START} is not there (OpenPBS)"
+    if os.geteuid() != 0:
+        return "OpenPBS needs root"
+    missing = [name for name in ("unshare", "nsenter") if shutil.which(name) is None]
+    return f"{', '.join(missing)} not found" if missing else ""
+
+
+class PbsServer:
+    """A server of PBS with eight nodes of four cores. The jobs run on this host."""
+
+    def __init__(self, folder: Path, shared: Path) -> None:
+        self.folder = folder
+        self._shared = shared  # the folder that jobs and tests see, and that lies below /tmp
+        self._said = folder / "said"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        self.env: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        words = {"folder": self._shared, "run": START, "inside": _INSIDE}
+        script = _START.format(**{name: shlex.quote(str(word)) for name, word in words.items()})
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                ["unshare", "--mount", "bash", "-c", script],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+        try:
+            until(self._is_up, "OpenPBS starts", 120.0, lambda: self._said.read_text())
+            until(self._find_inside, "the process beside the server")
+        except BaseException:
+            self._kill()
+            raise
+        programs = self.folder / "bin"
+        programs.mkdir()
+        for name in PROGRAMS:
+            enter = " ".join(self._enter())
+            shim = f'#!/bin/sh\nexec {enter} --wdns="$PWD" -- /opt/pbs/bin/{name} "$@"\n'
+            (programs / name).write_text(shim)
+            (programs / name).chmod(0o755)
+        self.env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)  # its namespaces end with it
+            self._process.wait()
+
+    def _is_up(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self._said.read_text()
+        return "PBS_IS_UP" in self._said.read_text()
+
+    def _find_inside(self) -> bool:
+        """Find the process that the server was started for, as this host numbers it."""
+        assert self._process is not None
+        children = list(Path(f"/proc/{self._process.pid}/task").glob("*/children"))
+        while children:
+            for pid in _read(children.pop()).split():
+                if _read(Path(f"/proc/{pid}/cmdline")) == "sleep\0infinity\0":
+                    self._pid = int(pid)
+                children += Path(f"/proc/{pid}/task").glob("*/children")
+        return self._pid != 0
+
+    def _enter(self) -> list[str]:
+        """The words that run a command beside the server."""
+        return ["nsenter", "--target", str(self._pid), "--mount", "--net", "--uts", "--pid"]
+
+    def run(self, *line: str) -> str:
+        """Run a command of PBS, to its end."""
+        done = subprocess.run(
+            line, env={**os.environ, **self.env}, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    def delete_all(self) -> None:
+        """Delete all jobs, those that run included."""
+        if jobs := self.run("qselect").split():
+            self.run("qdel", "-W", "force", *jobs)
+
+    def stop(self) -> None:
+        """Stop the server itself; jobs go on."""
+        self.run("qterm", "-t", "quick")
+
+    def start(self) -> None:
+        """Start the server again."""
+        line = [*self._enter(), "/opt/pbs/sbin/pbs_server"]
+        subprocess.run(line, check=True, capture_output=True)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

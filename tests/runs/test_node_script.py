@@ -1,0 +1,125 @@
+"""The script of facts on trees of files, as they lie below / on nodes with faults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from seatrial.runs import facts
+
+SCRIPT = Path(facts.__file__).parent / "node.sh"
+V2 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
+V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
+V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"
+
+
+def process(number: int, state: str, size: int = 4096, name: str = "cat") -> dict[str, str]:
+    rest = " ".join(["0"] * 19)
+    text = f"{number} ({name}) {state} {rest} {size} 0\n"
+    return {f"proc/{number}/stat": text}
+
+
+def card(width: int, speed: str = "16.0 GT/s PCIe") -> dict[str, str]:
+    about = {
+        "class": "0x020700",
+        "vendor": "0x15b3",
+        "device": "0x101b",
+        "current_link_width": str(width),
+        "max_link_width": "16",
+        "current_link_speed": speed,
+        "max_link_speed": "16.0 GT/s PCIe",
+    }
+    folder = "sys/bus/pci/devices/0000:3b:00.0"
+    return {f"{folder}/{name}": f"{value}\n" for name, value in about.items()}
+
+
+def told(root: Path, files: dict[str, str], **more: str) -> dict[str, str]:
+    """Return the facts of a tree with these files."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    environment = {**os.environ, "SEATRIAL_ROOT": str(root), **more}
+    line = ["bash", str(SCRIPT)]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    *lines, end = done.stdout.splitlines()
+    assert end == f"end\t{len(lines)}"
+    return dict(line.split("\t", 1) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"),
+    [("fpu", "1"), (V2, "2"), (V3, "3"), (V4, "4"), (V4.replace("fma ", ""), "2")],
+)
+def test_the_level_of_the_processor(tmp_path: Path, flags: str, level: str) -> None:
+    text = f"processor\t: 0\nmicrocode\t: 0x2b\nflags\t\t: {flags}\nbugs\t: x\n\n"
+    found = told(tmp_path, {"proc/cpuinfo": text * 2})
+    assert (found["cpu.isa_level"], found["cpu.microcode"]) == (level, "0x2b")
+
+
+def test_a_card_of_half_its_lanes(tmp_path: Path) -> None:
+    found = told(tmp_path, card(8))
+    assert found["pci.0000:3b:00.0"] == "0207 15b3:101b x8 of x16"
+    assert (found["pci.narrow"], found["pci.slow_network"]) == ("0000:3b:00.0", "none")
+    found = told(tmp_path, card(16, "8.0 GT/s PCIe"))
+    assert (found["pci.narrow"], found["pci.slow_network"]) == ("none", "0000:3b:00.0")
+
+
+def test_counters_of_errors(tmp_path: Path) -> None:
+    edac, ib = "sys/devices/system/edac/mc", "sys/class/infiniband/mlx5_0"
+    found = told(
+        tmp_path,
+        {
+            f"{edac}/mc0/ce_count": "7\n",
+            f"{edac}/mc1/ce_count": "5\n",
+            f"{edac}/mc1/ue_count": "1\n",
+            f"{ib}/ports/1/counters/symbol_error": "812\n",
+            f"{ib}/ports/1/state": "4: ACTIVE\n",
+            "proc/interrupts": "  CPU0 CPU1\nMCE:  0  2  Machine check exceptions\nMCP: 9 9 x\n",
+        },
+    )
+    assert (found["now.edac_corrected"], found["now.edac_uncorrected"]) == ("12", "1")
+    assert found["now.ib_mlx5_0_1_symbol_error"] == "812"
+    assert found["ib.mlx5_0.1.state"] == "ACTIVE"
+    assert found["now.machine_checks"] == "2"
+
+
+def test_huge_pages_that_can_be_had(tmp_path: Path) -> None:
+    blocks = "Node 0, zone   Normal  1  2  0  1  1  1  1  0  1  3  5\n"
+    meminfo = "MemTotal:       100000 kB\n"
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo})
+    assert (found["now.huge_possible"], found["now.huge_percent"]) == ("13", "26")
+
+
+def test_stuck_processes_are_named(tmp_path: Path) -> None:
+    files = {**process(17, "D", name="a) D b"), **process(18, "S"), **process(2, "D", size=0)}
+    load = {"proc/loadavg": "1.20 1.0 1.0 1/100 7\n"}
+    found = told(tmp_path, files | load)
+    assert (found["now.stuck_processes"], found["now.stuck"]) == ("1", "17:a) D b")
+    found = told(tmp_path, {"proc/loadavg": "0.20 1.0 1.0 1/100 7\n"})
+    assert found["now.stuck_processes"] == "0"
+
+
+def test_file_systems_in_which_programs_are_not_told_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "lus").mkdir()
+    mounts = "s:/a /lus lustre rw 0 0\ns:/b /gone\\040away nfs rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n"
+    found = told(tmp_path, {"proc/self/mounts": mounts})
+    assert found["now.getcwd_failed"] == "/gone away"
+    assert found["mount./lus"] == "lustre s:/a rw"
+    found = told(tmp_path, {"proc/self/mounts": "s:/a /lus lustre rw 0 0\n"})
+    assert found["now.getcwd_failed"] == "none"
+
+
+def test_networks_have_their_netmasks(tmp_path: Path) -> None:
+    text = (
+        "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n"
+        "eth0 00000000 0100000A 0003 0 0 0 00000000 0 0 0\n"
+        "ib0 00000A0A 00000000 0001 0 0 0 0000FFFF 0 0 0\n"
+        "eth0 0001A8C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
+    )
+    found = told(tmp_path, {"proc/net/route": text})
+    assert found["network.ib0"] == "10.10.0.0/255.255.0.0"
+    assert found["network.eth0"] == "192.168.1.0/255.255.255.0"
