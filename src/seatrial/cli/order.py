@@ -200,8 +200,8 @@ def best(
 ) -> int:
     """Write the order by which the least goes over the network.
 
-    PATTERN is a file of `seatrial pattern record`: who sent how much to whom. stderr has the
-    candidates and what they cost.
+    PATTERN is a text file: who sends how much to whom. stderr has the candidates and what they
+    cost.
     """
     found = order_best.search(pattern, machine, nodes, per_node, by, seconds or 0.0)
     click.echo(order_best.table(found), err=True)

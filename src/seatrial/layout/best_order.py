@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, permutations
 from typing import Literal, NamedTuple
 
+from seatrial.arrays import Ints
 from seatrial.layout import orders
 from seatrial.layout.bisection import bisected
 from seatrial.layout.grid_fits import Shape, likely_shapes, nested_cells, order_of_cells
@@ -25,7 +26,6 @@ from seatrial.layout.orders import Order
 from seatrial.layout.patterns import Pattern, graph_of
 from seatrial.layout.refinement import refined
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Ints
 
 ScoreKind = Literal["hop_bytes", "off_node", "link_load"]
 DEFAULT = "smp"

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.arrays import Bools, Floats, Ints
 from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import RankGraph
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Bools, Floats, Ints
 
 _ROUNDS = 30
 

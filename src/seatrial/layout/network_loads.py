@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Ints
 from seatrial.layout.patterns import Pattern
 from seatrial.layout.topology import Topology
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 
 
 class OrderScore(NamedTuple):

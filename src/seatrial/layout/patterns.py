@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats, Ints
 from seatrial.layout.orders import MAX_RANKS
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 
 HEAD = "seatrial pattern 1"
-_FORMAT = "record it again by `seatrial pattern record`"
+_FORMAT = "docs/placement.md has the format"
 _LARGEST = 1 << 62
 
 

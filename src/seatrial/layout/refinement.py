@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import time
 
+from seatrial.arrays import Floats, Ints
 from seatrial.layout.patterns import RankGraph, graph_of_edges
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 
 _LOSSES = 6  # so many swaps in a row without a new best end an exchange
 _CHUNK = 1 << 22  # elements of an array that is made in one go

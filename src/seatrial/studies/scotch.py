@@ -14,10 +14,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from seatrial.arrays import Ints
 from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import RankGraph
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Ints
 
 _PROGRAMS = ("scotch_gmap", "gmap")
 _SECONDS = 60
