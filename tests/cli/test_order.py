@@ -31,6 +31,7 @@ def test_hpe_s_grid_order_and_files_for_others(place: Workplace) -> None:
 
 NETWORK = """
 machine: net
+scheduler: slurm
 nodes: [{names: "n[1-4]", cores: 4}]
 topology: {kind: tree, levels: [{switch: 2}]}
 """
