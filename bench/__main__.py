@@ -13,6 +13,7 @@ SCRIPTS = (
     "safety_cost",
     "pages",
     "slurm_throughput",
+    "pbs_throughput",
     "bundles",
     "compat",
     "interleaving",

@@ -64,6 +64,21 @@ missing_containers() {
     command -v podman >/dev/null || printf ' podman'
 }
 
+missing_modules() {
+    [ -e /etc/profile.d/lmod.sh ] || printf ' lmod'
+}
+
+# Debian's Environment Modules cannot be installed beside Lmod, so they are unpacked.
+unpacked=/opt/environment-modules
+
+unpack_environment_modules() {
+    where=$(mktemp -d)
+    chmod 755 "$where" # apt downloads as a user of its own
+    (cd "$where" && apt-get download -qq environment-modules &&
+        dpkg-deb -x environment-modules_*.deb "$where/all" && mv "$where/all" "$unpacked")
+    rm -rf "$where"
+}
+
 missing_chromium() {
     command -v chromium >/dev/null || printf ' chromium'
 }
@@ -77,7 +92,7 @@ missing_openssh() {
     command -v Xvfb >/dev/null || printf ' xvfb'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc containers torture"
+groups="slurm recipes applications postgresql influxdb chromium openssh hwloc containers modules torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in
@@ -89,6 +104,9 @@ for what in $wanted; do
     esac
 done
 missing=$(missing_packages)
+case " $wanted " in
+*" modules "*) [ -d "$unpacked" ] || [ "$(id -u)" -ne 0 ] || missing="$missing lmod" ;;
+esac
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -125,6 +143,10 @@ install_packages() {
 
 # A bare machine has no package lists yet, or old ones.
 install_packages || { apt-get update && install_packages; }
+
+case " $wanted " in
+*" modules "*) [ -d "$unpacked" ] || unpack_environment_modules ;;
+esac
 
 missing=$(missing_packages)
 if [ -n "$missing" ]; then

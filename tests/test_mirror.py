@@ -65,6 +65,7 @@ ACROSS_MODULES = {
         "recalled": "recalled runs in the report",
     },
     "runs": {
+        "modules": "Lmod and Environment Modules in builds and runs",
         "compat_runs": "runs that are compat jobs",
         "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",

@@ -13,7 +13,7 @@ from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Caps, Entry, Placement, Policy, PolicyTarget, RateLimit, Window
 from seatrial.conduct.policy import ThrottleRule as About
 from seatrial.conduct.rate_limit import TokenBucket
-from seatrial.conduct.targets import Targets
+from seatrial.conduct.targets import STALE_NS, Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted
 
@@ -170,6 +170,38 @@ def test_a_target_is_never_loaded_beyond_what_is_safe() -> None:
     assert Counter(placed("weighted", 99)) == {"a": 8, "b": 8, "c": 8}
     assert Counter(placed("weighted", 99, caps=Caps(per_target=3))) == {"a": 3, "b": 3, "c": 3}
     assert len(placed("round_robin", 99, opens=0.8)) == 30  # ten times 0.8 is 8, also in floats
+
+
+def test_the_load_of_targets_as_gauges_read_it_drives_placement() -> None:
+    entries = [Entry(name="t", file_system="fs", opens=10)]
+    each = [PolicyTarget(name=n, file_system="fs", gauge=f"g{n}") for n in "ab"]
+    targets, counts = Targets(each, "least_loaded", Caps()), InFlightCounts(entries)
+
+    def next_runs(runs: int) -> str:
+        found = ""
+        for _ in range(runs):
+            target = targets.choose(entries[0], counts)
+            assert target is not None
+            targets.place(target, 10)
+            counts.launch(0, 1, target)
+            found += target
+        return found
+
+    assert next_runs(2) == "ab"
+    targets.read(GaugeRead(time=1, gauge="ga", value=95.0))
+    assert next_runs(2) == "ab", "one reading alone says nothing"
+    targets.read(GaugeRead(time=2, gauge="gb", value=60.0))
+    assert next_runs(6) == "bbbbba", "those that were placed since count"
+    targets.read(GaugeRead(time=3, gauge="gb", reason="it gave no number"))
+    assert next_runs(2) == "aa", "by the runs in flight: 30 and 70"
+    targets.read(GaugeRead(time=3, gauge="gb", value=0.0))
+    assert next_runs(1) == "b"
+    targets.read(GaugeRead(time=3 + STALE_NS, gauge="gb", value=0.0))
+    assert next_runs(1) == "a", "the reading of a is old"
+    targets.read(GaugeRead(time=4 + STALE_NS, gauge="ga", value=1.0))
+    assert next_runs(1) == "b"
+    targets.forget()
+    assert next_runs(1) == "a"
 
 
 def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:

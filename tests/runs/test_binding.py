@@ -33,6 +33,7 @@ OPENMPI = Launcher(kind="mpirun", flavour="openmpi")
 MPICH = Launcher(kind="mpiexec", flavour="mpich")
 SRUN = Launcher(kind="srun")
 APRUN = Launcher(kind="aprun")
+PALS = Launcher(kind="mpiexec", flavour="cray")
 TEST = Test(name="t", folder="/t", app="t", run=RunSpec(script="true"))
 
 
@@ -72,9 +73,10 @@ LINES = {
     " --cpu-bind=mask_cpu:0x7,0x1c0,0x7000,0x1c0000",
     "openmpi": "mpirun -n 4 --map-by ppr:1:numa:PE=3 --bind-to core",
     "mpich": "mpiexec -n 4 -ppn 4 -bind-to user:0+1+2,6+7+8,12+13+14,18+19+20",
+    "pals": "mpiexec -n 4 --ppn 4 --depth 3 --cpu-bind list:0-2:6-8:12-14:18-20",
     "aprun": "aprun -n 4 -N 4 -S 1 -d 3 -cc cpu",
 }
-LAUNCHERS = {"srun": SRUN, "openmpi": OPENMPI, "mpich": MPICH, "aprun": APRUN}
+LAUNCHERS = {"pals": PALS, "srun": SRUN, "openmpi": OPENMPI, "mpich": MPICH, "aprun": APRUN}
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -89,6 +91,7 @@ def test_a_node_that_is_not_full_is_spread_over_its_domains(name: str) -> None:
         (OPENMPI, "--map-by ppr:1:numa:PE=3 --bind-to core"),
         (MPICH, "-bind-to core:3 -map-by numa"),
         (APRUN, "-S 1 -d 3 -cc cpu"),
+        (PALS, "--ppn 4 --depth 3 --cpu-bind depth"),
     ],
 )
 def test_words_alone_where_the_numbers_of_cpus_are_not_known(launcher: Launcher, end: str) -> None:
@@ -127,6 +130,8 @@ def test_lines_of_aprun(shape: tuple[int, int], placement: dict[str, Any], end: 
         (OPENMPI, {"spread": "socket", "bind": "socket"}, "--map-by ppr:2:socket --bind-to socket"),
         (MPICH, {"spread": "socket"}, "user:0+1+2,3+4+5,12+13+14,15+16+17"),
         (MPICH, {"bind": "none"}, "-ppn 4"),
+        (PALS, {"bind": "none"}, "--depth 3 --cpu-bind none"),
+        (PALS, {"bind": "numa"}, "--cpu-bind list:0-5:6-11:12-17:18-23"),
         (Launcher(kind="none"), {"numa_policy": "local"}, "numactl --localalloc"),
     ],
 )

@@ -130,7 +130,9 @@ ssh n002 'echo "$GIVEN|$API_TOKEN|$SEATRIAL_COMPAT_JOB"' | grep -c '^mine||[0-9]
 ssh n002 ssh n001 hostname
 head -c 10000000 /dev/zero | ssh n002 wc -c
 ssh n003 true; echo $?
-ssh vm true; echo $?
+ssh vm true 2>&1 | grep -c 'ssh: this host is no node of the compat job'
+ssh -T -o LogLevel=QUIET localhost hostname 2>&1; ssh "$(id -un)@localhost" 'echo a "b"'
+ssh -G n002.site | grep -x -e 'hostkeyalias compat' -e 'port 22'
 echo copied > "$OUT/file"; scp "$OUT/file" n002:"$OUT/copy"; cat "$OUT/copy"
 echo "get $OUT/file $OUT/got" | sftp -b - n002 > /dev/null; cat "$OUT/got"
 ssh -tt n002 tty | grep -c /dev/pts
@@ -178,7 +180,8 @@ def test_sshd_of_the_job(
     until((out / "other").exists, "the other job", said=two.said)
     said = one.out()
     assert said == [
-        *("n002", "7", "1", "n001", "10000000", "255", "255", "copied", "copied", "1"),
+        *("n002", "7", "1", "n001", "10000000", "255", "1"),
+        *("n001", "a b", "hostkeyalias compat", "copied", "copied", "1"),
     ], one.said()
     ports = [dict(line.split() for line in _lines(job.compat / "ports")) for job in jobs]
     assert ports[0]["n001"] != ports[1]["n001"], "the port was in use"

@@ -14,6 +14,7 @@ from seatrial.machine.model import (
     Machine,
     NodeGroup,
     PageSettings,
+    Pbs,
     Slurm,
     Toolchain,
 )
@@ -22,6 +23,7 @@ from seatrial.suite.model import (
     Case,
     FromParameter,
     JobOptions,
+    Requires,
     RunSettings,
     RunSpec,
     TaskPlacement,
@@ -75,6 +77,7 @@ def test_all_that_a_setting_has_is_in_the_lines() -> None:
         "#SBATCH --ntasks=8",
         "#SBATCH --ntasks-per-node=4",
         "#SBATCH --cpus-per-task=3",
+        "#SBATCH --time=1",
         "#SBATCH --exclusive",
         "#SBATCH --partition=batch",
         "#SBATCH --qos=debug",
@@ -94,6 +97,23 @@ def test_all_that_a_setting_has_is_in_the_lines() -> None:
         "# in the container a.sif",
         "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 "
         "--cpu-bind=mask_cpu:0x7,0x38,0x1c0,0xe00 --gpus-per-node=2 --mem=0 PROGRAM",
+    ]
+
+
+def test_lines_of_pbs() -> None:
+    pbs = Pbs(queue="prod", account="acc", options=["-M", "me@here"])
+    machine = a_machine(scheduler="pbs", pbs=pbs, launcher=Launcher(kind="none"))
+    test = msgspec.structs.replace(
+        TEST, modules=[], environment={}, requires=Requires(features=["rome"])
+    )
+    assert job_lines(machine, test, of(exclusive=True), [])[:7] == [
+        "#PBS -l select=2:ncpus=12:mpiprocs=4:ompthreads=3:rome=True",
+        "#PBS -l place=scatter:excl",
+        "#PBS -l walltime=60",
+        "#PBS -q prod",
+        "#PBS -A acc",
+        "#PBS -M me@here",
+        "module load gcc/12",
     ]
 
 

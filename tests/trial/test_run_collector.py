@@ -63,7 +63,8 @@ def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
     ("setup", "reason"),
     [
         ('module() { [ "$2" != qe/6.8 ]; }', "module qe/6.8 did not load"),
-        ("unset -f module", "there is no command `module`"),
+        # nothing can be read from the usual places
+        ("unset -f module; [() { false; }", "there is no command `module`"),
     ],
 )
 def test_a_module_that_does_not_load_is_the_reason(

@@ -63,6 +63,31 @@ def on_targets(place: Workplace, command: str, **more: object) -> Path:
     return root / TAG
 
 
+def test_runs_go_to_the_target_whose_gauge_reads_least(place: Workplace) -> None:
+    gauges = {
+        f"load{n}": {"command": f"echo {load}", "every": "1s"} for n, load in enumerate((900, 5))
+    }
+    targets = [{"name": f"mdt{n}", "gauge": f"load{n}"} for n in range(2)]
+    about = {"path": str(place.folder / "scratch"), "targets": targets}
+    place.local(cores=1, file_systems={"scratch": about}, gauges=gauges)
+    short(place, "io", "sleep 0.05", "30s")
+    write_plan(
+        place, "10m", file_system="scratch", placement="least_loaded", tests={"io": {"opens": 10}}
+    )
+
+    def read() -> bool:
+        return {event.gauge for event in place.events(TAG, GaugeRead)} == set(gauges)
+
+    def placed_since() -> list[str]:
+        events = place.events(TAG, GaugeRead, RunSubmitted)
+        read_at = [i for i, each in enumerate(events) if isinstance(each, GaugeRead)]
+        since = events[read_at[len(gauges)] :] if len(read_at) > len(gauges) else []
+        return [each.target for each in since if isinstance(each, RunSubmitted)]
+
+    run_until(place, lambda: read() and len(placed_since()) >= 6, "six runs after a reading")
+    assert set(placed_since()) == {"scratch/mdt1"}
+
+
 def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
     calls = place.folder / "calls"
     root = on_targets(place, f'mkdir "$DIRECTORY"; echo "$DIRECTORY $TARGET_INDEX" >> {calls}')

@@ -24,29 +24,30 @@ def qsub_line(folder: Path, submission: Submission, machine: Machine) -> list[st
     """Return the qsub command of a submission. PBS has no array of one task, and takes no array
     that must not be run again: a job script that is run again finds its run claimed. ``-f`` keeps
     qsub from leaving a process in the background, which would hold the file of its answer."""
-    pbs = machine.pbs
     job = allocation_of(submission, folder)
     tasks = 1 if submission.is_bundle else len(submission.jobs)
-    asked = effective(pbs, job.options)
     line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
     if tasks > 1:
         line += ["-J", f"0-{tasks - 1}", "-o", str(folder / "^array_index^.out")]
     else:
         line += ["-r", "n", "-o", str(folder / "0.out")]
-    line += [
-        "-l",
-        f"select={_select(job, asked, pbs.select)}",
-        "-l",
-        f"place={_place(job, pbs.place)}",
-    ]
-    line += ["-l", f"walltime={max(1, math.ceil(job.walltime))}"]
+    return [*line, *request_words(job, machine), str(folder / "job.sh")]
+
+
+def request_words(job: Job, machine: Machine) -> list[str]:
+    """Return the options of qsub by which a job asks for its nodes, its time and its queue."""
+    pbs = machine.pbs
+    asked = effective(pbs, job.options)
+    words = ["-l", f"select={_select(job, asked, pbs.select)}"]
+    words += ["-l", f"place={_place(job, pbs.place)}"]
+    words += ["-l", f"walltime={max(1, math.ceil(job.walltime))}"]
     for option, value in (
         ("-q", asked.reservation or asked.partition),
         ("-A", asked.account),
         ("-P", pbs.project),
     ):
-        line += [option, value] if value else []
-    return [*line, *asked.options, str(folder / "job.sh")]
+        words += [option, value] if value else []
+    return [*words, *asked.options]
 
 
 def _select(job: Job, asked: JobOptions, more: str) -> str:

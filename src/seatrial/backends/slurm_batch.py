@@ -9,7 +9,7 @@ from pathlib import Path
 
 from seatrial.backends.bundles import allocation_of
 from seatrial.backends.job_arrays import write_submission
-from seatrial.backends.protocol import Submission
+from seatrial.backends.protocol import Job, Submission
 from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
 from seatrial.suite.job_options import effective
@@ -34,7 +34,6 @@ def sbatch_line(
     slurm = machine.slurm
     job = allocation_of(submission, folder)
     tasks = 1 if submission.is_bundle else len(submission.jobs)
-    asked = effective(slurm, job.options)
     line = [
         "sbatch",
         "--parsable",
@@ -44,6 +43,15 @@ def sbatch_line(
         f"--output={str(folder).replace('%', '%%')}/%a.out",
         f"--chdir={folder}",
         "--no-requeue",
+    ]
+    return [*line, *request_words(job, machine, unknown), str(folder / "job.sh")]
+
+
+def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> list[str]:
+    """Return the options of sbatch by which a job asks for its nodes, its time and its
+    partition."""
+    asked = effective(machine.slurm, job.options)
+    words = [
         f"--nodes={job.nodes}",
         f"--ntasks={job.tasks}",
         f"--ntasks-per-node={job.tasks_per_node}",
@@ -51,18 +59,18 @@ def sbatch_line(
         f"--time={max(1, math.ceil(job.walltime / 60))}",
     ]
     if job.exclusive:
-        line.append("--exclusive")
+        words.append("--exclusive")
     if job.node:
-        line.append(f"--nodelist={job.node}")
+        words.append(f"--nodelist={job.node}")
     elif excluded := _excluded(machine, job.avoid, set(unknown) & set(job.features)):
-        line.append(f"--exclude={excluded}")
+        words.append(f"--exclude={excluded}")
     known = [feature for feature in job.features if feature not in unknown]
     if constraint := _constraint(asked.constraint or "", *known):
-        line.append(f"--constraint={constraint}")
-    return [*line, *option_words(asked), *asked.options, str(folder / "job.sh")]
+        words.append(f"--constraint={constraint}")
+    return [*words, *_option_words(asked), *asked.options]
 
 
-def option_words(asked: JobOptions) -> list[str]:
+def _option_words(asked: JobOptions) -> list[str]:
     """Return the options of sbatch for a partition, an account, GPUs and memory."""
     names = ("partition", "account", "qos", "reservation", "gpus_per_node", "gpus_per_task")
     given = [(name.replace("_", "-"), getattr(asked, name)) for name in names]

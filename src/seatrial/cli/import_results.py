@@ -90,7 +90,7 @@ def import_reframe(
     higher: Sequence[str],
     lower: Sequence[str],
 ) -> int:
-    """Import performance logs and run reports of ReFrame as a trial.
+    """Import logs and reports of ReFrame as a trial.
 
     PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
     any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;

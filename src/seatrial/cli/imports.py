@@ -62,8 +62,7 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     from seatrial.importers.oth.ini import read_list, read_machine
     from seatrial.importers.oth.suite import import_tests
 
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UsageError(f"{output}: is there already; name a folder that is new or empty")
+    _require_new(output)
     try:
         environment = read_machine(machine_ini) if machine_ini else {}
         wanted = read_list(path) if path.is_file() else None
@@ -87,3 +86,49 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     click.echo(f"all notes are in {output / 'import.md'}")
     click.echo(f"next   {folders.command('list', str(output))}")
     return 0
+
+
+@command.command("reframe-tests")
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder of the new suite.",
+)
+@click.pass_obj
+def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
+    """Import simple tests of ReFrame.
+
+    PATH is a Python source with tests, or a folder with these. The source is parsed and never
+    executed. A test of which each statement is of a known form becomes a test of the suite; others
+    are listed, with file, line and reason, in SUITE/import.md.
+
+    \b
+    seatrial import reframe-tests checks -o suites/reframe
+    seatrial list suites/reframe
+    """
+    from seatrial.importers.notes import by_text
+    from seatrial.importers.reframe.suite import import_tests
+
+    _require_new(output)
+    try:
+        done = import_tests(path, output)
+    except OSError as error:
+        raise UsageError(str(error)) from None
+    if not done.tests:
+        reasons = "".join(f"\n{note.place}: {note.text}" for note in done.notes[:NOTES_SHOWN])
+        raise UsageError(f"{path}: no test of ReFrame could be translated{reasons}")
+    grouped = by_text(done.notes)
+    click.echo(f"{len(done.tests)} of {count(done.found, 'test')} were translated, to {output}")
+    show_notes(grouped)
+    write_notes(output / "import.md", path, grouped)
+    click.echo(f"all notes are in {output / 'import.md'}")
+    click.echo(f"next   {folders.command('list', str(output))}")
+    return 0
+
+
+def _require_new(output: Path) -> None:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"{output}: is there already; name a folder that is new or empty")

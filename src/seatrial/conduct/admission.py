@@ -118,6 +118,7 @@ class Admission:
     def go(self, start: int, time: int) -> None:
         """Record that the trial, which first started at ``start``, starts or is resumed."""
         self.start, self.since = start, time
+        self.targets.forget()
         shut = []
         for window in self.policy.blackouts:
             nodes = frozenset(unfold(window.nodes)) if window.nodes else frozenset[str]()
@@ -132,9 +133,10 @@ class Admission:
         if self.bucket is not None and self.policy.entries[entry].io != "light":
             self.bucket.take(event.time)
         if event.target:
-            self.targets.place(event.target)
+            self.targets.place(event.target, self.policy.entries[entry].opens)
 
     def gauge(self, event: GaugeRead) -> None:
+        self.targets.read(event)
         for throttle in self.throttles:
             if throttle.about.gauge == event.gauge:
                 throttle.apply(event)

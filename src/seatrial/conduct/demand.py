@@ -113,7 +113,7 @@ class Offer:
             self._copied = True
             self.counts, self._targets = self.counts.copy(), self._targets.copy()
         if target:
-            self._targets.place(target)
+            self._targets.place(target, about.opens)
         if self._bucket is not None and about.io != "light":
             self._tokens -= 1
             if self._tokens < 1:

@@ -61,12 +61,13 @@ class Entry(Struct, frozen=True, kw_only=True):
 class PolicyTarget(Struct, frozen=True, kw_only=True):
     """A metadata target for run directories; ``name`` is FILESYSTEM/TARGET. ``weight`` is for
     weighted placement; ``safe`` is the maximum load, as the sum of the ``opens`` of its runs (0: no
-    limit)."""
+    limit). ``gauge`` reads its open files, "" if none does."""
 
     name: str
     file_system: str
     weight: float = 1.0
     safe: float = 0.0
+    gauge: str = ""
 
 
 class Caps(Struct, frozen=True, kw_only=True):
@@ -193,6 +194,12 @@ class Policy(Struct, frozen=True, kw_only=True):
         """The kind of component that a trial without a plan is judged as: a tuning is judged as
         one that runs once."""
         return "once" if self.kind == "race" else self.kind
+
+    @property
+    def gauges(self) -> list[str]:
+        """The gauges that throttles and metadata targets go by, each once."""
+        asked = [each.gauge for each in self.throttles] + [each.gauge for each in self.targets]
+        return list(dict.fromkeys(filter(None, asked)))
 
     def subject_of(self, window: Window) -> str:
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""

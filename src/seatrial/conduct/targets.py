@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Caps, Entry, Placement, PolicyTarget
+from seatrial.journal.events import GaugeRead, finite
+from seatrial.units import SECOND_NS
 
+STALE_NS = 600 * SECOND_NS
 _ROUNDING = 1 + 1e-9  # loads are sums of floats
 _LAST = (math.inf, 0.0, 0.0)
 
 
+class TargetReading(NamedTuple):
+    """The load of a target as a gauge read it at a time (ns), and the open files of the runs that
+    were placed since."""
+
+    time: int
+    load: float
+    placed: float = 0.0
+
+
 class Targets:
     """The targets of each file system. ``round_robin`` takes turns, ``weighted`` takes turns in
-    proportion to the weights, ``least_loaded`` takes the target with the fewest open files.
+    proportion to the weights, ``least_loaded`` takes the target with the fewest open files: by
+    what the gauges of the targets read, with those of the runs that were placed since; where a
+    target of the file system has no fresh reading, by the runs in flight alone.
 
     Turns are those of start-time fair queueing (Goyal, Vin and Cheng 1996): each target has the
     time of its next turn, which a placement delays by 1 / weight. A target that was full for long
@@ -26,6 +41,7 @@ class Targets:
         self._targets = {target.name: target for target in targets}
         self._turn = dict.fromkeys(self._targets, 0.0)
         self._time: dict[str, float] = {}  # turn of the latest placement, by file system
+        self._measured: dict[str, TargetReading] = {}
         self._by_file_system: dict[str, list[PolicyTarget]] = {}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
@@ -35,12 +51,30 @@ class Targets:
         other = Targets(targets, placement, caps)
         other._turn |= {name: turn for name, turn in self._turn.items() if name in other._turn}
         other._time = self._time.copy()
+        other._measured = {name: x for name, x in self._measured.items() if name in other._turn}
         return other
 
-    def place(self, name: str) -> None:
-        """Record that a run was placed on a target."""
+    def read(self, event: GaugeRead) -> None:
+        """Record the reading of a gauge. One that failed, or is old, does not count."""
+        value = finite(event.value)
+        for name, target in self._targets.items():
+            if target.gauge == event.gauge:
+                self._measured.pop(name, None)
+                if value is not None:
+                    self._measured[name] = TargetReading(event.time, value)
+        oldest = event.time - STALE_NS
+        self._measured = {name: x for name, x in self._measured.items() if x.time >= oldest}
+
+    def forget(self) -> None:
+        """Record that nobody read the gauges for a while."""
+        self._measured.clear()
+
+    def place(self, name: str, opens: float = 0.0) -> None:
+        """Record that a run with so many open files was placed on a target."""
         target = self._targets.get(name)
         if target is not None:
+            if (known := self._measured.get(name)) is not None:
+                self._measured[name] = known._replace(placed=known.placed + opens)
             latest = self._time.get(target.file_system, 0.0)
             turn = self._time[target.file_system] = max(self._turn[name], latest)
             weight = target.weight if self._placement == "weighted" else 1.0
@@ -52,6 +86,7 @@ class Targets:
         other._placement, other._per_target = self._placement, self._per_target
         other._targets, other._by_file_system = self._targets, self._by_file_system
         other._turn, other._time = self._turn.copy(), self._time.copy()
+        other._measured = self._measured.copy()
         return other
 
     def has(self, file_system: str) -> bool:
@@ -63,7 +98,9 @@ class Targets:
         opens, on_target, turns = counts.opens, counts.on_target, self._turn
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
-        for target in self._by_file_system[entry.file_system]:
+        members, measured = self._by_file_system[entry.file_system], self._measured
+        by_gauge = least_loaded and all(target.name in measured for target in members)
+        for target in members:
             name, safe = target.name, target.safe
             load, runs = opens.get(name, 0.0), on_target.get(name, 0)
             if (most and runs >= most) or (safe and load + entry.opens > safe * _ROUNDING):
@@ -71,6 +108,9 @@ class Targets:
             turn = turns[name]
             if turn < latest:
                 turn = latest
+            if by_gauge:
+                _, load, placed = measured[name]
+                load += placed
             if least_loaded:
                 order = (load / target.weight, runs / target.weight, turn)
             else:

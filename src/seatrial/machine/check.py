@@ -81,7 +81,7 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         for variable, text in faults_of_variables(settings.environment):
             spot.fault(text, "pages", pages, "environment", variable)
     for name, system in machine.file_systems.items():
-        _file_system(name, system, spot.inside("file_systems", name))
+        _file_system(name, system, machine, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
         _gauge(name, gauge, machine, spot.inside("gauges", name))
     check_log_rules(machine.log_rules, spot)
@@ -187,7 +187,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
 # ---- file systems and gauges --------------------------------------------------------------
 
 
-def _file_system(name: str, system: FileSystem, at: Spot) -> None:
+def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> None:
     if not _NAME.fullmatch(name):
         at.fault(_NO_NAME)
     if not system.path.startswith("/"):
@@ -199,6 +199,9 @@ def _file_system(name: str, system: FileSystem, at: Spot) -> None:
         elif target.name in seen:
             at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
+        if target.gauge and target.gauge not in machine.gauges:
+            there = ", ".join(sorted(machine.gauges)) or "none"
+            at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
     at.parsed(seconds, system.timeout, "timeout")
     at.parsed(bytes_of, system.space, "space")
     levels = system.rehearsal.production if system.rehearsal else []

@@ -47,7 +47,7 @@ class Launcher(FileModel, frozen=True):
     kind: LauncherKind
     flavour: Annotated[
         Literal["openmpi", "mpich", "cray", "other"],
-        doc("the MPI that it starts: of mpirun or mpiexec; cray: cray-mpich, of srun"),
+        doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),
     ] = "other"
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []
@@ -188,6 +188,7 @@ class MetadataTarget(FileModel, frozen=True):
 
     name: Annotated[str, doc("name, such as mdt0; scripts get it as $TARGET")]
     weight: Annotated[float, doc("its part in weighted placement", gt=0)] = 1.0
+    gauge: Annotated[str, doc("gauge that reads its open files; least_loaded goes by it")] = ""
 
 
 class FileSystem(FileModel, frozen=True):

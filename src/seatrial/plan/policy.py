@@ -87,6 +87,7 @@ def policy_of(
                 file_system=name,
                 weight=target.weight,
                 safe=safe_load_of(component, machine.file_systems[name]),
+                gauge=target.gauge if component.placement == "least_loaded" else "",
             )
             for name in file_systems
             for target in targets_of(component, machine.file_systems[name])

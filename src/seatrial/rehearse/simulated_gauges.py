@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from seatrial.conduct.targets import STALE_NS
 from seatrial.trial.folder import Record
 from seatrial.units import ns, seconds
 
@@ -37,8 +38,8 @@ class RehearsedGauge:
 
 
 def gauges_of(record: Record) -> list[RehearsedGauge]:
-    """The gauges of the trial's throttles. Those that do not say what they read in a rehearsal
-    read what opens a throttle: of what they measure there is nothing in it."""
+    """The gauges of the trial's throttles and metadata targets. Those that do not say what they
+    read in a rehearsal read what opens a throttle: of what they measure there is nothing in it."""
     found = []
     throttles = record.policy.throttles
     for name in dict.fromkeys(each.gauge for each in throttles):
@@ -48,6 +49,13 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
         stale = ns(min(each.stale_after for each in mine))
         low = min(each.low for each in mine)
         found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
+    of_throttles = {each.gauge for each in throttles}
+    for name in record.policy.gauges:
+        gauge = record.machine.gauges[name]
+        if name not in of_throttles and gauge.rehearsal:
+            found.append(
+                RehearsedGauge(name, ns(seconds(gauge.every)), STALE_NS, gauge.rehearsal, 0.0)
+            )
     return found
 
 

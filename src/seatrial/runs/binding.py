@@ -22,6 +22,7 @@ from seatrial.suite.variables import NODEFILE, ORDER_FILE
 RANKFILE = "job.rankfile"  # in the run directory
 
 _BINDING = re.compile(r"-bind-to[ =](\S*)")
+_PALS_BINDING = re.compile(r"--cpu-bind\b")
 _SRUN_BINDING = re.compile(r"--cpu[-_]bind\b|(?:^|\s)-m|--distribution\b")
 _SRUN_WORDS: dict[Bind, str] = {"core": "cores", "numa": "ldoms", "socket": "sockets"}
 
@@ -29,7 +30,8 @@ _SRUN_WORDS: dict[Bind, str] = {"core": "cores", "numa": "ldoms", "socket": "soc
 def says_binding(launcher: Launcher) -> bool:
     """Return whether the machine's options of a launcher say what tasks are bound to."""
     options = " ".join(launcher.options)
-    pattern = _SRUN_BINDING if launcher.kind == "srun" else _BINDING
+    pattern = _PALS_BINDING if launcher.flavour == "cray" else _BINDING
+    pattern = _SRUN_BINDING if launcher.kind == "srun" else pattern
     return pattern.search(options) is not None
 
 
@@ -105,7 +107,21 @@ def mpi(
         ours = [] if bound or (order and order.cpus) else _mpich(machine, case, geometry)
         ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
         return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
-    return []
+    return _pals(launcher, machine, case, geometry) if launcher.flavour == "cray" else []
+
+
+def _pals(
+    launcher: Launcher, machine: Machine, case: Case, geometry: TaskGeometry | None
+) -> list[str]:
+    """Return the options of cray-pals, mpiexec(1): tasks of a node, CPUs of a task, binding."""
+    options = ["--ppn", str(case.tasks_per_node), "--depth", str(case.threads)]
+    if says_binding(launcher):
+        return options
+    if geometry is not None and geometry.layout.numbered:
+        return [*options, "--cpu-bind", f"list:{':'.join(map(spans, geometry.cpus))}"]
+    words = {"numa": "numa", "socket": "socket", "none": "none"}
+    fits = "depth" if _fits(machine, case) else "none"
+    return [*options, "--cpu-bind", words.get(case.placement.bind or "", fits)]
 
 
 def _fits(machine: Machine, case: Case) -> bool:

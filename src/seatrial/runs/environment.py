@@ -89,18 +89,43 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
 
 
 def module_lines(names: Iterable[str]) -> str:
-    """Return bash that loads modules, and ends the script if one does not load."""
+    """Return bash that loads modules in their order, and ends the script with the words of
+    ``module`` if one does not load."""
     names = list(names)
+    if not names:
+        return ""
     no_command = (
-        f"module {names[0] if names else ''} cannot be loaded: there is no command `module`; let "
+        f"{OWN_WORDS}module {names[0]} cannot be loaded: there is no command `module`; let "
         "`setup` read the site's file, e.g. `. /etc/profile.d/lmod.sh`"
     )
-    there = f"command -v module > /dev/null || {_stop(no_command)}\n" if names else ""
-    return there + "".join(
-        f"module load {quote(name)} || {_stop(f'module {name} did not load')}\n" for name in names
-    )
+    text = _LOAD % {"no_command": quote(no_command), "words": OWN_WORDS, "code": NO_MODULE}
+    return text + "".join(f"seatrial_load {quote(name)}\n" for name in names)
 
 
-def _stop(reason: str) -> str:
-    """Return bash that ends a script whose modules cannot be loaded."""
-    return f"{{ echo {quote(f'{OWN_WORDS}{reason}')} >&2; exit {NO_MODULE}; }}"
+# Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,
+# they are read from their usual places. Versions of Environment Modules before 5 say that a module
+# did not load, and end well.
+_LOAD = r"""
+if ! command -v module > /dev/null; then
+  for _init in /etc/profile.d/{z00_lmod,lmod,z00_modules,modules}.sh \
+    {"${LMOD_PKG-}","${MODULESHOME-}",/usr/share/{lmod/lmod,modules,Modules}}/init/bash; do
+    if [ -r "$_init" ] && . "$_init" && command -v module > /dev/null; then break; fi
+  done
+fi
+command -v module > /dev/null || { echo %(no_command)s >&2; exit %(code)d; }
+seatrial_load() {  # a module
+  local _before=${LOADEDMODULES-} _words=
+  if module load "$1"; then
+    [ "${LOADEDMODULES-}" = "$_before" ] || return 0
+    case :$_before: in *:"$1":* | *:"$1"/*) return 0 ;; esac
+    _words=$(module load "$1" 2>&1) || :
+    case $_words in *[Ee][Rr][Rr][Oo][Rr]*) ;; *) return 0 ;; esac
+  else
+    _words=$(module load "$1" 2>&1) || :  # the site may have set -e
+  fi
+  _words=$(tr -s '[:space:]' ' ' <<< "$_words")
+  _words=${_words%% } _words=${_words# } _words=${_words:0:300}
+  echo "%(words)smodule $1 did not load${_words:+: $_words}" >&2
+  exit %(code)d
+}
+"""

@@ -81,7 +81,7 @@ def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[S
     """Return the CPUs of each slot that the line of a launcher asks for."""
     if geometry is None or not geometry.layout.numbered or says_binding(launcher):
         return ()
-    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich")
+    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
     return geometry.cpus if told else ()
 
 

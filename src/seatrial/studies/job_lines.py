@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.backends.slurm_batch import option_words
+from seatrial.backends import pbs_batch
+from seatrial.backends.protocol import Job
+from seatrial.backends.slurm_batch import request_words
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, quote
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import stripe_line, tunables_line, variables_of
 from seatrial.suite.asked_launcher import launcher_of
-from seatrial.suite.job_options import effective
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.trial.tuning import setting_of
@@ -34,7 +36,7 @@ def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> 
     """Return the lines of a job script that give a program what a case has. ``axes`` are the
     parameters that are named in comments. What a site's ``setup`` does is not among them."""
     return [
-        *(f"#SBATCH {quote(word)}" for word in _asked_of_slurm(machine, case)),
+        *_request(machine, test, case),
         *(f"# {name}: {show(value)}" for name, value in setting_of(case, list(axes)).items()),
         *_variables(machine, test, case),
         *_directory(case),
@@ -42,18 +44,29 @@ def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> 
     ]
 
 
-def _asked_of_slurm(machine: Machine, case: Case) -> list[str]:
-    asked = effective(machine.slurm, case.job)
-    return [
-        f"--nodes={case.nodes}",
-        f"--ntasks={case.tasks}",
-        f"--ntasks-per-node={case.tasks_per_node}",
-        f"--cpus-per-task={case.threads}",
-        *(["--exclusive"] if case.exclusive else []),
-        *([f"--constraint={asked.constraint}"] if asked.constraint else []),
-        *option_words(asked),
-        *asked.options,
-    ]
+def _request(machine: Machine, test: Test, case: Case) -> list[str]:
+    """Return the lines by which a job script asks the scheduler for its nodes and its time."""
+    job = Job(
+        run_id="",
+        path=Path(),
+        nodes=case.nodes,
+        tasks=case.tasks,
+        tasks_per_node=case.tasks_per_node,
+        threads=case.threads,
+        walltime=case.walltime,
+        node=case.node,
+        exclusive=case.exclusive,
+        features=tuple(test.requires.features),
+        options=case.job,
+    )
+    by_pbs = machine.scheduler == "pbs"
+    words = pbs_batch.request_words(job, machine) if by_pbs else request_words(job, machine)
+    lines: list[str] = []
+    for word in words:
+        if word.startswith("-") or not lines:
+            lines.append(f"#{'PBS' if by_pbs else 'SBATCH'}")
+        lines[-1] += f" {quote(word)}"
+    return lines
 
 
 def _variables(machine: Machine, test: Test, case: Case) -> list[str]:

@@ -82,6 +82,13 @@ def told(event: EventRow) -> str:
     return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
 
 
+def modules_of(events: Sequence[EventRow]) -> str:
+    """Return the modules that were loaded when the run's script started the latest time, with
+    blanks between them."""
+    texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
+    return texts[-1].replace(":", " ") if texts else ""
+
+
 def gpus_of(events: Sequence[EventRow]) -> list[str]:
     """Return the unique ids of the GPUs that the run was given on its first node, as its script
     started the latest time; [] if none are known."""

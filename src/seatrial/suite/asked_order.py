@@ -109,4 +109,6 @@ def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
 
 def reorders(launcher: Launcher) -> bool:
     """Return whether the MPI itself puts ranks in their order, as cray-mpich does."""
-    return launcher.kind == "aprun" or (launcher.kind == "srun" and launcher.flavour == "cray")
+    return launcher.kind == "aprun" or (
+        launcher.kind in ("srun", "mpiexec") and launcher.flavour == "cray"
+    )

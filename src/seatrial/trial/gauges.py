@@ -1,4 +1,4 @@
-"""Reads the gauges of a trial's throttles, in the background."""
+"""Reads the gauges of a trial's throttles and metadata targets, in the background."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GaugeWatch:
     def watch(self, policy: Policy) -> None:
         """Start to read the gauges of a policy that are not read yet. Others are read on: a change
         of the policy may need them again."""
-        for name in dict.fromkeys(throttle.gauge for throttle in policy.throttles):
+        for name in policy.gauges:
             if name not in self._watched:
                 self._watched.add(name)
                 self._tasks.spawn(_watch(name, self._machine.gauges.get(name), self._tasks))

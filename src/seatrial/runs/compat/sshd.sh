@@ -111,9 +111,12 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
 write_client() {  # ssh_config, and ssh, scp and sftp that use it
   local host at name TMPDIR=$J
   {
-    while read -r host at; do printf 'Host %s\n  Port %s\n' "$host" "$at"; done < "$J/ports"
+    while read -r host at; do
+      printf 'Host %s %s.*\n  Port %s\n' "$host" "$host" "$at"
+    done < "$J/ports"
+    # The last command holds its stdout open until it has spoken: ssh would end it before.
     cat << END
-Host ${hosts[*]}
+Host ${hosts[*]} ${hosts[*]/%/.*}
   User $(id -un)
   HostKeyAlias compat
   IdentityFile $J/key
@@ -128,7 +131,7 @@ Host ${hosts[*]}
   ProxyCommand none
   LogLevel ERROR
 Host *
-  ProxyCommand echo 'ssh: this host is no node of the compat job' >&2; exit 1
+  ProxyCommand sh -c 'echo "ssh: this host is no node of the compat job" >&2; exit 1'
 END
   } > "$J/ssh_config"
   for name in ssh scp sftp; do

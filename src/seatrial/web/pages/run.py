@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.codes import code_of
-from seatrial.journal.events import EVENT_NAMES, ScriptStarted
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import BuildRow
-from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
+from seatrial.store.rows import CaseRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
@@ -28,6 +27,7 @@ from seatrial.studies.one_run import (
     former_verdict,
     gpus_of,
     launched,
+    modules_of,
     phases,
     removed_by_keep,
     told,
@@ -162,7 +162,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         launcher=how.kind,
         launch=how.line,
         asked=asked,
-        modules=_modules(events),
+        modules=modules_of(events),
         same_environment=same,
         known_environments=known,
         # Open phases last until now; in virtual time until the last event.
@@ -220,12 +220,6 @@ def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
     options = case.job if case is not None else JobOptions()
     batch = record.machine.jobs_run_elsewhere
     return described(effective(record.machine.batch, options) if batch else options)
-
-
-def _modules(events: Sequence[EventRow]) -> str:
-    """Return the modules that were loaded when its script started."""
-    texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
-    return texts[-1].replace(":", " ") if texts else ""
 
 
 def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
