@@ -49,6 +49,10 @@ missing_influxdb() {
     command -v influxd >/dev/null || printf ' influxdb'
 }
 
+missing_scotch() {
+    command -v scotch_gmap >/dev/null || printf ' scotch'
+}
+
 missing_hwloc() {
     command -v lstopo-no-graphics >/dev/null || printf ' hwloc-nox'
 }
@@ -92,7 +96,7 @@ missing_openssh() {
     command -v Xvfb >/dev/null || printf ' xvfb'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc containers modules torture"
+groups="slurm recipes applications postgresql influxdb chromium openssh hwloc scotch containers modules torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -21,6 +21,7 @@ ROOMS = [
         "errors",
         "units",
         "lazy",
+        "arrays",
         "gc_pause",
         "decoding",
         "files",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from seatrial.journal.events import FigureGiven, FiguresImported
 from tests.programs import Done, Workplace
@@ -121,6 +122,23 @@ def test_a_report_shows_them_beside_what_was_measured(measured: Workplace) -> No
     journal.write_text(journal.read_text().replace("1000", "1001"))
     assert measured.seatrial("report", "verify", "pt.html").code == 1
     assert measured.seatrial("report", "pt", "--given", "pt").code == 2
+
+
+def test_a_report_with_a_checklist_shows_given_figures(measured: Workplace) -> None:
+    assert bring(measured, FIGURES).code == 0
+    parts: list[dict[str, object]] = [
+        {"component": "people", "kind": "checklist", "items": [{"text": "a node is drained"}]},
+        {"component": "pt", "tests": ["hello"]},
+    ]
+    plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": parts}
+    (measured.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    assert measured.seatrial("accept", "plan.yaml", "-q").code == 3, "an item is awaited"
+    done = measured.seatrial("report", "plan.yaml", "--given", "vt", "-o", "r.json")
+    assert done.code == 0, done.said
+    found = json.loads((measured.folder / "r.json").read_text())["components"]
+    titles = {part["title"]: [one["title"] for one in part["figures"]] for part in found}
+    assert titles["people"] == []
+    assert "Beside given figures: vt" in titles["pt"]
 
 
 def test_the_store_is_rebuilt_from_their_journal(measured: Workplace) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.layout.test_grid_order import ORACLE
@@ -25,6 +27,39 @@ def test_hpe_s_grid_order_and_files_for_others(place: Workplace) -> None:
         "rank 3=n4 slot=1",
         "rank 4=n3 slot=1",
     ]
+
+
+NETWORK = """
+machine: net
+scheduler: slurm
+nodes: [{names: "n[1-4]", cores: 4}]
+topology: {kind: tree, levels: [{switch: 2}]}
+"""
+
+
+def test_the_best_order_for_a_pattern(place: Workplace) -> None:
+    """Ranks 0 and 4, 1 and 5, ... talk to each other alone."""
+    pairs = "".join(f"{rank} {(rank + 4) % 8} 1 100\n" for rank in range(8))
+    text = f"seatrial pattern 1\nranks 8\npairs 8\ncalls 0\n{pairs}end\n"
+    (place.folder / "far.pattern").write_text(text)
+    (place.folder / "net.yaml").write_text(NETWORK)
+    words = ("order", "best", "far.pattern", "-m", "net.yaml", "--nodes")
+    done = place.seatrial(*words, "n[1-4]")
+    assert done.code == 0, done.said
+    rows = {frozenset(map(int, line.split(","))) for line in done.out.splitlines()}
+    assert rows == {frozenset((rank, rank + 4)) for rank in range(4)}
+    assert re.search(r"^smp +800 +3,200 +\d+$", done.err, re.MULTILINE), done.err
+    done = place.seatrial(*words, "n[1-4]", "--for", "slurm")
+    assert sorted(done.out.split()) == sorted([f"n{node}" for node in range(1, 5)] * 2)
+    done = place.seatrial(*words, "n[1-3]", "-N", "2")
+    assert (done.code, done.out) == (2, "")
+    assert "8 ranks of 2 a node need 4 nodes; --nodes has 3" in done.said
+    done = place.seatrial(*words, "n[1-3],x9")
+    assert "x9 has no place in the network of net" in done.said
+    (place.folder / "far.pattern").write_text(text.replace("end\n", ""))
+    done = place.seatrial(*words, "n[1-4]")
+    assert (done.code, done.out) == (2, "")
+    assert "far.pattern: was cut short or changed" in done.said
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def test_a_document_that_is_not_there_yet_keeps_nothing_from_running(
     done = place.seatrial("accept", "plan.yaml", "-q")
     assert done.code == 3, done.said
     assert "evidence of vendor: burn-in.pdf is awaited" in done.out
+    assert re.search(r"^vendor +awaited$", done.out, re.MULTILINE)
     code, (runs,), records = status(place)
     (vendor,) = records["evidence"]
     assert (code, runs["verdict"], vendor["state"]) == (3, "met", "awaited")

@@ -20,20 +20,20 @@ from typing import Self
 
 from tests.waiting import until
 
-START = Path(__file__).resolve().parents[2].parent / "shared" / "openpbs" / "run"
+ROOT = Path(__file__).resolve().parents[2]
+START = (ROOT.parent / "shared" / "openpbs" / "run").resolve()
 PROGRAMS = ("qsub", "qstat", "qselect", "qdel", "qrerun", "qmgr", "qterm", "pbsnodes")
 NODES = [f"n00{i}" for i in range(1, 9)]
 CORES = 4
 
 # PBS keeps its files below /tmp, and refuses to start where any user may write in a folder above
-# them; so /tmp is empty in its namespace, but for the folder of the tests.
-_START = """\
-exec 9< {folder}
-mount -t tmpfs -o mode=755 none /tmp
+# them; so /tmp is empty in its namespace, but for the folders that are needed there.
+_KEEP = "exec {number}< {folder}\n"
+_EMPTY = "mount -t tmpfs -o mode=755 none /tmp\n"
+_BIND = """\
 mkdir -p {folder}
-mount --no-canonicalize --bind /proc/self/fd/9 {folder}
-exec 9<&-
-exec {run} bash -c {inside}
+mount --no-canonicalize --bind /proc/self/fd/{number} {folder}
+exec {number}<&-
 """
 _INSIDE = """\
 grep NSpid: /proc/self/status
@@ -52,6 +52,17 @@ def available() -> str:
     return f"{', '.join(missing)} not found" if missing else ""
 
 
+def _script(folders: list[Path]) -> str:
+    """Bash that starts the server, and sees of /tmp these folders alone, in the order of depth."""
+    below = sorted(folder for folder in set(folders) if folder.is_relative_to("/tmp"))
+    kept = [
+        {"number": str(number), "folder": shlex.quote(str(folder))}
+        for number, folder in enumerate(below, 10)
+    ]
+    keep, bind = ("".join(text.format(**each) for each in kept) for text in (_KEEP, _BIND))
+    return f"{keep}{_EMPTY}{bind}exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+
+
 class PbsServer:
     """A server of PBS with eight nodes of four cores. The jobs run on this host."""
 
@@ -64,8 +75,7 @@ class PbsServer:
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        words = {"folder": self._shared, "run": START, "inside": _INSIDE}
-        script = _START.format(**{name: shlex.quote(str(word)) for name, word in words.items()})
+        script = _script([self._shared, ROOT, START.parent])
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 ["unshare", "--mount", "bash", "-c", script],

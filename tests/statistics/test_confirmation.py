@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from seatrial.statistics.arrays import Floats
+from seatrial.arrays import Floats
 from seatrial.statistics.confirmation import AllocationNoise
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from seatrial.statistics.arrays import Floats
+from seatrial.arrays import Floats
 from seatrial.statistics.sequential import (
     BlockNoise,
     evidence,

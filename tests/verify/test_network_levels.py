@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from seatrial.arrays import Floats
 from seatrial.layout.topology import Topology, level_by_size
 from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.statistics.arrays import Floats
 from seatrial.verify.matrices import Matrix
 from seatrial.verify.network_levels import level_findings, network_groups, texts
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import click
 
+from seatrial.cli import order_best
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import grid_order, order_files, orders
@@ -73,9 +74,16 @@ _PER_NODE = click.option(
 )
 
 
-def _tell(order: Order, sizes: list[int], target: str, nodes: str, text: str = "") -> int:
+def _tell(
+    order: Order,
+    sizes: list[int],
+    target: str,
+    nodes: str,
+    text: str = "",
+    may_be_refused: bool = False,
+) -> int:
     """Print an order for its reader; ``text`` is that for cray. Raises UsageError if nodes have too
-    few slots, or the reader refuses the order."""
+    few slots, or the reader refuses the order; ``may_be_refused``: then stderr says so."""
     orders.checked(order, sum(sizes))
     names = unfold(nodes) if nodes else ()
     if target != "cray" and not names:
@@ -87,8 +95,11 @@ def _tell(order: Order, sizes: list[int], target: str, nodes: str, text: str = "
         )
     names = names[: len(sizes)]
     if target == "cray":
-        if refused := order_files.refused(order, sizes):
+        refused = order_files.refused(order, sizes)
+        if refused and not may_be_refused:
             raise UsageError(refused)
+        if refused:
+            click.echo(f"warning: {refused}", err=True)
         told = text or order_files.rank_order(order, sizes)
     elif target == "openmpi":
         told = order_files.rankfile(order, names, sizes)
@@ -148,6 +159,54 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{file}: {reason}") from None
     return _tell(order, sizes, target, nodes)
+
+
+@command.command("best")
+@click.argument("pattern", type=click.Path(path_type=Path))
+@click.option("-m", "--machine", help="Machine whose topology counts.")
+@click.option("--nodes", required=True, help="Node set, in the order of the slots.")
+@click.option(
+    "-N",
+    "--tasks-per-node",
+    "per_node",
+    type=int,
+    help="Ranks of a node; default: as many on each node as there can be evenly.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(order_best.KINDS),
+    default=order_best.KINDS[0],
+    show_default=True,
+    help="What has to be small.",
+)
+@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the search over swaps.")
+@click.option(
+    "--for",
+    "target",
+    type=click.Choice(_TARGETS),
+    default="cray",
+    show_default=True,
+    help="Who reads it.",
+)
+@_refusals
+def best(
+    pattern: Path,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float | None,
+    target: str,
+) -> int:
+    """Write the order by which the least goes over the network.
+
+    PATTERN is a text file: who sends how much to whom. stderr has the candidates and what they
+    cost.
+    """
+    found = order_best.search(pattern, machine, nodes, per_node, by, seconds or 0.0)
+    click.echo(order_best.table(found), err=True)
+    assert found.candidates[0].order is not None
+    return _tell(found.candidates[0].order, found.sizes, target, nodes, may_be_refused=True)
 
 
 @command.command("mfdn")

@@ -276,15 +276,19 @@ class Acceptance(OfPlan):
         ]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = self._with_evidence()
+        papers = [self._as_record(each, records) for each in shown]
         if form == "json":
-            papers = [self._as_record(each, records) for each in shown]
             status_table.print_json(self.plan, found, _as_json(papers, records))
         else:
             if found or waiting or not shown:
-                status_table.print_status(found)
+                tried = {part.component.component for part, _ in trials}
+                alone = {one["component"]: one["state"] for one in papers}
+                alone = {name: state for name, state in alone.items() if name not in tried}
+                status_table.print_status(found, alone)
             if waiting:
                 click.echo(folded(f"not begun: {', '.join(waiting)}"))
                 self._print_rehearsed(part for part, trial in trials if trial is None)
+            click.echo() if found and shown else None
             for each in shown:
                 for proof in evidence_of(each.evidence, records.given, folder):
                     click.echo(folded(evidence_line(each.component, proof)))
@@ -297,11 +301,7 @@ class Acceptance(OfPlan):
         if form != "json":
             status_table.print_next(found, self.command())
         code = status_table.exit_code(found, [trial for _, trial in made])
-        states = {
-            proof.state
-            for each in shown
-            for proof in evidence_of(each.evidence, records.given, folder)
-        }
+        states = {proof["state"] for paper in papers for proof in paper["evidence"]}
         return 3 if code == 0 and (waiting or gone or states - {"as it was"}) else code
 
     def _left_over(self) -> list[PlanTrial]:

@@ -31,13 +31,14 @@ WIDTH = 78
 MAX_REVIEWS = 20
 
 
-def print_status(found: Sequence[Status]) -> None:
+def print_status(found: Sequence[Status], by_evidence: Mapping[str, str] = {}) -> None:
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
-    their share of the node-hours), then the tests, sub-phases, notes and criteria of each."""
+    their share of the node-hours), then the tests, sub-phases, notes and criteria of each.
+    ``by_evidence``: the state of each component that has documents and no trial."""
     if not found:
         click.echo("No component has been started yet")
         return
-    click.echo(_components(found))
+    click.echo(_components(found, by_evidence))
     for use in beside(found):
         hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
         share = f"{100 * use.utilisation:.1f} %"
@@ -110,7 +111,7 @@ def _short(one: Status) -> str:
     )
 
 
-def _components(found: Sequence[Status]) -> TextTable:
+def _components(found: Sequence[Status], by_evidence: Mapping[str, str]) -> TextTable:
     rows = TextTable("component~ | state | verdict | clock> | of> | passed> | accepted>")
     for one in found:
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
@@ -119,6 +120,8 @@ def _components(found: Sequence[Status]) -> TextTable:
         share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
         verdict = _short(one)
         rows.add(_title(one), one.state, verdict, *times, passed, share)
+    for component, state in by_evidence.items():
+        rows.add(component, state, *[None] * 5)
     return rows
 
 

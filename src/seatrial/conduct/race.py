@@ -30,10 +30,10 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Ints
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.conduct.rounds import shuffled
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.confirmation import AllocationNoise
 from seatrial.statistics.main_effects import SettingPrediction, predict
 from seatrial.statistics.sequential import BlockNoise, evidence, interval, means_of

@@ -18,10 +18,10 @@ from itertools import combinations
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats
 from seatrial.conduct.race import Race
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 NODES = 0.03  # standard deviation of the factor of an allocation
 _OWN = 0.003  # of a setting on the nodes of an allocation

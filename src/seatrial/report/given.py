@@ -32,7 +32,10 @@ def given_side(store: Store, tag: str) -> Side:
 def beside_given(store: Store, folder: TrialFolder, given: Side) -> Iterator[ReportFigure]:
     """Yield the figure of a trial beside given figures, if a case is in both; of runs alone where
     the trial has some."""
-    own = gather(store, SideSelection(folder.tag, str(folder.path), {}))
+    try:
+        own = gather(store, SideSelection(folder.tag, str(folder.path), {}))
+    except UsageError:  # a checklist, or a trial in which nothing has run
+        return
     stages = own.all_of("stage")
     if "alone" in stages and len(given.all_of("stage")) == 1:
         cases = [case for case in own.cases if case.stage == "alone"]

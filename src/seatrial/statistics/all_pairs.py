@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from seatrial.arrays import Bools, Floats, Indices
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Bools, Floats, Indices
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Indices
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Indices
 
 
 class Blocks(NamedTuple):

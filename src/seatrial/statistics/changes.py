@@ -30,9 +30,9 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
 from seatrial.statistics import rank_tests, step_location
-from seatrial.statistics.arrays import Floats
 from seatrial.statistics.segments import starts
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate

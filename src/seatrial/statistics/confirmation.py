@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 from seatrial.statistics.sequential import (
     BEND,
     LEAST_SCALE,

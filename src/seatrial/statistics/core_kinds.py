@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import student_quantile
 

@@ -22,8 +22,8 @@ import math
 from itertools import combinations
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 
 _SWEEPS = 2
 _SHARES = (0.0, 0.003, 0.03, 0.3, 3.0)  # of the variance of the figures

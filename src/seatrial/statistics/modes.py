@@ -20,8 +20,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 MIN_FIGURES = 20
 MIN_SHARE = 0.04  # of the figures in a mode; those of rarer parts are outlying

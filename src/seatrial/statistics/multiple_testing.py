@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
 
+from seatrial.arrays import Bools, Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Bools, Floats
 from seatrial.statistics.rounding import step
 
 FALSE = 0.05

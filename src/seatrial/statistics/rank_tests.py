@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 MAX_DEVIATE = 37.0  # of the least probability that a float holds
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 LEVEL = 0.01  # of the corrected p-value
 MAX_SPANS = 5

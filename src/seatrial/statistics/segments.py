@@ -10,8 +10,8 @@ each prefix is kept for every level that occurs: one row of numbers a point, O(n
 
 from __future__ import annotations
 
+from seatrial.arrays import Bools, Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Bools, Floats
 
 MAX_LEVELS = 1000  # with more different values, levels are so many quantiles of these
 

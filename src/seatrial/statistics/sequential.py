@@ -25,8 +25,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.spread import MAD_TO_SIGMA
 
 CLIP = 2.5  # deviations

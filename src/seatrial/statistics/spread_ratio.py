@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate
 from seatrial.statistics.two_sample import CONFIDENCE

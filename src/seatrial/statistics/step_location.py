@@ -8,8 +8,8 @@ median has the least expected absolute error, and is the same place if the step 
 
 from __future__ import annotations
 
+from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 
 def likely(figures: Floats, variance: float, shortest: int) -> int:

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.rank_tests import log_choices
 
 LEVEL = 0.05  # probability that chance alone accuses any

@@ -21,8 +21,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.rounding import hides
 from seatrial.units import Better

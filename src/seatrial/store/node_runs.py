@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.store.queries import MEASURED, NEWEST, run_rows
 from seatrial.store.rows import RunRow
 from seatrial.store.schema import Store

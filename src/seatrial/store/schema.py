@@ -41,9 +41,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from seatrial.arrays import Ints
 from seatrial.errors import StoreError
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Ints
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.arrays import Floats
 from seatrial.errors import UsageError
 from seatrial.lazy import np
 from seatrial.statistics import all_pairs
-from seatrial.statistics.arrays import Floats
 from seatrial.statistics.blocks import blocks
 from seatrial.verify.figures import shown
 from seatrial.verify.outputs import mpigraph

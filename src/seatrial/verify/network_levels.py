@@ -17,6 +17,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from seatrial.arrays import Bools, Floats, Indices
 from seatrial.layout.topology import NetworkLevel, Topology
 from seatrial.lazy import np
 from seatrial.machine.facts import groups_of
@@ -24,7 +25,6 @@ from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.statistics import all_pairs
 from seatrial.statistics.all_pairs import Network
-from seatrial.statistics.arrays import Bools, Floats, Indices
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.verify.matrices import Matrix, between_nodes

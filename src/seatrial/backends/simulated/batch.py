@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, cast
 
+from seatrial.arrays import Floats
 from seatrial.backends.simulated.easy import extra_left, next_start, reservation
 from seatrial.lazy import np
-from seatrial.statistics.arrays import Floats
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seatrial.arrays import Floats, Ints
 from seatrial.statistics import defective_nodes
-from seatrial.statistics.arrays import Floats, Ints
 from seatrial.store import node_runs
 from seatrial.store.queries import MEASURED
 from seatrial.units import NO_DIRECTION, Better, better_of

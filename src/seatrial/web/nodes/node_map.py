@@ -19,7 +19,7 @@ import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
-from seatrial.statistics.arrays import Floats
+from seatrial.arrays import Floats
 from seatrial.units import Better, show_figure
 from seatrial.web.nodes.layout import NodeBlock
 

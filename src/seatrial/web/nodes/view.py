@@ -16,11 +16,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from seatrial.arrays import Bools, Floats, Ints
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
-from seatrial.statistics.arrays import Bools, Floats, Ints
 from seatrial.store import node_runs, queries
 from seatrial.store.node_runs import NO_TIME, STAGES, NodeCase, TrialRuns
 from seatrial.store.queries import NO_OUTCOME

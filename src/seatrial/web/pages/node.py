@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 
 from seatrial import draw
+from seatrial.arrays import Bools
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.machine.facts import unfold_or_empty
-from seatrial.statistics.arrays import Bools
 from seatrial.store import node_runs
 from seatrial.store.rows import RunRow
 from seatrial.units import SECOND_NS
