@@ -421,9 +421,9 @@ def nothing_lost_or_doubled(scene: Scene) -> None:
 
 
 def nodes_of(scene: Scene, run_id: str) -> set[str]:
-    """The nodes that a run was on."""
+    """The nodes that a run was on: none if it was taken back before it started."""
     reports = [*scene.events(JobStarted, ScriptStarted), *scene.events(JobEnded)]
-    return {n for e in reports if e.run_id == run_id for n in unfold(e.nodes)}
+    return {n for e in reports if e.run_id == run_id and e.nodes for n in unfold(e.nodes)}
 
 
 def next_run(scene: Scene, verdict: RunJudged) -> str:
