@@ -18,6 +18,7 @@ from seatrial.units import count
 
 if TYPE_CHECKING:  # the help needs none of it
     from seatrial.importers.results import ImportedResults
+    from seatrial.importers.table_results import Columns
 
 MAX_METRICS_SHOWN = 6
 
@@ -116,24 +117,39 @@ def _column(name: str, about: str) -> Callable[..., Any]:
     return click.option(f"--{name}", default="", metavar="COLUMN", help=about)
 
 
+def _figure(about: str) -> Callable[..., Any]:
+    return click.option(
+        "--figure",
+        "figures",
+        multiple=True,
+        type=Parsed(_named),
+        metavar="COLUMN[=UNIT]",
+        help=about,
+    )
+
+
+_PARAMETER = click.option(
+    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
+)
+
+
+def _columns(given: dict[str, Any]) -> Columns:
+    """Return the columns that options name, with the directions of metrics."""
+    from seatrial.importers.table_results import Columns
+
+    directions = _directions(given.pop("higher"), given.pop("lower"))
+    return Columns(**{**given, "figures": dict(given["figures"])}, directions=directions)
+
+
 @click.command("csv")
 @_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
 @click.option("--test", default="", metavar="NAME", help="Test of all rows, without --case.")
-@click.option(
-    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
-)
+@_PARAMETER
 @_column("metric", "Column of the metric's name.")
 @_column("value", "Column of its figure.")
 @_column("unit", "Column of its unit.")
 @_column("better", "Column that says which is better: higher, lower or none.")
-@click.option(
-    "--figure",
-    "figures",
-    multiple=True,
-    type=Parsed(_named),
-    metavar="COLUMN[=UNIT]",
-    help="Column of figures of its own.",
-)
+@_figure("Column of figures of its own.")
 @direction_options
 @_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
 @_column("node", "Column of the nodes.")
@@ -152,40 +168,19 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     seatrial import csv old.csv -o old -m frost --case benchmark --time date
     seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
     """
-    from seatrial.importers.table_results import Columns, read_csv
+    from seatrial.importers.table_results import read_csv
 
-    directions = _directions(given.pop("higher"), given.pop("lower"))
-    given["figures"] = dict(given["figures"])
-    columns = Columns(**given, directions=directions)
-    results = read_csv(path, columns)
+    results = read_csv(path, _columns(given))
     return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
 
 
 @click.command("jube")
 @click.option("--test", default="", metavar="NAME", help="Test; default: the benchmark's name.")
-@click.option(
-    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
-)
-@click.option(
-    "--figure",
-    "figures",
-    multiple=True,
-    type=Parsed(_named),
-    metavar="COLUMN[=UNIT]",
-    help="Column of figures.",
-)
+@_PARAMETER
+@_figure("Column of figures.")
 @direction_options
 @trial_options
-def import_jube(
-    folders: Folders,
-    path: Path,
-    tag: str,
-    machine: str,
-    by: str,
-    higher: Sequence[str],
-    lower: Sequence[str],
-    **given: Any,
-) -> int:
+def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
     """Import result tables of JUBE as a trial.
 
     PATH is a table (result/*.dat), a run of a benchmark, or a folder with these. Columns that are
@@ -197,11 +192,8 @@ def import_jube(
     seatrial import jube bench_run -o jube -m frost --higher bw
     """
     from seatrial.importers.jube import read_results
-    from seatrial.importers.table_results import Columns
 
-    given["figures"] = dict(given["figures"])
-    columns = Columns(**given, directions=_directions(higher, lower))
-    results = read_results(path, columns)
+    results = read_results(path, _columns(given))
     return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
 
 

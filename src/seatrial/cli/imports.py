@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +20,18 @@ from seatrial.cli.import_results import (
 from seatrial.errors import UsageError
 from seatrial.units import count
 
+if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.importers.notes import ImportNote
+
+
+def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every import of tests takes: PATH and the new suite."""
+    about = "Folder of the new suite."
+    path = click.Path(path_type=Path)
+    output = click.option("-o", "--output", required=True, type=path, help=about)
+    there = click.Path(path_type=Path, exists=True)
+    return click.argument("path", metavar="PATH", type=there)(output(function))
+
 
 @click.group("import")
 def command() -> None:
@@ -32,14 +46,7 @@ command.add_command(import_reframe)
 
 
 @command.command("oth")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder of the new suite.",
-)
+@suite_options
 @click.option(
     "--machine-ini",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -58,7 +65,6 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     seatrial import oth applications -o suites/oth
     seatrial list suites/oth
     """
-    from seatrial.importers.notes import by_text
     from seatrial.importers.oth.ini import read_list, read_machine
     from seatrial.importers.oth.suite import import_tests
 
@@ -71,32 +77,18 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
         done = import_tests(root, output, environment, only)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
-    if not done.tests:
-        reasons = "".join(f"\n{note.place}: {note.text}" for note in done.notes[:NOTES_SHOWN])
-        raise UsageError(f"{root}: no test of the OLCF Test Harness could be read{reasons}")
-    grouped = by_text(done.notes)
+    _require_some(done.tests, done.notes, f"{root}: no test of the OLCF Test Harness could be read")
     click.echo(f"{count(done.read, 'test')} became {count(len(done.tests), 'test')} in {output}")
     for name, group in done.tests.items():
         if len(group.tests) > 1:
             sizes = [f"{axis} ({len(set(values))})" for axis, values in group.axes.items()]
             axes = (" with " if group.zipped else " x ").join(sizes)
             click.echo(f"  {name}: {len(group.tests)} copies, by {axes}")
-    show_notes(grouped)
-    write_notes(output / "import.md", path, grouped)
-    click.echo(f"all notes are in {output / 'import.md'}")
-    click.echo(f"next   {folders.command('list', str(output))}")
-    return 0
+    return _tell_rest(folders, path, output, done.notes)
 
 
 @command.command("reframe-tests")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder of the new suite.",
-)
+@suite_options
 @click.pass_obj
 def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
     """Import simple tests of ReFrame.
@@ -109,7 +101,6 @@ def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
     seatrial import reframe-tests checks -o suites/reframe
     seatrial list suites/reframe
     """
-    from seatrial.importers.notes import by_text
     from seatrial.importers.reframe.suite import import_tests
 
     _require_new(output)
@@ -117,18 +108,30 @@ def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
         done = import_tests(path, output)
     except OSError as error:
         raise UsageError(str(error)) from None
-    if not done.tests:
-        reasons = "".join(f"\n{note.place}: {note.text}" for note in done.notes[:NOTES_SHOWN])
-        raise UsageError(f"{path}: no test of ReFrame could be translated{reasons}")
-    grouped = by_text(done.notes)
+    _require_some(done.tests, done.notes, f"{path}: no test of ReFrame could be translated")
     click.echo(f"{len(done.tests)} of {count(done.found, 'test')} were translated, to {output}")
-    show_notes(grouped)
-    write_notes(output / "import.md", path, grouped)
-    click.echo(f"all notes are in {output / 'import.md'}")
-    click.echo(f"next   {folders.command('list', str(output))}")
-    return 0
+    return _tell_rest(folders, path, output, done.notes)
 
 
 def _require_new(output: Path) -> None:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UsageError(f"{output}: is there already; name a folder that is new or empty")
+
+
+def _require_some(tests: Sized, notes: Sequence[ImportNote], otherwise: str) -> None:
+    """Raise UsageError with the first notes if no test was brought in."""
+    if not tests:
+        reasons = "".join(f"\n{note.place}: {note.text}" for note in notes[:NOTES_SHOWN])
+        raise UsageError(f"{otherwise}{reasons}")
+
+
+def _tell_rest(folders: Folders, path: Path, output: Path, notes: Sequence[ImportNote]) -> int:
+    """Show and keep what was not carried over; name the next command; return the exit code."""
+    from seatrial.importers.notes import by_text
+
+    grouped = by_text(notes)
+    show_notes(grouped)
+    write_notes(output / "import.md", path, grouped)
+    click.echo(f"all notes are in {output / 'import.md'}")
+    click.echo(f"next   {folders.command('list', str(output))}")
+    return 0
