@@ -120,7 +120,20 @@ class BuildSettings(FileModel, frozen=True):
     folder: Annotated[str, doc("folder of shared builds; default: .builds beside the trials")] = ""
 
 
-class Slurm(FileModel, frozen=True):
+class BatchTimes(FileModel, frozen=True):
+    """How long Seatrial waits for a batch system."""
+
+    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
+    lost_after: Annotated[
+        float | str, doc("time after which a job that vanished is called lost")
+    ] = "30m"
+    visible_after: Annotated[
+        float | str,
+        doc("time within which files that a job wrote are seen on this host"),
+    ] = "60s"
+
+
+class Slurm(BatchTimes, frozen=True):
     """How jobs are submitted to Slurm."""
 
     partition: str = ""
@@ -135,17 +148,9 @@ class Slurm(FileModel, frozen=True):
     whole_nodes: Annotated[
         bool, doc("each job has its nodes to itself, as by the partition's OverSubscribe=EXCLUSIVE")
     ] = False
-    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
-    lost_after: Annotated[
-        float | str, doc("time after which a job that vanished is called lost")
-    ] = "30m"
-    visible_after: Annotated[
-        float | str,
-        doc("time within which files that a job wrote are seen on this host"),
-    ] = "60s"
 
 
-class Pbs(FileModel, frozen=True):
+class Pbs(BatchTimes, frozen=True):
     """How jobs are submitted to OpenPBS or PBS Pro."""
 
     queue: str = ""
@@ -159,14 +164,6 @@ class Pbs(FileModel, frozen=True):
     whole_nodes: Annotated[
         bool, doc("each job has its nodes to itself, as by the nodes' sharing=force_excl")
     ] = False
-    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
-    lost_after: Annotated[
-        float | str, doc("time after which a job that vanished is called lost")
-    ] = "30m"
-    visible_after: Annotated[
-        float | str,
-        doc("time within which files that a job wrote are seen on this host"),
-    ] = "60s"
 
 
 BatchSettings = Slurm | Pbs

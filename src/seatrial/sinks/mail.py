@@ -13,7 +13,6 @@ import getpass
 import shutil
 import smtplib
 import socket
-import ssl
 import subprocess
 from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
@@ -22,9 +21,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from seatrial.errors import UsageError
 from seatrial.journal.events import Event, RunJudged
-from seatrial.machine.sinks import Sink, path_of
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.certificates import trusted
 from seatrial.sinks.protocol import CaseName, Reply, SinkTarget
-from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.secrets import token_of, url_of
 from seatrial.sinks.text import line_of, shortened
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import seconds
@@ -42,7 +42,7 @@ class Mail(SinkTarget):
         self._sink = sink
         self._timeout = seconds(sink.timeout)
         self._about = about
-        self._token = secret_of(sink.token, "token") if sink.token else ""
+        self._token = token_of(sink)
         self._server = _server(sink)
         self._sender = sink.sender or f"{getpass.getuser()}@{socket.getfqdn()}"
         self.shown = ", ".join(sink.to)
@@ -92,7 +92,7 @@ class Mail(SinkTarget):
         where a password would be sent in the clear."""
         host, port = server.hostname or "", server.port or _PORTS[server.scheme]
         secure = server.scheme == "smtps"
-        context = _context(self._sink)
+        context = trusted(self._sink)
         if secure:
             session: smtplib.SMTP = smtplib.SMTP_SSL(
                 host, port, timeout=self._timeout, context=context
@@ -130,23 +130,13 @@ class Mail(SinkTarget):
 def _server(sink: Sink) -> SplitResult | None:
     """Return the address of the server, None where the host's own program sends. Raises
     UsageError."""
-    url = sink.url
-    if url.startswith(("env:", "file:")):
-        url = secret_of(url, "URL")
+    url = url_of(sink)
     if not url:
         return None
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise UsageError("url is not smtp://SERVER[:PORT] or smtps://SERVER[:PORT]")
     return parts
-
-
-def _context(sink: Sink) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(path_of(sink.ca)) if sink.ca else None)
-    if not sink.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _reply(code: int, said: str) -> Reply:

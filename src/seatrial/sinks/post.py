@@ -28,8 +28,9 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.sinks import Sink, path_of
-from seatrial.sinks.secrets import secret_of
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.certificates import trusted
+from seatrial.sinks.secrets import token_of, url_of
 from seatrial.units import seconds
 
 MAX_RESPONSE_BYTES = 65536
@@ -63,21 +64,17 @@ class Server:
 
     def __init__(self, sink: Sink, content: str, scheme: str) -> None:
         self._headers = {"User-Agent": "seatrial", "Content-Type": content}
-        if sink.token:
-            token = secret_of(sink.token, f"the token of the sink {sink.name}")
+        if token := token_of(sink):
             self._headers["Authorization"] = (
                 basic(sink.user, token) if sink.user else f"{scheme} {token}"
             )
-        url = sink.url
-        if url.startswith(("env:", "file:")):
-            url = secret_of(url, f"the URL of the sink {sink.name}")
-        parts = _split(url)
+        parts = _split(url_of(sink))
         if parts is None:
             raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
         self._url = parts
         self._headers = _login(parts, "Authorization") | self._headers
         self._timeout = seconds(sink.timeout)
-        self._trusted = _trusted(sink.ca, sink.verify) if parts.scheme == "https" else None
+        self._trusted = _trusted(sink) if parts.scheme == "https" else None
         self._manager: urllib3.PoolManager | None = None
         self._wire = _Wire()
         self.shown = shown_url(parts)
@@ -213,17 +210,12 @@ def _split(url: str) -> SplitResult | None:
     return None
 
 
-def _trusted(ca: str, verify: bool) -> ssl.SSLContext:
-    """Return which certificates are trusted. Raises UsageError."""
-    try:
-        context = ssl.create_default_context(cafile=str(path_of(ca)) if ca else None)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"{ca}: cannot be read as certificates: {error}") from error
-    if not verify:
+def _trusted(sink: Sink) -> ssl.SSLContext:
+    """Return which certificates are trusted, without the warning of urllib3 where none is checked.
+    Raises UsageError."""
+    if not sink.verify:
         urllib3.disable_warnings(InsecureRequestWarning)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    return trusted(sink)
 
 
 def _proxy(url: SplitResult) -> SplitResult | None:

@@ -9,6 +9,7 @@ from seatrial.files import open_regular
 from seatrial.machine.sinks import Sink, path_of
 
 MAX_SECRET_BYTES = 65536
+SECRET_PLACES = ("env:", "file:")  # what is written in place of a secret begins so
 
 
 class BadEnvironment(UsageError):
@@ -39,6 +40,18 @@ def secret_of(place: str, what: str) -> str:
     elif text:
         return text
     raise (BadEnvironment if kind == "env" else UsageError)(f"{what}: {fault}")
+
+
+def token_of(sink: Sink) -> str:
+    """Return the token of a sink, "" if it has none. Raises UsageError."""
+    return secret_of(sink.token, f"the token of the sink {sink.name}") if sink.token else ""
+
+
+def url_of(sink: Sink) -> str:
+    """Return the URL of a sink, which may be a secret itself. Raises UsageError."""
+    if sink.url.startswith(SECRET_PLACES):
+        return secret_of(sink.url, f"the URL of the sink {sink.name}")
+    return sink.url
 
 
 def _other_readers(status: os.stat_result) -> str:

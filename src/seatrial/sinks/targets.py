@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from seatrial.machine.sinks import CHATS, Sink, path_of
 from seatrial.sinks.lines_file import LinesFile
 from seatrial.sinks.protocol import CaseName, SinkTarget
+from seatrial.sinks.secrets import SECRET_PLACES
 from seatrial.sinks.trial_info import TrialInfo
 
 
@@ -20,7 +21,7 @@ def planned(sink: Sink) -> str:
         return str(path_of(sink.path))
     if sink.kind == "mail":
         return ", ".join(sink.to)
-    if sink.url.startswith(("env:", "file:")):
+    if sink.url.startswith(SECRET_PLACES):
         return sink.url
     from seatrial.sinks.post import shown_url
 
