@@ -12,6 +12,7 @@ from typing import Any
 from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
+from seatrial.conduct.expected_runs import RunTimes
 from seatrial.conduct.in_flight import BundleInFlight, InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
@@ -22,7 +23,6 @@ from seatrial.conduct.policy_change import followed
 from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.run_times import RunTimes
 from seatrial.conduct.shortages import Shortages, dues_of
 from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves

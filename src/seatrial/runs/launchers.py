@@ -22,7 +22,6 @@ from seatrial.runs.binding import (
 from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
-from seatrial.runs.rsh_launch import rsh_options
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
@@ -154,3 +153,29 @@ def _of_job(case: Case) -> list[str]:
     if case.at_once > 1:
         options.append("--exact")  # other pieces have the other cores of the job
     return [*options, *(["--mem=0"] if case.job.memory or case.at_once > 1 else [])]
+
+
+# ---- MPI over rsh --------------------------------------------------------------------------------
+
+# Open MPI 5 calls its agent plm_ssh_agent, Open MPI 4 plm_rsh_agent; each ignores the other's name.
+# Slurm's own way is ruled out, rather than rsh asked for, as that has two names, too.
+_OPENMPI = {
+    "plm": "^slurm",
+    "ras": "^slurm",
+    "plm_ssh_agent": "rsh",
+    "plm_rsh_agent": "rsh",
+    "pml": "ob1",
+    "btl": "tcp,self",
+}
+
+
+def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
+    """Return the options by which an MPI's launcher takes the hosts of the run from its files, and
+    starts its processes there by rsh; none for an MPI that is not known. Intel MPI's hydra has the
+    options of MPICH's. ``hostfile``: another one for Open MPI."""
+    if flavour == "openmpi":
+        settings = [word for name, value in _OPENMPI.items() for word in ("--mca", name, value)]
+        return ["--hostfile", hostfile, *settings]
+    if flavour == "mpich":
+        return ["-launcher", "ssh", "-launcher-exec", "rsh", "-f", MACHINEFILE]
+    return []

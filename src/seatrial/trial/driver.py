@@ -53,8 +53,7 @@ from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop, remedy
 from seatrial.trial.requests import Request, WaitingRequest
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging

@@ -61,7 +61,7 @@ from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.launch_guard import LaunchGuard
 from seatrial.trial.ledger import Ledger, Unresolved
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
