@@ -22,16 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.files import is_of_host
-from seatrial.journal.codes import (
-    CHECK_ERROR,
-    CODES,
-    FAILED,
-    NODE_FAILURE,
-    PASS,
-    PERFORMANCE,
-    WRONG_ANSWER,
-    Code,
-)
+from seatrial.journal import codes
 from seatrial.suite.model import Check, show
 from seatrial.units import bytes_of, seconds, show_seconds
 from seatrial.verify.figures import Finding
@@ -43,10 +34,19 @@ MEMORY = 2 << 30  # bytes
 LAST_LINES = 4096  # bytes of its output in which the reason is looked for
 LONGEST_REASON = 400
 
-OTH = {code.number: code for code in (PASS, FAILED, WRONG_ANSWER, PERFORMANCE, NODE_FAILURE)}
+OTH = {
+    code.number: code
+    for code in (
+        codes.PASS,
+        codes.FAILED,
+        codes.WRONG_ANSWER,
+        codes.PERFORMANCE,
+        codes.NODE_FAILURE,
+    )
+}
 """The exit codes of check scripts of the OLCF Test Harness, which are the numbers of verdicts."""
 
-_NAMES = {code.name: code for code in CODES.values()}
+_NAMES = {code.name: code for code in codes.CODES.values()}
 _VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -66,35 +66,35 @@ def find_by_script(
         exit_code = run_script(script, folder, folder / OUTPUT, variables, limit, memory)
     except TimeoutError:
         text = f"{script.name} took longer than {show_seconds(limit)}; see `time_limit:`"
-        return Finding(CHECK_ERROR, text)
+        return Finding(codes.CHECK_ERROR, text)
     except OSError as error:
         if is_of_host(error):
             raise HostFailed(f"{script} cannot be started: {error.strerror}") from error
-        return Finding(CHECK_ERROR, f"{script} cannot be started: {error.strerror}")
+        return Finding(codes.CHECK_ERROR, f"{script} cannot be started: {error.strerror}")
     code = verdict_of(check, exit_code)
-    if code is PASS:
+    if code is codes.PASS:
         return None
     how = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
     if code is None:
-        code, how = CHECK_ERROR, f"{how}, which `codes:` does not name"
+        code, how = codes.CHECK_ERROR, f"{how}, which `codes:` does not name"
     said = _last_line(folder)
     return Finding(code, f"{script.name}: {said} ({how})" if said else f"{script.name}: {how}")
 
 
-def verdict_of(check: Check, exit_code: int) -> Code | None:
+def verdict_of(check: Check, exit_code: int) -> codes.Code | None:
     """Return the verdict of an exit code of the script of a check; None where there is none. 0 is a
     pass unless a table says otherwise, and without ``codes`` any other is a wrong answer. 126 and
     127 (the shell cannot start a command) and signals are no verdict unless a table names them."""
     if check.codes == "any":
-        return PASS
+        return codes.PASS
     if isinstance(check.codes, dict):
         named = {int(number): _NAMES[name] for number, name in check.codes.items()}
-        return {0: PASS, **named}.get(exit_code)
+        return {0: codes.PASS, **named}.get(exit_code)
     if check.codes == "oth":
         return OTH.get(exit_code)
     if exit_code in (126, 127) or not 0 <= exit_code < 128:
         return None
-    return WRONG_ANSWER if exit_code else PASS
+    return codes.WRONG_ANSWER if exit_code else codes.PASS
 
 
 def faults_of_script(check: Check, test_folder: Path) -> list[tuple[str, str]]:
