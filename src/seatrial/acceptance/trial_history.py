@@ -343,9 +343,6 @@ class TrialHistory(TrialLife):
         else:
             self.unbuilt[event.key] = event.log or "the build failed"
 
-    def _on_ticked(self, event: events.ItemTicked) -> None:
-        self.ticks.apply(event)
-
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
         return [name for name in unfold_or_empty(folded) if name in self.names]
@@ -367,7 +364,7 @@ _HANDLERS: dict[type[events.Event], Callable[[TrialHistory, Any], None]] = {
     events.NodeAdmitted: TrialHistory._on_admitted,
     events.TestStopped: TrialHistory._on_test_stopped,
     events.TestAdmitted: TrialHistory._on_test_admitted,
-    events.ItemTicked: TrialHistory._on_ticked,
+    events.ItemTicked: lambda history, event: history.ticks.apply(event),
     events.TestHeld: TrialHistory._on_test_held,
     events.TestReleased: TrialHistory._on_test_released,
     events.PolicyChanged: TrialHistory._follow_policy,

@@ -18,7 +18,7 @@ from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.place import NodePlacer
-from seatrial.conduct.policy import Entry, Limits, Policy, whole
+from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
 from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
@@ -331,7 +331,8 @@ class ConductorState:
         text = f"{entry.name}: run {event.run_id} hangs, {follows}"
         self.watchdogs.tell_once("hung", event.run_id, text)
         if entry.end_quiet:
-            self._end(flight, event.run_id, HUNG.number, _quiet_for(entry))
+            why = f"no output for {show_seconds(entry.quiet_after)}"
+            self._end(flight, event.run_id, HUNG.number, why)
         self.changed = True
 
     def _on_cancel_asked(self, event: events.RunCancelAsked) -> None:
@@ -527,10 +528,6 @@ def _why(event: events.NodeExcluded | events.TestStopped) -> str:
     """Return the reason of an event, and who asked for it."""
     why = event.reason or "no reason was given"
     return f"{why} (by {event.by})" if event.by else why
-
-
-def _quiet_for(entry: Entry) -> str:
-    return f"no output for {show_seconds(entry.quiet_after)}"
 
 
 _Handler = Callable[[ConductorState, Any], None]

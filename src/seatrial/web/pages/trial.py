@@ -14,7 +14,7 @@ from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.trial.folder import ImportedFrom, Record
+from seatrial.trial.folder import Record
 from seatrial.units import count, listed
 from seatrial.web.page import copied
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
@@ -115,15 +115,12 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     )
 
 
-def _imported_from(source: ImportedFrom) -> str:
-    return f"{source.tool}: {source.file}, imported by {source.by}"
-
-
 def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
     record = tailed.fold.record if tailed.fold is not None else None
     kind = (record.component or record.policy).kind if record else ""
+    made = record.imported if record else None
     return About(
         version=version,
         owner=owner,
@@ -134,7 +131,7 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
         given_by=record.given.by if record and record.given else "",
-        imported_from=_imported_from(record.imported) if record and record.imported else "",
+        imported_from=f"{made.tool}: {made.file}, imported by {made.by}" if made else "",
     )
 
 
