@@ -51,7 +51,9 @@ ACROSS_MODULES = {
         "recall": "what waits at the scheduler is taken back",
     },
     "machine": {
+        "choice": "the machine where none is named: no login node",
         "description": "a machine's file",
+        "include": "machine files that share keys",
         "storage": "a machine's file systems and gauges",
     },
     "plan": {"mutations": "plans that are spoilt in every way"},
