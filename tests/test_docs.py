@@ -87,6 +87,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
+    (machine.FileUse, MACHINES, "Keys of file_use"),
     (Sink, MACHINES, "sinks"),
     (rehearsal_model.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
     (rehearsal_model.LoadLevel, MACHINES, "Levels of load"),
