@@ -116,7 +116,7 @@ class CollectedStates:
         return self._tables[number]
 
 
-class MachineRuns(NamedTuple):
+class ComparedRuns(NamedTuple):
     """Runs on one machine, those whose facts count first before others, and its states."""
 
     states: CollectedStates
@@ -130,7 +130,7 @@ class MachineRuns(NamedTuple):
         return self.states.facts_of(self.runs)
 
 
-def _of_runs(first: MachineRuns, second: MachineRuns) -> list[Difference]:
+def _of_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
     """Return in which facts the nodes of runs differ from those of other runs. Where their digests
     differ and what these stand for is gone, the digests are told."""
     if first.digests == second.digests:
@@ -190,7 +190,7 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     sides = [known[name] for each in names for name in each]
     runs = [_runs_of_side(store, side) for side in (first, second)]
     if all(each and all(run.digest for run in each) for each in runs):
-        return _of_runs(*(MachineRuns(*each) for each in zip(sides, runs, strict=True)))
+        return _of_runs(*(ComparedRuns(*each) for each in zip(sides, runs, strict=True)))
     one, other = (
         in_force(states.collections, max(trial.created for trial in side.trials))
         for states, side in zip(sides, (first, second), strict=True)
@@ -244,7 +244,7 @@ def _of_change(
     after: Sequence[RunDigest],
 ) -> list[Difference]:
     if before and after and all(run.digest for run in (*before, *after)):
-        return _of_runs(MachineRuns(states, before), MachineRuns(states, after))
+        return _of_runs(ComparedRuns(states, before), ComparedRuns(states, after))
     one = in_force(states.collections, told.last)
     later = [each for each in states.collections if each.time > told.last]
     return _of_trials(one, later[-1]) if one and later else []
