@@ -22,6 +22,8 @@ from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.run_settings import (
     DIRECTORY_FILE,
+    JOB_STATS_FILE,
+    OPEN_FILES_FILE,
     PAGES_FILE,
     STRIPES_FILE,
 )
@@ -42,6 +44,7 @@ RUN_FILES = frozenset(
         *(ORDER_FILE, "job.bind", "job.gpus", "job.container", CONTAINER_FILE),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
+        *(OPEN_FILES_FILE, JOB_STATS_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )
