@@ -22,14 +22,7 @@ import msgspec
 
 from seatrial.errors import StoreError
 from seatrial.store.location import NoStore
-from seatrial.store.schema import (
-    Store,
-    Writer,
-    columns_of,
-    insert_sql,
-    require_known,
-    upsert_sql,
-)
+from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
 from seatrial.store.sqlite_file import (
     REMEDIES,
     OpenedFile,

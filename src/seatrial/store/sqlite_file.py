@@ -15,10 +15,7 @@ from typing import NamedTuple
 from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular
 from seatrial.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
-from seatrial.store.schema import (
-    CannotGrow,
-    require_known,
-)
+from seatrial.store.schema import CannotGrow, require_known
 from seatrial.store.tables import VERSION, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours

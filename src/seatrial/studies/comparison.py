@@ -6,9 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from seatrial.store.by_case import (
-    GivenFigure,
-)
+from seatrial.store.by_case import GivenFigure
 from seatrial.studies.cures import Cure
 
 State = Literal["better", "worse", "same", "unclear", "given", "not compared", "missing"]

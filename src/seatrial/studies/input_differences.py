@@ -7,12 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.studies.difference import (
-    BothSides,
-    Difference,
-    SideRecords,
-    told_difference,
-)
+from seatrial.studies.difference import BothSides, Difference, SideRecords, told_difference
 from seatrial.suite import inputs
 from seatrial.units import SECOND_NS
 
