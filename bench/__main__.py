@@ -29,6 +29,7 @@ SCRIPTS = (
     "imports",
     "log_rules",
     "matrix",
+    "orders",
     "quality",
     "quota",
     "report",

@@ -179,7 +179,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     show_default=True,
     help="What has to be small.",
 )
-@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the search over swaps.")
+@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
 @click.option(
     "--for",
     "target",
@@ -200,8 +200,15 @@ def best(
 ) -> int:
     """Write the order by which the least goes over the network.
 
-    PATTERN is a text file: who sends how much to whom. stderr has the candidates and what they
-    cost.
+    PATTERN is a text file (who sends how much to whom), or words:
+
+    \b
+    "halo 16x16x16"      a grid; with "open" not around its ends
+    "transpose 64x64"    all of a row, all of a column
+    "mfdn 63 BDM"        MFDn with 63 diagonals
+    "irregular 4096"     a made-up irregular mesh
+
+    stderr has the candidates and what they cost.
     """
     found = order_best.search(pattern, machine, nodes, per_node, by, seconds or 0.0)
     click.echo(order_best.table(found), err=True)

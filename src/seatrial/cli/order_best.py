@@ -11,14 +11,15 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import orders
-from seatrial.layout.best_order import ScoredOrder, ScoreKind, ranked
-from seatrial.layout.network_loads import PlacedNetwork
-from seatrial.layout.patterns import Pattern, graph_of, parsed
+from seatrial.layout.best_order import ScoredOrder
+from seatrial.layout.made_patterns import is_pattern_in_words, parse_pattern
+from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
+from seatrial.layout.patterns import Pattern, parsed
 from seatrial.layout.topology import Topology
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import find_machine
 from seatrial.machine.topologies import topology_of
-from seatrial.studies import scotch
+from seatrial.studies.order_search import best_orders, missing_programs
 from seatrial.units import count
 
 KINDS = tuple(kind.replace("_", "-") for kind in get_args(ScoreKind))
@@ -34,8 +35,12 @@ class BestOrders(Struct, frozen=True):
 
 
 def read_pattern(file: Path) -> Pattern:
-    """Return the pattern of a file. Raises UsageError with the file and what is wrong with it."""
+    """Return the pattern of a file, or that words say, where there is no such file. Raises
+    UsageError with the file or the words, and what is wrong with them."""
+    words = str(file)
     try:
+        if is_pattern_in_words(words) and not file.exists():
+            return parse_pattern(words)
         return parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -57,11 +62,8 @@ def search(
             f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
         )
     network = _network(machine, names[: len(sizes)])
-    others = {}
-    if (of := scotch.mapped(graph_of(pattern), network)) is not None:
-        others["scotch"] = of
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
-    return BestOrders(ranked(pattern, network, sizes, others, kind, seconds), sizes)
+    return BestOrders(best_orders(pattern, network, sizes, kind, seconds), sizes)
 
 
 def _network(name: str | None, nodes: tuple[str, ...]) -> PlacedNetwork:
@@ -91,6 +93,5 @@ def table(found: BestOrders) -> str:
             continue
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
-    if scotch.program() is None:
-        lines.append("Scotch is not on the PATH, so it gave no candidate (Debian: scotch)")
+    lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])
