@@ -223,7 +223,7 @@ def integers(text: str, at: int, count: int, remedy: str) -> list[int]:
     """Return so many numbers of a line, none above 2^62. Raises ValueError with the line."""
     words = text.split()
     if len(words) != count or not all(map(_is_number, words)):
-        raise ValueError(f"line {at + 1}: {text[:40]!r} is not {count} numbers; {remedy}")
+        raise ValueError(f"line {at + 1}: {text[:40]!r} are not {count} numbers; {remedy}")
     return [*map(int, words)]
 
 

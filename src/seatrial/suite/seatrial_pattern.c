@@ -1,8 +1,8 @@
 /* libseatrial_pattern - who sends how much to whom?
  *
- * A library for LD_PRELOAD, between a program and its MPI (PMPI). Each rank counts the messages and
- * bytes that it sends to each other rank of MPI_COMM_WORLD, and its calls by function and size.
- * MPI_Finalize writes them to the folder that SEATRIAL_PATTERN names, one file for each rank,
+ * A library for LD_PRELOAD, between a program and its MPI (PMPI); mpicc -fPIC -c compiles it, and
+ * cc -shared links it. Each rank counts the messages and bytes that it sends to each other rank of
+ * MPI_COMM_WORLD, and its calls by function and size. MPI_Finalize writes them to the folder that SEATRIAL_PATTERN names, one file for each rank,
  * LAUNCH.RANK, where LAUNCH is a number that all ranks of one start of the program share:
  *
  *   seatrial record 1
@@ -17,14 +17,17 @@
  *   MPI_Isend 8192 10 81920
  *   end
  *
- * Rank 0 writes LAUNCH.begin in MPI_Init. Without SEATRIAL_PATTERN, and in a program with an MPI
- * of another family than the one this was compiled for (then the file other-mpi says which), calls
- * are passed on and nothing is counted.
+ * Rank 0 writes LAUNCH.begin in MPI_Init. Without SEATRIAL_PATTERN calls are passed on and nothing is
+ * counted. A program with an MPI of another family than the one this was compiled for ends in
+ * MPI_Init, as the two differ in their types; the file other-mpi says which it has.
  *
  * A message is counted where it is sent; bytes of MPI_Get, MPI_Alltoallv and MPI_Alltoallw where
  * they arrive. MPI_Alltoall counts as messages on a communicator that has fewer ranks than
  * MPI_COMM_WORLD. All other collectives are calls only: the MPI decides who sends to whom. The bytes
  * of a collective call are those of the buffer that the rank gives, or gets from a root.
+ *
+ * It is not linked to an MPI: its PMPI_ functions are those of the program's own, which may be another
+ * version than that of the compiler, or be loaded late (Python). So no data of the MPI is named here.
  *
  * Fortran: Open MPI's bindings call PMPI_ functions, so those of mpif.h, `use mpi` and `use mpi_f08`
  * are wrapped, too. What they call inside is not counted again.
@@ -32,6 +35,7 @@
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -41,8 +45,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A function that returns at once comes after the other. */
 #define KINDS(X)                                                                                   \
-    X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend) X(Sendrecv)          \
+    X(Send) X(Isend) X(Bsend) X(Ibsend) X(Ssend) X(Issend) X(Rsend) X(Irsend) X(Sendrecv)          \
     X(Sendrecv_replace) X(Isendrecv) X(Isendrecv_replace) X(Send_init) X(Bsend_init) X(Ssend_init) \
     X(Rsend_init) X(Put) X(Rput) X(Get) X(Rget) X(Accumulate) X(Raccumulate)                       \
     X(Barrier) X(Ibarrier) X(Bcast) X(Ibcast) X(Gather) X(Igather) X(Gatherv) X(Igatherv)          \
@@ -86,6 +91,8 @@ static struct count *sent, *got, outside, calls[NUMBER_OF_KINDS][SIZES];
 static struct group of_world;
 static struct request *requests[SLOTS];
 static MPI_Group world_group;
+static MPI_Comm world;
+static MPI_Datatype no_type, byte;
 static int of_communicators = MPI_KEYVAL_INVALID, of_windows = MPI_KEYVAL_INVALID;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned freed; /* so many groups: what threads remember of others is void */
@@ -118,7 +125,7 @@ static uint64_t bytes_of(MPI_Count number, MPI_Datatype type) {
     MPI_Count size = 0;
     int integers, addresses, types, made = 0;
     if (is_known && type == known) return (uint64_t)(number * known_size);
-    if (number <= 0 || type == MPI_DATATYPE_NULL) return 0;
+    if (number <= 0 || type == no_type) return 0;
     if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return 0;
     PMPI_Type_get_envelope(type, &integers, &addresses, &types, &made);
     if (made == MPI_COMBINER_NAMED) known = type, known_size = size, is_known = 1;
@@ -185,6 +192,18 @@ static int window_is_freed(MPI_Win window, int key, void *group, void *extra) {
     return MPI_SUCCESS;
 }
 
+static int no_copy(MPI_Comm comm, int key, void *extra, void *from, void *to, int *copies) {
+    (void)comm, (void)key, (void)extra, (void)from, (void)to;
+    *copies = 0;
+    return MPI_SUCCESS;
+}
+
+static int no_copy_of_window(MPI_Win window, int key, void *extra, void *from, void *to, int *copies) {
+    (void)window, (void)key, (void)extra, (void)from, (void)to;
+    *copies = 0;
+    return MPI_SUCCESS;
+}
+
 static struct group *made_for(MPI_Comm comm) {
     MPI_Group members;
     int remote = 0;
@@ -210,7 +229,7 @@ static struct group *group_of(MPI_Comm comm) {
     unsigned now = __atomic_load_n(&freed, __ATOMIC_ACQUIRE);
     struct group *group = NULL;
     int found = 0;
-    if (comm == MPI_COMM_WORLD) return &of_world;
+    if (comm == world) return &of_world;
     if (known_group && comm == known && known_at == now) return known_group;
     pthread_mutex_lock(&lock);
     PMPI_Comm_get_attr(comm, of_communicators, &group, &found);
@@ -364,6 +383,15 @@ static FILE *opened(char *path, size_t size, const char *name) {
     return length > 0 && (size_t)length < size ? fopen(path, "w") : NULL;
 }
 
+/* Closes a file, and gives it the first part of its name, if it could be written. */
+static void replaced(FILE *file, const char *path, size_t length) {
+    char whole[PATH_MAX];
+    int failed = ferror(file);
+    failed |= fclose(file);
+    snprintf(whole, sizeof whole, "%.*s", (int)length, path);
+    if (failed || rename(path, whole)) unlink(path);
+}
+
 /* Returns whether the program has an MPI whose constants are those that were compiled in. */
 static int is_compiled_for(const char *version) {
 #ifdef OPEN_MPI
@@ -371,6 +399,28 @@ static int is_compiled_for(const char *version) {
 #else
     return strstr(version, "Open MPI") == NULL;
 #endif
+}
+
+/* Open MPI's handles are addresses of its data, others are numbers. */
+static void find_handles(void) {
+#ifdef OPEN_MPI
+    world = (MPI_Comm)dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+    no_type = (MPI_Datatype)dlsym(RTLD_DEFAULT, "ompi_mpi_datatype_null");
+    byte = (MPI_Datatype)dlsym(RTLD_DEFAULT, "ompi_mpi_byte");
+#else
+    world = MPI_COMM_WORLD, no_type = MPI_DATATYPE_NULL, byte = MPI_BYTE;
+#endif
+}
+
+static int publish(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    if (strstr(info->dlpi_name, "/libmpi")) dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+    return 0;
+}
+
+/* Lets the functions of an MPI be found that was loaded for a part of the program alone. */
+static void find_mpi(void) {
+    if (!dlsym(RTLD_DEFAULT, "PMPI_Init")) dl_iterate_phdr(publish, NULL);
 }
 
 static void begin(void) {
@@ -381,11 +431,17 @@ static void begin(void) {
     if (on || !folder || sent) return;
     PMPI_Get_library_version(version, &length);
     if (!is_compiled_for(version)) {
-        if ((file = opened(path, sizeof path, "other-mpi"))) fprintf(file, "%s\n", version), fclose(file);
-        return;
+        snprintf(name, sizeof name, "other-mpi.%ld", (long)getpid());
+        if ((file = opened(path, sizeof path, name))) {
+            fprintf(file, "%s\n", version);
+            replaced(file, path, strlen(path) - (strlen(name) - strlen("other-mpi")));
+        }
+        fprintf(stderr, "seatrial: the program has another MPI than mpicc of its toolchain\n");
+        _exit(1);
     }
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    find_handles();
+    PMPI_Comm_rank(world, &rank);
+    PMPI_Comm_size(world, &ranks);
     if (rank == 0) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
@@ -393,10 +449,10 @@ static void begin(void) {
         snprintf(name, sizeof name, "%016llx.begin", (unsigned long long)launch);
         if ((file = opened(path, sizeof path, name))) fprintf(file, "%d\n", ranks), fclose(file);
     }
-    PMPI_Bcast(&launch, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, communicator_is_freed, &of_communicators, NULL);
-    PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, window_is_freed, &of_windows, NULL);
+    PMPI_Bcast(&launch, sizeof launch, byte, 0, world);
+    PMPI_Comm_group(world, &world_group);
+    PMPI_Comm_create_keyval(no_copy, communicator_is_freed, &of_communicators, NULL);
+    PMPI_Win_create_keyval(no_copy_of_window, window_is_freed, &of_windows, NULL);
     PMPI_Query_thread(&level);
     concurrent = level == MPI_THREAD_MULTIPLE;
     of_world = (struct group){ranks, rank, NULL, 0, NULL};
@@ -433,7 +489,7 @@ static void print(FILE *file, const char *host) {
 }
 
 static void end(void) {
-    char path[PATH_MAX], whole[PATH_MAX], host[256] = "", name[64];
+    char path[PATH_MAX], host[256] = "", name[64];
     if (!on) return;
     on = 0;
     gethostname(host, sizeof host - 1);
@@ -442,21 +498,20 @@ static void end(void) {
     FILE *file = opened(path, sizeof path, name);
     if (!file) return;
     print(file, host);
-    int failed = ferror(file);
-    failed |= fclose(file);
-    snprintf(whole, sizeof whole, "%.*s", (int)(strlen(path) - strlen(".part")), path);
-    if (failed || rename(path, whole)) unlink(path);
+    replaced(file, path, strlen(path) - strlen(".part"));
 }
 
 /* ---- the functions of MPI ------------------------------------------------------------------------ */
 
 int MPI_Init(int *argc, char ***argv) {
+    find_mpi();
     int code = PMPI_Init(argc, argv);
     if (code == MPI_SUCCESS && !hidden) begin();
     return code;
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    find_mpi();
     int code = PMPI_Init_thread(argc, argv, required, provided);
     if (code == MPI_SUCCESS && !hidden) begin();
     return code;
@@ -624,3 +679,184 @@ int MPI_Request_free(MPI_Request *request) {
     if (on && !hidden) forget(*request);
     return PMPI_Request_free(request);
 }
+
+/* ---- the subroutines of Fortran ------------------------------------------------------------------
+ *
+ * Symbols, as of gfortran: mpi_send_ (mpif.h, `use mpi`), mpi_send_f08_ (`use mpi_f08` of Open MPI),
+ * mpi_send_f08ts_ and mpi_send_f08ts_large_ (of MPICH). All arguments are addresses; handles are
+ * integers, or types of one integer. Of mpi_f08 the address of the error may be NULL.
+ */
+
+static void *next_of(const char *name) {
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found) fprintf(stderr, "seatrial: the MPI of the program has no %s\n", name), abort();
+    return found;
+}
+
+#define F MPI_Fint
+#define A MPI_Aint
+#define TYPE(t) PMPI_Type_f2c(*(t))
+#define FORTRAN(S, low, name, parameters, arguments, NOTE) \
+    FORTRAN_AS(S, low, K_##name, parameters, arguments, NOTE)
+#define FORTRAN_AS(S, low, KIND, parameters, arguments, NOTE)                  \
+    void mpi_##low##S(LIST parameters, F *error);                              \
+    void mpi_##low##S(LIST parameters, F *error) {                             \
+        static void (*next)(LIST parameters, F *error);                        \
+        const enum kind kind = KIND;                                           \
+        if (!next) *(void **)&next = next_of("mpi_" #low #S);                  \
+        hidden++;                                                              \
+        next(LIST arguments, error);                                           \
+        hidden--;                                                              \
+        if (COUNTS(error ? *error : MPI_SUCCESS)) NOTE;                        \
+    }
+#define FORTRAN_BOTH(S, low, name, parameters, arguments, NOTE)                \
+    FORTRAN_AS(S, low, K_##name, parameters, arguments, NOTE)                  \
+    FORTRAN_AS(S, i##low, K_##name + 1, (LIST parameters, F *request), (LIST arguments, request), NOTE)
+#define COMM(NOTE)                            \
+    do {                                      \
+        MPI_Comm c = PMPI_Comm_f2c(*pc);      \
+        NOTE;                                 \
+    } while (0)
+#define ROOTED_COMM(NOTE)                                    \
+    do {                                                     \
+        MPI_Comm c = PMPI_Comm_f2c(*pc);                     \
+        MPI_Datatype st = TYPE(pst);                         \
+        MPI_Datatype rt = TYPE(prt);                         \
+        int root = (int)*proot;                              \
+        NOTE;                                                \
+    } while (0)
+
+#define FORTRAN_SEND(S, N, low, name, init)                                                        \
+    FORTRAN_BOTH(S, low, name, (void *b, N *n, F *t, F *to, F *tag, F *pc), (b, n, t, to, tag, pc), \
+                 COMM(message(kind, *n, TYPE(t), (int)*to, c)))                                    \
+    FORTRAN(S, low##_init, init, (void *b, N *n, F *t, F *to, F *tag, F *pc, F *r),                \
+            (b, n, t, to, tag, pc, r),                                                             \
+            COMM(persistent(kind, *n, TYPE(t), (int)*to, c, PMPI_Request_f2c(*r))))
+
+#define FORTRAN_MESSAGES(S, N)                                                                     \
+    FORTRAN_SEND(S, N, send, Send, Send_init)                                                      \
+    FORTRAN_SEND(S, N, bsend, Bsend, Bsend_init)                                                   \
+    FORTRAN_SEND(S, N, ssend, Ssend, Ssend_init)                                                   \
+    FORTRAN_SEND(S, N, rsend, Rsend, Rsend_init)                                                   \
+    FORTRAN(S, sendrecv, Sendrecv,                                                                 \
+            (void *s, N *n, F *t, F *to, F *tag, void *r, N *rn, F *rt, F *from, F *rtag, F *pc,   \
+             F *status),                                                                           \
+            (s, n, t, to, tag, r, rn, rt, from, rtag, pc, status),                                 \
+            COMM(message(kind, *n, TYPE(t), (int)*to, c)))                                         \
+    FORTRAN(S, sendrecv_replace, Sendrecv_replace,                                                 \
+            (void *b, N *n, F *t, F *to, F *tag, F *from, F *rtag, F *pc, F *status),              \
+            (b, n, t, to, tag, from, rtag, pc, status),                                            \
+            COMM(message(kind, *n, TYPE(t), (int)*to, c)))                                         \
+    FORTRAN(S, put, Put, (void *b, N *n, F *t, F *to, A *at, N *tn, F *tt, F *w),                  \
+            (b, n, t, to, at, tn, tt, w),                                                          \
+            access_to(kind, *n, TYPE(t), (int)*to, PMPI_Win_f2c(*w)))                              \
+    FORTRAN(S, get, Get, (void *b, N *n, F *t, F *of, A *at, N *tn, F *tt, F *w),                  \
+            (b, n, t, of, at, tn, tt, w),                                                          \
+            access_to(kind, *n, TYPE(t), (int)*of, PMPI_Win_f2c(*w)))                              \
+    FORTRAN(S, accumulate, Accumulate,                                                             \
+            (void *b, N *n, F *t, F *to, A *at, N *tn, F *tt, F *op, F *w),                        \
+            (b, n, t, to, at, tn, tt, op, w),                                                      \
+            access_to(kind, *n, TYPE(t), (int)*to, PMPI_Win_f2c(*w)))
+
+#define FORTRAN_COLLECTIVES(S, N, D)                                                               \
+    FORTRAN_BOTH(S, bcast, Bcast, (void *b, N *n, F *t, F *root, F *pc), (b, n, t, root, pc),      \
+                 call(kind, bytes_of(*n, TYPE(t))))                                                \
+    FORTRAN_BOTH(S, gather, Gather,                                                                \
+                 (void *s, N *psn, F *pst, void *r, N *prn, F *prt, F *proot, F *pc),              \
+                 (s, psn, pst, r, prn, prt, proot, pc),                                            \
+                 ROOTED_COMM(N sn = *psn; GATHERED(*prn, rt)))                                     \
+    FORTRAN_BOTH(S, gatherv, Gatherv,                                                              \
+                 (void *s, N *psn, F *pst, void *r, N *prn, D *rd, F *prt, F *proot, F *pc),       \
+                 (s, psn, pst, r, prn, rd, prt, proot, pc),                                        \
+                 ROOTED_COMM(N sn = *psn; GATHERED(OWN(prn, c), rt)))                              \
+    FORTRAN_BOTH(S, scatter, Scatter,                                                              \
+                 (void *s, N *psn, F *pst, void *r, N *prn, F *prt, F *proot, F *pc),              \
+                 (s, psn, pst, r, prn, prt, proot, pc),                                            \
+                 ROOTED_COMM(N rn = *prn; SCATTERED(*psn, st)))                                    \
+    FORTRAN_BOTH(S, scatterv, Scatterv,                                                            \
+                 (void *s, N *psn, D *sd, F *pst, void *r, N *prn, F *prt, F *proot, F *pc),       \
+                 (s, psn, sd, pst, r, prn, prt, proot, pc),                                        \
+                 ROOTED_COMM(N rn = *prn; SCATTERED(OWN(psn, c), st)))                             \
+    FORTRAN_BOTH(S, reduce, Reduce, (void *s, void *r, N *n, F *t, F *op, F *root, F *pc),         \
+                 (s, r, n, t, op, root, pc), call(kind, bytes_of(*n, TYPE(t))))                    \
+    FORTRAN_BOTH(S, allreduce, Allreduce, (void *s, void *r, N *n, F *t, F *op, F *pc),            \
+                 (s, r, n, t, op, pc), call(kind, bytes_of(*n, TYPE(t))))                          \
+    FORTRAN_BOTH(S, scan, Scan, (void *s, void *r, N *n, F *t, F *op, F *pc),                      \
+                 (s, r, n, t, op, pc), call(kind, bytes_of(*n, TYPE(t))))                          \
+    FORTRAN_BOTH(S, exscan, Exscan, (void *s, void *r, N *n, F *t, F *op, F *pc),                  \
+                 (s, r, n, t, op, pc), call(kind, bytes_of(*n, TYPE(t))))                          \
+    FORTRAN_BOTH(S, reduce_scatter, Reduce_scatter,                                                \
+                 (void *s, void *r, N *n, F *t, F *op, F *pc), (s, r, n, t, op, pc),               \
+                 COMM(call(kind, SUM(n, TYPE(t), c))))                                             \
+    FORTRAN_BOTH(S, allgather, Allgather,                                                          \
+                 (void *s, N *sn, F *st, void *r, N *rn, F *rt, F *pc),                            \
+                 (s, sn, st, r, rn, rt, pc), call(kind, bytes_of(*rn, TYPE(rt))))                  \
+    FORTRAN_BOTH(S, allgatherv, Allgatherv,                                                        \
+                 (void *s, N *sn, F *st, void *r, N *rn, D *rd, F *rt, F *pc),                     \
+                 (s, sn, st, r, rn, rd, rt, pc),                                                   \
+                 COMM(call(kind, bytes_of(OWN(rn, c), TYPE(rt)))))                                 \
+    FORTRAN_BOTH(S, alltoall, Alltoall,                                                            \
+                 (void *s, N *sn, F *st, void *r, N *rn, F *rt, F *pc),                            \
+                 (s, sn, st, r, rn, rt, pc), COMM(all_to_all(kind, *rn, TYPE(rt), c)))             \
+    FORTRAN_BOTH(S, alltoallv, Alltoallv,                                                          \
+                 (void *s, N *sn, D *sd, F *st, void *r, N *rn, D *rd, F *rt, F *pc),              \
+                 (s, sn, sd, st, r, rn, rd, rt, pc),                                               \
+                 COMM(ALL_TO_ALL(kind, c, rn[i], TYPE(rt))))                                       \
+    FORTRAN_BOTH(S, alltoallw, Alltoallw,                                                          \
+                 (void *s, N *sn, D *sd, F *st, void *r, N *rn, D *rd, F *rt, F *pc),              \
+                 (s, sn, sd, st, r, rn, rd, rt, pc),                                               \
+                 COMM(ALL_TO_ALL(kind, c, rn[i], TYPE(rt + i))))                                   \
+    FORTRAN_BOTH(S, neighbor_alltoall, Neighbor_alltoall,                                          \
+                 (void *s, N *sn, F *st, void *r, N *rn, F *rt, F *pc),                            \
+                 (s, sn, st, r, rn, rt, pc), COMM(NEIGHBOURS(kind, c, *sn, TYPE(st))))             \
+    FORTRAN_BOTH(S, neighbor_alltoallv, Neighbor_alltoallv,                                        \
+                 (void *s, N *sn, D *sd, F *st, void *r, N *rn, D *rd, F *rt, F *pc),              \
+                 (s, sn, sd, st, r, rn, rd, rt, pc), COMM(NEIGHBOURS(kind, c, sn[i], TYPE(st))))   \
+    FORTRAN_BOTH(S, neighbor_allgather, Neighbor_allgather,                                        \
+                 (void *s, N *sn, F *st, void *r, N *rn, F *rt, F *pc),                            \
+                 (s, sn, st, r, rn, rt, pc), COMM(NEIGHBOURS(kind, c, *sn, TYPE(st))))
+
+#define FORTRAN_BEGIN_AND_END(S)                                                                   \
+    void mpi_init##S(F *error);                                                                    \
+    void mpi_init##S(F *error) {                                                                   \
+        hidden++;                                                                                  \
+        ((void (*)(F *))next_of("mpi_init" #S))(error);                                            \
+        hidden--;                                                                                  \
+        if (!error || *error == MPI_SUCCESS) begin();                                              \
+    }                                                                                              \
+    void mpi_init_thread##S(F *required, F *provided, F *error);                                   \
+    void mpi_init_thread##S(F *required, F *provided, F *error) {                                  \
+        hidden++;                                                                                  \
+        ((void (*)(F *, F *, F *))next_of("mpi_init_thread" #S))(required, provided, error);       \
+        hidden--;                                                                                  \
+        if (!error || *error == MPI_SUCCESS) begin();                                              \
+    }                                                                                              \
+    void mpi_finalize##S(F *error);                                                                \
+    void mpi_finalize##S(F *error) {                                                               \
+        end();                                                                                     \
+        ((void (*)(F *))next_of("mpi_finalize" #S))(error);                                        \
+    }                                                                                              \
+    void mpi_request_free##S(F *request, F *error);                                                \
+    void mpi_request_free##S(F *request, F *error) {                                               \
+        if (on) forget(PMPI_Request_f2c(*request));                                                \
+        hidden++;                                                                                  \
+        ((void (*)(F *, F *))next_of("mpi_request_free" #S))(request, error);                      \
+        hidden--;                                                                                  \
+    }                                                                                              \
+    FORTRAN(S, start, Send_init, (F *request), (request),                                          \
+            started(kind == K_Send_init, &(MPI_Request){PMPI_Request_f2c(*request)}))              \
+    FORTRAN(S, startall, Send_init, (F *n, F *list), (n, list),                                    \
+            for (F i = 0; kind == K_Send_init && i < *n; i++)                                      \
+                started(1, &(MPI_Request){PMPI_Request_f2c(list[i])}))                             \
+    FORTRAN_BOTH(S, barrier, Barrier, (F *pc), (pc), call(kind, 0))
+
+FORTRAN_BEGIN_AND_END(_)
+FORTRAN_BEGIN_AND_END(_f08_)
+FORTRAN_MESSAGES(_, F)
+FORTRAN_MESSAGES(_f08_, F)
+FORTRAN_MESSAGES(_f08ts_, F)
+FORTRAN_MESSAGES(_f08ts_large_, MPI_Count)
+FORTRAN_COLLECTIVES(_, F, F)
+FORTRAN_COLLECTIVES(_f08_, F, F)
+FORTRAN_COLLECTIVES(_f08ts_, F, F)
+FORTRAN_COLLECTIVES(_f08ts_large_, MPI_Count, A)
