@@ -21,7 +21,7 @@ _SOURCE = "seatrial_pattern.c"
 # One line before the script of the test, which may change the directory, or end by `exit`.
 _SCRIPT = (
     '[ "$MPICC" ] || { echo "run.pattern: the toolchain has no MPI compiler (mpicc)"; exit 1; }; '
-    f"$MPICC -std=c11 -O2 -fPIC -c -o {LIBRARY}.o {_SOURCE} && "
+    f"$MPICC -std=c11 -O1 -fPIC -c -o {LIBRARY}.o {_SOURCE} && "
     f"${{CC:-cc}} -shared -Wl,-z,lazy -o {LIBRARY} {LIBRARY}.o -ldl -lpthread || exit\n"
 )
 

@@ -98,6 +98,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned freed; /* so many groups: what threads remember of others is void */
 static _Thread_local int hidden; /* calls that a Fortran binding makes */
 
+/* Some hundred functions call these: inlined, they take seconds to compile. */
+#define CALLED static __attribute__((noinline))
+
 #define COUNTS(code) ((code) == MPI_SUCCESS && on && !hidden)
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -113,12 +116,12 @@ static void add(struct count *to, uint64_t bytes) {
 }
 
 /* Counts a call in its bucket: 0, 1, 2, 3 to 4, 5 to 8, ... bytes. */
-static void call(enum kind kind, uint64_t bytes) {
+CALLED void call(enum kind kind, uint64_t bytes) {
     add(&calls[kind][bytes < 2 ? bytes : 64 - (unsigned)__builtin_clzll(bytes - 1) + 1], bytes);
 }
 
 /* Returns the bytes of so many elements. The size of the latest predefined type is remembered. */
-static uint64_t bytes_of(MPI_Count number, MPI_Datatype type) {
+CALLED uint64_t bytes_of(MPI_Count number, MPI_Datatype type) {
     static _Thread_local MPI_Datatype known;
     static _Thread_local MPI_Count known_size;
     static _Thread_local int is_known;
@@ -222,7 +225,7 @@ static struct group *made_for(MPI_Comm comm) {
 }
 
 /* Returns the group of a communicator, made at its first use; NULL: no memory. */
-static struct group *group_of(MPI_Comm comm) {
+CALLED struct group *group_of(MPI_Comm comm) {
     static _Thread_local MPI_Comm known;
     static _Thread_local struct group *known_group;
     static _Thread_local unsigned known_at;
@@ -255,17 +258,17 @@ static struct group *group_of_window(MPI_Win window) {
 
 /* Returns a rank of a group as rank of MPI_COMM_WORLD; -1: it is nobody (MPI_PROC_NULL); -2: it is
  * of another world. */
-static int in_world(const struct group *group, int other) {
+CALLED int in_world(const struct group *group, int other) {
     if (!group || other < 0 || other >= group->size) return -1;
     int found = group->world ? group->world[other] : other;
     return found >= 0 && found < ranks ? found : -2;
 }
 
-static void pair(struct count *pairs, int other, uint64_t bytes) {
+CALLED void pair(struct count *pairs, int other, uint64_t bytes) {
     if (other != -1) add(other < 0 ? &outside : &pairs[other], bytes);
 }
 
-static void message(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_Comm comm) {
+CALLED void message(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_Comm comm) {
     int other = in_world(group_of(comm), to);
     if (other == -1) return;
     uint64_t bytes = bytes_of(n, type);
@@ -273,7 +276,7 @@ static void message(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_
     call(kind, bytes);
 }
 
-static void access_to(enum kind kind, MPI_Count n, MPI_Datatype type, int target, MPI_Win window) {
+CALLED void access_to(enum kind kind, MPI_Count n, MPI_Datatype type, int target, MPI_Win window) {
     int other = in_world(group_of_window(window), target);
     if (other == -1) return;
     uint64_t bytes = bytes_of(n, type);
@@ -282,7 +285,7 @@ static void access_to(enum kind kind, MPI_Count n, MPI_Datatype type, int target
 }
 
 /* Counts a call with one root: what the root gives or gets itself, or what all others do. */
-static void rooted(enum kind kind, int root, MPI_Comm comm, uint64_t of_root, uint64_t of_others) {
+CALLED void rooted(enum kind kind, int root, MPI_Comm comm, uint64_t of_root, uint64_t of_others) {
     const struct group *group = group_of(comm);
     if (root != MPI_PROC_NULL) call(kind, group && root == group->rank ? of_root : of_others);
 }
@@ -291,7 +294,7 @@ static void rooted(enum kind kind, int root, MPI_Comm comm, uint64_t of_root, ui
 #define OWN(numbers, comm) \
     (group_of(comm) && group_of(comm)->rank >= 0 ? (numbers)[group_of(comm)->rank] : 0)
 
-static void all_to_all(enum kind kind, MPI_Count n, MPI_Datatype type, MPI_Comm comm) {
+CALLED void all_to_all(enum kind kind, MPI_Count n, MPI_Datatype type, MPI_Comm comm) {
     const struct group *group = group_of(comm);
     uint64_t bytes = bytes_of(n, type);
     if (!group) return;
@@ -344,7 +347,7 @@ static struct request **place_of(MPI_Request request) {
     return at;
 }
 
-static void persistent(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_Comm comm,
+CALLED void persistent(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_Comm comm,
                        MPI_Request request) {
     struct request *made = malloc(sizeof *made);
     if (!made) return;
@@ -356,7 +359,7 @@ static void persistent(enum kind kind, MPI_Count n, MPI_Datatype type, int to, M
     pthread_mutex_unlock(&lock);
 }
 
-static void started(int number, const MPI_Request *list) {
+CALLED void started(int number, const MPI_Request *list) {
     for (int i = 0; i < number; i++) {
         pthread_mutex_lock(&lock);
         const struct request *found = *place_of(list[i]);
@@ -368,7 +371,7 @@ static void started(int number, const MPI_Request *list) {
     }
 }
 
-static void forget(MPI_Request request) {
+CALLED void forget(MPI_Request request) {
     pthread_mutex_lock(&lock);
     struct request **at = place_of(request), *found = *at;
     if (found) *at = found->next;
@@ -683,7 +686,7 @@ int MPI_Request_free(MPI_Request *request) {
 /* ---- the subroutines of Fortran ------------------------------------------------------------------
  *
  * Symbols, as of gfortran: mpi_send_ (mpif.h, `use mpi`), mpi_send_f08_ (`use mpi_f08` of Open MPI),
- * mpi_send_f08ts_ and mpi_send_f08ts_large_ (of MPICH). All arguments are addresses; handles are
+ * mpi_send_f08ts_ (of MPICH). All arguments are addresses; handles are
  * integers, or types of one integer. Of mpi_f08 the address of the error may be NULL.
  */
 
@@ -853,10 +856,11 @@ static void *next_of(const char *name) {
 FORTRAN_BEGIN_AND_END(_)
 FORTRAN_BEGIN_AND_END(_f08_)
 FORTRAN_MESSAGES(_, F)
-FORTRAN_MESSAGES(_f08_, F)
-FORTRAN_MESSAGES(_f08ts_, F)
-FORTRAN_MESSAGES(_f08ts_large_, MPI_Count)
 FORTRAN_COLLECTIVES(_, F, F)
+#ifdef OPEN_MPI
+FORTRAN_MESSAGES(_f08_, F)
 FORTRAN_COLLECTIVES(_f08_, F, F)
+#else
+FORTRAN_MESSAGES(_f08ts_, F)
 FORTRAN_COLLECTIVES(_f08ts_, F, F)
-FORTRAN_COLLECTIVES(_f08ts_large_, MPI_Count, A)
+#endif
