@@ -13,9 +13,9 @@ from seatrial.cli.comparison_page import as_record, page
 from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
+from seatrial.studies.changed_facts import facts_changed
 from seatrial.studies.compare import Comparison, compare_sides
 from seatrial.studies.ladder import ladders
-from seatrial.studies.node_facts import facts_changed
 from seatrial.studies.provenance import differences
 from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of

@@ -50,10 +50,10 @@ def record(
     quiet: bool,
     **selection: Any,
 ) -> int:
-    """Run a suite with a library between its programs and MPI that records their messages.
+    """Run a suite and record which rank sends how much to which.
 
-    The library is built with each test by the toolchain's mpicc, and loaded into what $LAUNCH
-    starts. Each run keeps its pattern, pattern.txt in its directory. `run.pattern: true` in a
+    A library between program and MPI is built with each test by the toolchain's mpicc, and loaded
+    into what $LAUNCH starts. Each run keeps its pattern, pattern.txt in its directory. `run.pattern: true` in a
     test.yaml records every run of the test.
     """
     folders: Folders = context.obj
@@ -102,7 +102,7 @@ def _tell_runs(folders: Folders, tag: str) -> None:
 @format_option("text", "json")
 @click.pass_obj
 def show(folders: Folders, source: str, top: int, form: str) -> int:
-    """Show a pattern: totals, pairs with the most bytes, share off node, calls by size.
+    """Show a pattern: totals, pairs, share off node, calls by size.
 
     RUN is a recorded run's id or a unique beginning of it; FILE a pattern file.
     """

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
+from seatrial.runs import file_use
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
@@ -214,10 +215,12 @@ class ScriptWriter:
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,
+                file_use.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
                 f". {quote(run.script)}\n)",
                 _SCRIPT_END,
+                file_use.after_script(self.machine),
                 compat.stop,
                 after_script(case, directory, judged_files(test)),
                 self._end(test),

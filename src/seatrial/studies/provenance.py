@@ -49,6 +49,7 @@ _NOT_OF_FIGURES = {  # launchers are told of each test
         "jobs",
         "facts",
         "guard",
+        "file_use",
         "log_rules",
         "known_failures",
     ),

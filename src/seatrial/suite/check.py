@@ -31,6 +31,8 @@ from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
     DIRECTORY_FILE,
+    JOB_STATS_FILE,
+    OPEN_FILES_FILE,
     PAGES_FILE,
     STRIPES_FILE,
     fault_of_directory,
@@ -57,6 +59,7 @@ RUN_FILES = frozenset(
         *(ORDER_FILE, "job.bind", "job.gpus", "job.container", CONTAINER_FILE),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
+        *(OPEN_FILES_FILE, JOB_STATS_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )

@@ -50,6 +50,7 @@ from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.heartbeat import beat
 from seatrial.trial.job_builds import JobBuilds
+from seatrial.trial.job_stats import JobStats
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
@@ -98,7 +99,9 @@ class Driver:
         tell = record.alerts or (Tell(command=alert) if alert else None)
         self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
-        self._collector = RunCollector(record, folder.environments, folder.path.parent)
+        use = record.machine.file_use
+        job_stats = JobStats(use, self._tasks) if use is not None and use.job_stats else None
+        self._collector = RunCollector(record, folder.environments, folder.path.parent, job_stats)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None

@@ -52,8 +52,9 @@ from seatrial.runs.script import (
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
+from seatrial.trial.job_stats import JobStats
 from seatrial.units import seconds
-from seatrial.verify import node_findings
+from seatrial.verify import file_use, node_findings
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
@@ -116,11 +117,14 @@ class RunCollector:
     """Collects and judges the runs of one trial. Where jobs run on other hosts, it waits for the
     files of a run to appear through the shared file system."""
 
-    def __init__(self, record: Record, environments: Path, trials: Path) -> None:
+    def __init__(
+        self, record: Record, environments: Path, trials: Path, job_stats: JobStats | None = None
+    ) -> None:
         """``trials``: the folder of trials, beside which digests of nodes are."""
         self.record = record
         self.environments = environments
         self._trials = trials
+        self._job_stats = job_stats
         self._digests = NodeDigests(trials, record.machine.machine)
         self._patience = seconds(record.machine.batch.visible_after)
         self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
@@ -137,9 +141,9 @@ class RunCollector:
 
     def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
         """Return the outcome of a run, or a coroutine that returns it where that may take long. The
-        coroutine waits for files, and reads in a thread. The loop itself never reads a file system
-        that runs are placed on, because that may hang."""
-        if run.file_system:
+        coroutine waits for files, reads in a thread, and asks what file servers counted. The loop
+        itself never reads a file system that runs are placed on, because that may hang."""
+        if run.file_system or self._job_stats is not None:
             return self._collect_later(run, None)
         left = self._left(run)
         if self._must_wait(run, left) or not self._is_quick(run, left.own):
@@ -156,6 +160,8 @@ class RunCollector:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
+        if self._job_stats is not None and run.explain(seen.own).code is None:
+            await self._job_stats.collect(run.path)
         if not run.file_system and self._is_quick(run, seen.own):
             with contextlib.suppress(SearchTookLong):
                 return self._collected(run, seen)
@@ -283,7 +289,8 @@ class RunCollector:
             return (), LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
         names = names_of(test, run.case, self.record.machine)
-        ran = RunConditions(run.stage, own.elapsed)
+        of_files = file_use.figures_in(run.path) if self.record.machine.file_use else ()
+        ran = RunConditions(run.stage, own.elapsed, of_files)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
         if self._network is not None and verdict.code in (PASS, PERFORMANCE):

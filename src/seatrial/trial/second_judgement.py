@@ -55,6 +55,7 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.file_use import UNITS
 from seatrial.verify.metrics import PYTHON
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
@@ -268,7 +269,12 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
         for name, event in recorded.items()
         if event.value is not None
     }
-    ran = RunConditions(run.life.stage, run.life.elapsed)
+    of_files = [
+        MetricValue(name, *known[name], "none")
+        for name in (UNITS if record.machine.file_use is not None else ())
+        if name in known
+    ]
+    ran = RunConditions(run.life.stage, run.life.elapsed, of_files)
     return judge(test, run.case, path, exit_code, now.references, names, ran, known)
 
 
