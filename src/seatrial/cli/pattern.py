@@ -53,8 +53,8 @@ def record(
     """Run a suite and record which rank sends how much to which.
 
     A library between program and MPI is built with each test by the toolchain's mpicc, and loaded
-    into what $LAUNCH starts. Each run keeps its pattern, pattern.txt in its directory. `run.pattern: true` in a
-    test.yaml records every run of the test.
+    into what $LAUNCH starts. Each run keeps its pattern, pattern.txt in its directory.
+    `run.pattern: true` in a test.yaml records every run of the test.
     """
     folders: Folders = context.obj
     if any(char.isspace() or char == ":" for char in str(folders.trials.resolve())):
