@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -14,7 +14,7 @@ from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.runs.compiler_versions import read_found, versions_of
+from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
@@ -76,11 +76,13 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
         references = references_for(store, trial)
     former = former_verdict(events)
+    built = _found_by_build(trial, case)
     if form == "json":
         record = {
             "run": export.run_record(found),
             "case": export.record(case),
-            "compilers": _compilers(trial, case),
+            "compilers": versions_of(built),
+            "package": _package(built),
             "launcher": msgspec.to_builtins(_launched(trial, found, case)),
             "modules": modules_of(events).split(),
             "gpus": gpus_of(events),
@@ -92,7 +94,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         click.echo(export.to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case, former, events),
+        _head(trial, found, case, former, events, built),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, references, case, found),
     ]
@@ -114,6 +116,7 @@ def _head(
     case: CaseRow,
     former: FormerVerdict | None,
     events: Sequence[EventRow],
+    built: Mapping[str, str],
 ) -> str:
     how = _launched(trial, run, case)
     brief = bool(run.why) and "\n" not in run.why
@@ -133,7 +136,8 @@ def _head(
         ("toolchain", run.toolchain),
         ("launcher", f"{how.kind}: {how.line}" if how.line else how.kind),
         ("build", case.build),
-        ("compilers", "; ".join(_compilers(trial, case).values())),
+        ("compilers", "; ".join(versions_of(built).values())),
+        ("package", _package(built)),
         ("job", run.job_id),
         ("nodes", run.nodes),
         ("facts of nodes", run.node_facts),
@@ -167,11 +171,16 @@ def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:
     return launched(record, case, job.text if job else "")
 
 
-def _compilers(trial: TrialRow, case: CaseRow) -> dict[str, str]:
-    """Return the versions of the compilers that the build of a case found."""
+def _found_by_build(trial: TrialRow, case: CaseRow) -> dict[str, str]:
+    """Return what the build of a case found."""
     if not case.build:
         return {}
-    return versions_of(read_found(TrialFolder(Path(trial.path)).builds / case.build))
+    return read_found(TrialFolder(Path(trial.path)).builds / case.build)
+
+
+def _package(built: Mapping[str, str]) -> str:
+    """Return the package of Spack or EasyBuild that a build installed, with its key."""
+    return "; ".join(f"{name} {built[name]}" for name in PACKAGES if name in built)
 
 
 def _former(former: FormerVerdict) -> str:

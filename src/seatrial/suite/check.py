@@ -433,6 +433,8 @@ class _Checker:
             return
         if build.prebuilt or build.sha256:
             self._prebuilt(build)
+        elif build.spack or build.easybuild:
+            self._package(build)
         elif not build.script.strip():
             self.fault("is empty; give a script, or name a prebuilt binary", "build", "script")
         for i, name in enumerate(build.parameters):
@@ -464,12 +466,27 @@ class _Checker:
             self.fault(text, "build", "sha256")
         for key, default in (
             ("script", ""),
+            ("spack", ""),
+            ("easybuild", ""),
             ("sources", []),
             ("parameters", []),
             ("where", None),
         ):
             if getattr(build, key) != default:
                 self.fault("goes with no prebuilt binary; remove one of them", "build", key)
+
+    def _package(self, build: Build) -> None:
+        """Check what is asked of the site's Spack or EasyBuild."""
+        if build.spack and build.easybuild:
+            self.fault("goes with no spack; remove one of them", "build", "easybuild")
+        if "\0" in build.spack or build.spack.lstrip().startswith("-"):
+            self.fault(f"{build.spack!r} is not a spec; write e.g. hpl@2.3", "build", "spack")
+        file = Path(build.easybuild)
+        if file.is_absolute() and not file.is_file():
+            self.fault(f"{file} is no file", "build", "easybuild")
+        elif build.easybuild and file.suffix != ".eb":
+            text = f"{file.name!r} is not the name of an easyconfig; it ends in .eb"
+            self.fault(text, "build", "easybuild")
 
     def _free_in_build(self, name: str, *key: str | int) -> None:
         if name == BUILD_LOG or name.startswith(BUILD_FILES):
