@@ -34,7 +34,7 @@ _IRREGULAR = re.compile(r"irregular (\d{1,7})(?: seed (\d{1,9}))?", re.IGNORECAS
 
 def is_pattern_in_words(text: str) -> bool:
     """Return whether a text begins as the words for a pattern do."""
-    return text.partition(" ")[0].lower() in ("halo", "transpose", "mfdn", "irregular")
+    return " " in text and text.split()[0].lower() in ("halo", "transpose", "mfdn", "irregular")
 
 
 def parse_pattern(text: str) -> Pattern:
