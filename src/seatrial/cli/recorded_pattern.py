@@ -25,7 +25,8 @@ class GivenPattern(Struct, frozen=True):
 
 
 def given_pattern(folders: Folders, text: str) -> GivenPattern:
-    """Return the pattern of a file or a run, or that words say. Raises UsageError with what is wrong, and where."""
+    """Return the pattern of a file or a run, or that words say. Raises UsageError with what is
+    wrong, and where."""
     file = Path(text)
     try:
         if is_pattern_in_words(text) and not file.exists():
