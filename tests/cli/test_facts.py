@@ -212,6 +212,7 @@ def ssh_hosts(place: Workplace, *names: str) -> Iterator[None]:
     (folder / "sshd").write_text(
         f"ListenAddress 127.0.0.1:{port}\nHostKey {folder}/host\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nPermitRootLogin yes\n"
+        "SetEnv SHLVL=2\n"  # bash reads no .bashrc then
     )
     (folder / "config").write_text(
         f"Host {' '.join(names)}\n HostName 127.0.0.1\n Port {port}\n IdentityFile {folder}/user\n"

@@ -21,6 +21,7 @@ from seatrial.runs.environment import exports, preamble, quote, toolchain_variab
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
+from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
@@ -251,7 +252,8 @@ class ScriptWriter:
         key = (test.name, toolchain)
         if key not in self._common:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
-            self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
+            loaded = preamble(self.machine, test, toolchain) + load_lines(test.build)
+            self._common[key] = variables + loaded + _EVENTS
         return self._common[key]
 
 

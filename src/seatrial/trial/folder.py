@@ -42,7 +42,7 @@ from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import remedy
 from seatrial.verify.references import Reference, References, loads
 
 T = TypeVar("T")
