@@ -216,7 +216,7 @@ router             3          1 to 2     1             1   16.7%
 group              2               2     2             1   16.7%
 system             1               4     4             4   66.7%
 
-Bisection: 6 links (system), 28.2 GB/s in each direction
+Mean hops: 3.17; bisection: 6 links (system), 28.2 GB/s in each direction
 
 n001: group left, router leaf1
 n004: group right, router leaf3

@@ -21,7 +21,7 @@ Units = dict[str, Sequence[str]]
 
 
 class Switches(NamedTuple):
-    """The nodes of each leaf switch (or block), and the switches (or blocks) below each other one."""
+    """The nodes of each leaf switch or block, and what is below each larger one."""
 
     nodes: dict[str, tuple[str, ...]]
     below: dict[str, tuple[str, ...]]
