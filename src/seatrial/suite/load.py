@@ -181,7 +181,10 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     if build is not None:
         sources = [absolute(s, "build", "sources", i) for i, s in enumerate(build.sources)]
         prebuilt = absolute(build.prebuilt, "build", "prebuilt") if build.prebuilt else ""
-        build = replace(build, sources=sources, prebuilt=prebuilt)
+        config = absolute(build.easybuild, "build", "easybuild") if build.easybuild else ""
+        if "/" not in build.easybuild and not os.path.exists(config):
+            config = build.easybuild  # EasyBuild looks for it
+        build = replace(build, sources=sources, prebuilt=prebuilt, easybuild=config)
     inputs: list[str | Input] = []
     for i, item in enumerate(test.inputs):
         written = Input(source=item) if isinstance(item, str) else item
