@@ -10,6 +10,7 @@ from seatrial.machine.model import Launcher, Machine
 from seatrial.runs import binding
 from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
+from seatrial.runs.pattern_recorder import recorder_words
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
@@ -35,7 +36,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = binding.numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
-    inside = container_words(case)
+    inside = [*container_words(case), *recorder_words(test)]
     if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
     found = geometry_of(machine, test, case)

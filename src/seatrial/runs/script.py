@@ -20,6 +20,7 @@ from seatrial.runs.containers import image_lines
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
+from seatrial.runs.pattern_recorder import CLEARED
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
@@ -211,6 +212,7 @@ class ScriptWriter:
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
+                CLEARED if test.run.pattern else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,

@@ -162,6 +162,7 @@ class RunSpec(FileModel, frozen=True):
     prove: Annotated[
         bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
     ] = False
+    pattern: Annotated[bool, doc("record which rank sends how much to which")] = False
     quiet_for: Annotated[
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0

@@ -58,7 +58,8 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line. ``together``: all runs share allocations, as far as they
     need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
-    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them."""
+    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them.
+    ``pattern``: it is recorded which rank sends how much to which."""
 
     suites: list[str]
     jobs: int = 0
@@ -68,6 +69,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     together: bool = False
     allocations: int = 1
     labels: dict[str, str] = field(default_factory=dict)
+    pattern: bool = False
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
+from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import (
     CLAIMED,
     END_NOT_WRITTEN,
@@ -191,7 +192,7 @@ class RunCollector:
         if self._network is not None:  # its matrix may be large
             return False
         test = self.record.tests[run.case.test]
-        if is_named(self._outputs(test)):  # facts of many nodes
+        if is_named(self._outputs(test)) or test.run.pattern:  # facts of many nodes, of ranks
             return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
@@ -226,7 +227,11 @@ class RunCollector:
                 code, reason = codes.LOST, f"its stderr says: {said}"
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
-        bound = self.record.tests[run.case.test].bound(run.case.parameters)
+        test = self.record.tests[run.case.test]
+        if test.run.pattern:
+            with contextlib.suppress(OSError):
+                collect_pattern(run.path)
+        bound = test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
             self._captured.append(run.path)
