@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 QUICK = {
     "backends.batch.SHORTEST_POLL": 0.2,
     "backends.batch.POLL_SHARE": 1.0,
-    "backends.batch.LONGEST_BACK_OFF": 0.5,
+    "backends.submitter.LONGEST_BACK_OFF": 0.5,
     "backends.command_outages.CALM_SECONDS": 0.2,
 }
 

@@ -35,6 +35,12 @@ mkdir -p {folder}
 mount --no-canonicalize --bind /proc/self/fd/{number} {folder}
 exec {number}<&-
 """
+# Jobs have the shell of a login, and start sooner without the profile of this user.
+_PROFILE = """\
+for profile in ~/.bash_profile ~/.bash_login ~/.profile; do
+  [ ! -e "$profile" ] || mount --bind /dev/null "$profile"
+done
+"""
 _INSIDE = """\
 grep NSpid: /proc/self/status
 echo PBS_IS_UP
@@ -60,7 +66,8 @@ def _script(folders: list[Path]) -> str:
         for number, folder in enumerate(below, 10)
     ]
     keep, bind = ("".join(text.format(**each) for each in kept) for text in (_KEEP, _BIND))
-    return f"{keep}{_EMPTY}{bind}exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+    start = f"exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+    return f"{keep}{_EMPTY}{bind}{_PROFILE}{start}"
 
 
 class PbsServer:

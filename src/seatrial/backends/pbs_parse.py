@@ -97,6 +97,26 @@ def parse_qstat(text: str) -> list[TaskState]:
     return tasks
 
 
+class ArrayCounts(NamedTuple):
+    """How many tasks of an array are in each state, in the words of PBS ("" of a job that is no
+    array), and whether all have ended."""
+
+    words: str = ""
+    over: bool = False
+
+
+def parse_counts(text: str) -> ArrayCounts:
+    """Return the counts of an array, from ``qstat -f -F json`` of it alone, or with its tasks: its
+    ``array_state_count`` is ``Queued:5 Running:2 Exiting:0 Expired:3``. Raises UnexpectedOutput."""
+    for job_id, about in _items(text, "Jobs", "qstat"):
+        found = _JOB_ID.fullmatch(job_id)
+        if found is not None and found[2] and not found[3]:
+            state, counts = about.get("job_state"), str(about.get("array_state_count", ""))
+            left = re.search(r"(?:Queued|Running|Exiting):[1-9]", counts)
+            return ArrayCounts(f"{state} {counts}", state != "B" and left is None)
+    return ArrayCounts()
+
+
 def _ended(about: dict[str, Any], code: int | None) -> str:
     """Return the state of a job that is over."""
     if about.get("substate") == _DELETED and "terminated" in str(
