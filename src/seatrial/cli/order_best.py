@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args
 
 from msgspec import Struct
 
+from seatrial.cli.recorded_pattern import GivenPattern
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.files import read_regular
 from seatrial.layout import orders
 from seatrial.layout.best_order import ScoredOrder, ScoreKind, ranked
 from seatrial.layout.network_loads import PlacedNetwork
-from seatrial.layout.patterns import Pattern, graph_of, parsed
+from seatrial.layout.patterns import graph_of
 from seatrial.layout.topology import Topology
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import find_machine
@@ -22,7 +21,6 @@ from seatrial.studies import scotch
 from seatrial.units import count
 
 KINDS = tuple(kind.replace("_", "-") for kind in get_args(ScoreKind))
-_MAX_FILE_BYTES = 1 << 30
 _MAX_NAME = 38
 
 
@@ -33,27 +31,23 @@ class BestOrders(Struct, frozen=True):
     sizes: list[int]
 
 
-def read_pattern(file: Path) -> Pattern:
-    """Return the pattern of a file. Raises UsageError with the file and what is wrong with it."""
-    try:
-        return parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{file}: {reason}") from None
-
-
 def search(
-    file: Path, machine: str | None, nodes: str, per_node: int | None, by: str, seconds: float
+    given: GivenPattern,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float,
 ) -> BestOrders:
     """Return the orders found for a pattern. Raises UsageError where the pattern does not fit the
     nodes, or a node is not in the machine's network."""
-    pattern = read_pattern(file)
+    pattern = given.pattern
     names = unfold(nodes)
     per_node = per_node or -(-pattern.ranks // max(1, len(names)))
     sizes = orders.node_sizes(pattern.ranks, per_node)
     if len(sizes) > len(names):
         raise UsageError(
-            f"{file}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
+            f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
             f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
         )
     network = _network(machine, names[: len(sizes)])

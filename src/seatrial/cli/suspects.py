@@ -25,6 +25,7 @@ from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
 from seatrial.studies.slow_facts import SlowFacts, slow_facts
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
+from seatrial.verify import file_use
 from seatrial.verify.reading import plain_line
 
 MAX_SUSPECTS = 30
@@ -67,6 +68,7 @@ def command(
         machines = {one.machine: None for one in found}
         groups = {name: _groups(store, name, found) for name in machines}
         failed = series.failed_nodes(store)
+        figures = series.figures_by_run(store, file_use.UNITS)
         tables = {name: _facts(store, name) for name in machines}
         gauges = {name: _gauges(store, name, found) for name in machines}
     records = {}
@@ -77,7 +79,7 @@ def command(
         table = tables[name]
         ours = [one for one in found if one.machine == name]
         slow = slow_facts(ours, table) if table else None
-        conditions = slow_conditions(ours, gauges[name])
+        conditions = slow_conditions(ours, gauges[name], figures)
         if as_json:
             told: dict[str, Any] = {
                 "conditions": conditions.conditions,
@@ -183,18 +185,22 @@ def _print_slow_facts(found: SlowFacts) -> None:
 
 
 def _print_conditions(found: SlowConditions) -> None:
-    """Print the metadata targets and gauges that go with slow or fast runs."""
+    """Print the targets, gauges and figures of file use that go with slow or fast runs."""
     for one in found.conditions[:MAX_FACTS]:
         where = f"on the target {plain_line(one.name)}"
         if one.above is not None:
             where = f"while {plain_line(one.name)} was above {show_number(one.above)}"
+        elif one.kind == "figure":
+            where = f"with more {plain_line(one.name)} than half of their case"
         percent, how = abs(one.ratio - 1) * 100, "longer" if one.ratio > 1 else "shorter"
         click.echo(
             f"  runs {where} took {percent:.2g} % {how}: {one.runs} of {count(one.of, 'run')}; "
             f"p = {one.p:.2g}, corrected"
         )
     if found.questions and not found.conditions:
-        click.echo(f"  no target or gauge goes with slow runs ({found.questions} compared)")
+        click.echo(
+            f"  no target, gauge or use of files goes with slow runs ({found.questions} compared)"
+        )
 
 
 def _sentence(suspect: Suspect) -> str:

@@ -26,21 +26,24 @@ from seatrial.plan.model import Criterion
 from seatrial.report import people, tables
 from seatrial.report.as_found import Facts, told
 from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.conditions import conditions
 from seatrial.report.content import (
     ReportComponent,
     titled,
 )
 from seatrial.report.elapsed_figures import courses
-from seatrial.report.excluded import excluded
+from seatrial.report.excluded import conditions, excluded
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.given import beside_given
-from seatrial.report.judged_again import corrected_references, judged_again
-from seatrial.report.operator_actions import operator_actions
+from seatrial.report.people import (
+    causes,
+    corrected_references,
+    excluded_by_agreement,
+    judged_again,
+    operator_actions,
+)
 from seatrial.report.ran import ran
-from seatrial.report.reviewed import causes, excluded_by_agreement
 from seatrial.report.traceability import JudgedComponent
 from seatrial.report.versions import definitions
 from seatrial.store import queries

@@ -13,13 +13,16 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
+from seatrial.runs import file_use
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
+from seatrial.runs.pattern_recorder import CLEARED
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
+from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
@@ -210,13 +213,16 @@ class ScriptWriter:
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
+                CLEARED if test.run.pattern else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,
+                file_use.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
                 f". {quote(run.script)}\n)",
                 _SCRIPT_END,
+                file_use.after_script(self.machine),
                 compat.stop,
                 after_script(case, directory, judged_files(test)),
                 self._end(test),
@@ -249,7 +255,8 @@ class ScriptWriter:
         key = (test.name, toolchain)
         if key not in self._common:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
-            self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
+            loaded = preamble(self.machine, test, toolchain) + load_lines(test.build)
+            self._common[key] = variables + loaded + _EVENTS
         return self._common[key]
 
 

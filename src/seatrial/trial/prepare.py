@@ -28,6 +28,7 @@ from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
+from seatrial.suite.recording import recorded
 from seatrial.suite.select import idle_words
 from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
@@ -91,6 +92,8 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     expected = load_references(site.references).entries
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
+    if asked.pattern:
+        suite.tests.update({name: recorded(test) for name, test in suite.tests.items()})
     check_judging(suite, faults)
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, asked, faults, keys)

@@ -27,6 +27,25 @@ def test_compare_names_the_facts_that_changed_between_its_sides(place: Workplace
     assert "nodes n[1-3]" in place.seatrial("compare", "t0", "t1").out
 
 
+def test_compare_names_what_changed_on_the_nodes_of_the_runs_alone(place: Workplace) -> None:
+    """Of the machine's nodes two changed, and the runs were on one of them; it changed once more
+    after the last run."""
+    place.test("t", "echo 5")
+    own, host = place.folder / "own", gethostname()
+    for number, kernel in enumerate(("5.1", "5.2", "5.3")):
+        own.write_text(f"node.kernel\t{kernel}\n")
+        words = ("-m", str(place.machine), "--read", f"{host},n[1-3]={own}", "--name")
+        assert place.seatrial("facts", "collect", *words, f"f{number}").code == 0
+        if number < 2:
+            assert place.run("--name", f"t{number}").code == 0
+    done = place.seatrial("compare", "t0", "t1", "--format", "json")
+    (compared,) = json.loads(done.out)["comparisons"]
+    told = [each for each in compared["differences"] if each["subject"].startswith("nodes")]
+    assert told == [
+        {"subject": f"nodes {host}", "what": "node.kernel", "first": "5.1", "second": "5.2"}
+    ]
+
+
 def test_runs_record_the_digest_of_the_facts_of_their_nodes(place: Workplace) -> None:
     place.test("t", "echo 5")
     own = place.folder / "own"
