@@ -14,6 +14,7 @@ SCRIPTS = (
     "pages",
     "slurm_throughput",
     "pbs_throughput",
+    "bands",
     "bundles",
     "compat",
     "interleaving",

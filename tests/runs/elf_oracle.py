@@ -8,6 +8,7 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
 from elftools.elf.segments import NoteSegment
 
 MACHINES = {
@@ -41,11 +42,11 @@ def _of_segments(elf: ELFFile) -> dict[str, str]:
     for segment in elf.iter_segments():
         if isinstance(segment, DynamicSegment):
             tags = {tag.entry.d_tag: tag for tag in segment.iter_tags()}
-            needed = [tag.needed for tag in segment.iter_tags("DT_NEEDED")]
+            needed = [str(getattr(tag, "needed", "")) for tag in segment.iter_tags("DT_NEEDED")]
             if run := tags.get("DT_RUNPATH"):
-                found["rpath"] = run.runpath
+                found["rpath"] = str(getattr(run, "runpath", ""))
             elif old := tags.get("DT_RPATH"):
-                found["rpath"] = old.rpath
+                found["rpath"] = str(getattr(old, "rpath", ""))
         elif isinstance(segment, NoteSegment):
             found |= dict(_of_notes(segment))
     found["linkage"] = "dynamic" if needed else "static"
@@ -68,7 +69,9 @@ def _of_notes(segment: NoteSegment) -> Iterator[tuple[str, str]]:
 
 def _glibc(elf: ELFFile) -> Iterator[tuple[int, ...]]:
     section = elf.get_section_by_name(".gnu.version_r")
-    for _, versions in section.iter_versions() if section else ():
+    if not isinstance(section, GNUVerNeedSection):
+        return
+    for _, versions in section.iter_versions():
         for each in versions:
             kind, _, number = each.name.partition("_")
             if kind == "GLIBC" and number.replace(".", "").isdigit():
