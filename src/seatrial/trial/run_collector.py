@@ -21,6 +21,7 @@ from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
+from seatrial.rules.load import RuleSet, with_shipped
 from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
@@ -30,6 +31,7 @@ from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
+from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRITABLE, judged_files
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
@@ -185,7 +187,7 @@ class RunCollector:
         if self._network is not None:  # its matrix may be large
             return False
         test = self.record.tests[run.case.test]
-        if is_named(self._outputs(test)):  # facts of many nodes
+        if is_named(self._outputs(test)) or test.run.pattern:  # facts of many nodes, of ranks
             return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
@@ -220,7 +222,11 @@ class RunCollector:
                 code, reason = codes.LOST, f"its stderr says: {said}"
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
-        bound = self.record.tests[run.case.test].bound(run.case.parameters)
+        test = self.record.tests[run.case.test]
+        if test.run.pattern:
+            with contextlib.suppress(OSError):
+                collect_pattern(run.path)
+        bound = test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
             self._captured.append(run.path)
@@ -240,6 +246,10 @@ class RunCollector:
             return NO_CAUSE
         modes = self.record.tests[run.case.test].failures
         return self._causes.of_run(run.path, modes, exit_code, run.output)
+
+    @cached_property
+    def _rules(self) -> RuleSet:
+        return with_shipped(self.record.rules)
 
     @cached_property
     def _causes(self) -> CauseSearch:
@@ -277,7 +287,7 @@ class RunCollector:
             figures = [*figures, *findings_in(run.path, self._network)]
         if is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            figures = [*figures, *node_findings.findings_in(run.path, self._roles)]
+            figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
             if test.app == facts.APP:
                 self._keep_digests(run.path / facts.FILE)
         return figures, verdict.code, verdict.why
