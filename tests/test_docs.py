@@ -87,6 +87,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
+    (machine.FileUse, MACHINES, "Keys of file_use"),
     (Sink, MACHINES, "sinks"),
     (rehearsal_model.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
     (rehearsal_model.LoadLevel, MACHINES, "Levels of load"),
@@ -215,7 +216,11 @@ def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
     for module in (suite, machine, rehearsal_model, references, plan, score_file, rules, routing):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
-        assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
+        bases = {base for shape in shapes for base in shape.__bases__}  # told with these
+        assert shapes - bases <= {shape for shape, _, _ in SHAPES} | {
+            suite.Test,
+            references.ReferencesFile,
+        }
 
 
 def _is_part(shape: object) -> bool:
@@ -383,7 +388,7 @@ def test_every_end_state_of_slurm_is_told() -> None:
 def test_the_glossary_has_few_words_each_in_one_sentence() -> None:
     table = rows((DOCS / "glossary.md").read_text(), "word")
     told = [word for word, _ in table]
-    assert 60 <= len(told) <= 75
+    assert 60 <= len(told) <= 80
     assert told == sorted(set(told), key=str.lower)
     for word, meaning in table:
         assert meaning[0].isupper() and meaning.endswith("."), word

@@ -21,6 +21,8 @@ from seatrial.cli.plots import TextMark, time_line
 from seatrial.journal import codes
 from seatrial.journal.codes import Code
 from seatrial.journal.events import RunCreated, RunJudged, ScriptEnded, ScriptStarted
+from seatrial.rules.facts import parsed
+from seatrial.runs.node_digests import digests
 from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
@@ -129,6 +131,61 @@ def test_history_names_the_facts_of_nodes_that_changed_with_a_level(stepped: Pat
     lines = ask(stepped, "history", "triad").out.splitlines()
     (told,) = [line for line in lines if line.startswith("facts")]
     assert told.endswith("2026-12-07 12:00: nodes n[001,003]: node.kernel: 5.1 -> 5.2")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[Path, Story]:
+    """Facts of days 2, 10 and 15.6: n001 and n003 change by 15.6, n002 does not."""
+    for day, kernel in ((2, "5.1"), (10, "5.1"), (15.6, "5.2")):
+        facts_of(tmp_path, day, kernel)
+    return tmp_path, Story(tmp_path)
+
+
+def digest_of(kernel: str) -> str:
+    (digest,) = digests(parsed(f"node\tn001\nnode.kernel\t{kernel}\nend\t1\n")).values()
+    return digest
+
+
+def changed_facts(folder: Path) -> list[dict[str, str]]:
+    (record,) = json.loads(ask(folder, "history", "triad", "--format", "json").out)
+    (change,) = record["changes"]
+    return list(change["facts"])
+
+
+def test_history_names_what_the_digests_of_the_runs_stand_for(
+    recorded: tuple[Path, Story],
+) -> None:
+    """Their node alone, though others changed, and though a later collection found more."""
+    folder, story = recorded
+    story.level(5000, 15, node_facts=digest_of("5.1"))
+    story.level(4700, 15, node_facts=digest_of("5.2"))
+    facts_of(folder, 15.7, "5.3")  # before the first slow run, which had the digest of 5.2
+    assert changed_facts(folder) == [
+        {"subject": "nodes n001", "what": "node.kernel", "first": "5.1", "second": "5.2"}
+    ]
+
+
+def test_history_names_no_facts_where_the_digests_are_the_same(
+    recorded: tuple[Path, Story],
+) -> None:
+    folder, story = recorded
+    story.level(5000, 15, node_facts=digest_of("5.1"))
+    story.level(4700, 15, node_facts=digest_of("5.1"))
+    assert changed_facts(folder) == []
+
+
+def test_history_tells_digests_whose_facts_are_gone(recorded: tuple[Path, Story]) -> None:
+    folder, story = recorded
+    story.level(5000, 15, node_facts=digest_of("5.1"))
+    story.level(4700, 15, node_facts="f" * 16)
+    assert changed_facts(folder) == [
+        {
+            "subject": "nodes",
+            "what": "digest of facts",
+            "first": digest_of("5.1"),
+            "second": "f" * 16,
+        }
+    ]
 
 
 def test_history_is_silent_of_facts_that_nobody_collected_on_both_sides(stepped: Path) -> None:

@@ -49,6 +49,7 @@ class Story:
         unit: str = "MB/s",
         better: str = "higher",
         name: str = "triad",
+        node_facts: str = "",
         **of_trial: Any,
     ) -> TrialMaker:
         self.day += 1
@@ -60,7 +61,7 @@ class Story:
             run_id = f"r{self.day:03}{number:03}"
             of = {"test": case.test, "case": case.id, "run_id": run_id}
             trial.event(RunCreated, path="/r", **of)
-            trial.event(ScriptStarted, nodes="n001", **of)
+            trial.event(ScriptStarted, nodes="n001", node_facts=node_facts, **of)
             trial.event(ScriptEnded, exit_code=0, **of)
             trial.event(MetricRecorded, metric=name, value=figure, unit=unit, better=better, **of)
             trial.event(RunJudged, code=code.number, verdict=code.name, **of)

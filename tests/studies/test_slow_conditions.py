@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.journal.codes import PASS
 from seatrial.journal.events import (
@@ -42,11 +43,27 @@ def test_the_slow_target_is_named_and_no_other() -> None:
         target = f"mdt{number % 4}"
         slower = 1.2 if target == "mdt2" else 1.0
         runs.append(outcome(number, 100 * slower * chance.lognormvariate(0, 0.02), target))
-    found = slow_conditions(runs, {})
+    found = slow_conditions(runs, {}, {})
     one = found.conditions[0]
     assert (one.kind, one.name, one.runs, one.of) == ("target", "mdt2", 30, 120)
     assert one.ratio == pytest.approx(1.2, abs=0.02) and one.p < 1e-6 and found.questions == 4
     assert [each.name for each in found.conditions if each.ratio > 1] == ["mdt2"]
+
+
+def test_runs_that_open_more_files_than_their_case_are_named() -> None:
+    chance = random.Random(5)
+    runs, opens, locks = [], {}, {}
+    for number in range(80):
+        many = chance.random() < 0.5
+        opens[number] = 1000 * (number % 2) + (90 if many else 10) + chance.randrange(5)
+        locks[number] = chance.randrange(100)
+        elapsed = 100 * (1.1 if many else 1.0) * chance.lognormvariate(0, 0.02)
+        run = outcome(number, elapsed * (1 + number % 2))
+        runs.append(replace(run, parameters=f"{number % 2}"))
+    found = slow_conditions(runs, {}, {"lustre_opens": opens, "locks": locks})
+    (one,) = found.conditions
+    assert (one.kind, one.name, one.of, found.questions) == ("figure", "lustre_opens", 80, 2)
+    assert one.ratio == pytest.approx(1.1, abs=0.03) and one.p < 1e-6
 
 
 def test_a_gauge_that_is_high_goes_with_slow_runs() -> None:
@@ -59,7 +76,7 @@ def test_a_gauge_that_is_high_goes_with_slow_runs() -> None:
         other.append((start - SECOND_NS, chance.uniform(0, 100)))
         slower = 1.15 if load > 50 else 1.0
         runs.append(outcome(number, 100 * slower * chance.lognormvariate(0, 0.02)))
-    found = slow_conditions(runs, {"opens": opens, "other": other, "never": []})
+    found = slow_conditions(runs, {"opens": opens, "other": other, "never": []}, {})
     (one,) = found.conditions
     assert (one.kind, one.name, one.of) == ("gauge", "opens", 80) and found.questions == 2
     assert one.ratio > 1.08 and one.above == pytest.approx(50, abs=15)
@@ -70,13 +87,13 @@ def test_runs_of_one_quarter_of_an_hour_are_one_figure() -> None:
     runs = [outcome(n, 100 + n % 3, f"mdt{n % 2}") for n in range(40)]
     once = 99 * HOUR
     runs += [outcome(100 + n, 300.0, "mdt1", once + n * SECOND_NS) for n in range(30)]
-    assert slow_conditions(runs, {}).conditions == []
+    assert slow_conditions(runs, {}, {}).conditions == []
 
 
 def test_few_runs_and_old_readings_say_nothing() -> None:
     runs = [outcome(n, 100.0 + n, f"mdt{n % 2}") for n in range(6)]
-    assert slow_conditions(runs, {"g": [(0, 1.0)]}).questions == 0
-    assert slow_conditions([], {}).questions == 0
+    assert slow_conditions(runs, {"g": [(0, 1.0)]}, {}).questions == 0
+    assert slow_conditions([], {}, {}).questions == 0
 
 
 def test_chance_alone_names_a_condition_in_few_of_a_hundred_trials() -> None:
@@ -88,7 +105,7 @@ def test_chance_alone_names_a_condition_in_few_of_a_hundred_trials() -> None:
             for n in range(60)
         ]
         gauge = [(n * HOUR, chance.uniform(0, 9)) for n in range(60)]
-        accused += bool(slow_conditions(runs, {"g": gauge}).conditions)
+        accused += bool(slow_conditions(runs, {"g": gauge}, {}).conditions)
     assert accused <= 7  # 3 are expected at 5 %
 
 

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from seatrial.backends.protocol import Job
+from seatrial.machine.host_gpus import VISIBLE, shown_gpus
 from seatrial.units import count
-
-VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 class TooFewGpus(Exception):
@@ -21,7 +20,7 @@ class LocalGpus:
     ``environment`` shows, as its owner may use them alone, the first are taken."""
 
     def __init__(self, number: int, environment: Mapping[str, str]) -> None:
-        shown = _shown(environment) or [str(index) for index in range(number)]
+        shown = shown_gpus(environment) or [str(index) for index in range(number)]
         self._order = {gpu: index for index, gpu in enumerate(shown[:number])}
         self.free = list(self._order)
 
@@ -43,7 +42,7 @@ class LocalGpus:
         if not job.options.gpus_of_node(job.tasks_per_node):
             return []
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        given = _shown(dict(os.fsdecode(word).partition("=")[::2] for word in words))
+        given = shown_gpus(dict(os.fsdecode(word).partition("=")[::2] for word in words))
         self.free = [gpu for gpu in self.free if gpu not in given]
         return given
 
@@ -54,8 +53,3 @@ class LocalGpus:
 def showing(gpus: Collection[str]) -> dict[bytes, bytes]:
     """Return the variables that show a job these GPUs; none where it asked for none."""
     return {os.fsencode(name): os.fsencode(",".join(gpus)) for name in VISIBLE} if gpus else {}
-
-
-def _shown(environment: Mapping[str, str]) -> list[str]:
-    shown = next(filter(None, map(environment.get, VISIBLE)), "")
-    return [gpu for gpu in shown.split(",") if gpu]

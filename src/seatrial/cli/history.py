@@ -21,8 +21,8 @@ from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
+from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
-from seatrial.studies.node_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.studies.success_rate import is_success_rate, success_rates
 from seatrial.suite.model import Stage

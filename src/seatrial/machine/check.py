@@ -14,7 +14,7 @@ from seatrial.machine.facts import unfold
 from seatrial.machine.failures import check_known_failures, check_log_rules
 from seatrial.machine.glibc import fault_of_variable
 from seatrial.machine.layouts import check_layout
-from seatrial.machine.model import PAGES, FileSystem, Gauge, Machine, Places
+from seatrial.machine.model import PAGES, FileSystem, FileUse, Gauge, Machine, Places
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.machine.topologies import check_topology
 from seatrial.units import bytes_of, seconds, share_of, span_of
@@ -84,10 +84,25 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         _file_system(name, system, machine, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
         _gauge(name, gauge, machine, spot.inside("gauges", name))
+    if machine.file_use is not None:
+        _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
     check_log_rules(machine.log_rules, spot)
     check_known_failures(machine.known_failures, spot)
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+
+
+def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
+    if about.every and (every := spot.parsed(seconds, about.every, "every")) and every < 1:
+        spot.fault(f"{about.every} is less than a second", "every")
+    spot.parsed(seconds, about.timeout, "timeout")
+    for i, path in enumerate(about.paths):
+        if not Path(path).is_absolute():
+            spot.fault(f"{path!r} is no absolute path", "paths", i)
+    if about.job_stats and not in_jobs:
+        spot.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
+    if "%j" not in about.job_id:
+        spot.fault(f"{about.job_id!r} has no %j, the number of the job", "job_id")
 
 
 def fault_of_quorum(quorum: int | str) -> str:

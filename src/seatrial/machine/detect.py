@@ -1,4 +1,4 @@
-"""Detect this host as a machine: its cores, memory, compilers and MPIs."""
+"""Detect this host as a machine: its cores, memory, GPUs, compilers and MPIs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.layout import hwloc_xml
 from seatrial.layout.node import written
+from seatrial.machine.host_gpus import count_gpus
 from seatrial.machine.model import Machine, NodeGroup, WrittenLayout
 from seatrial.machine.toolchains import detect_toolchains
 
@@ -38,6 +39,7 @@ def detect(name: str, *, with_layout: bool = False) -> Machine:
         numa_domains=_numa_domains(processors),
         threads_per_core=len(processors) // cores,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        gpus=count_gpus(os.environ),
     )
     if with_layout:
         node = replace(node, layout=_layout(node, processors))

@@ -11,7 +11,7 @@ from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
 
-LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
+LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 
 
 class WrittenLayout(FileModel, frozen=True):
@@ -223,6 +223,24 @@ class Gauge(FileModel, frozen=True):
     ] = ""
 
 
+class FileUse(FileModel, frozen=True):
+    """How it is measured what runs do to shared file systems; the figures are those of each run."""
+
+    every: Annotated[
+        Duration, doc("time between two looks at the open files and locks of a run; default: none")
+    ] = ""
+    paths: Annotated[
+        list[str], doc("folders whose open files count; default: the `file_systems`, else all")
+    ] = []
+    job_stats: Annotated[
+        str, doc("bash that prints the `job_stats` of all Lustre servers, asked after each run")
+    ] = ""
+    job_id: Annotated[str, doc("Lustre's `jobid_name`, in which %j is the number of the job")] = (
+        "%j"
+    )
+    timeout: Annotated[Duration, doc("maximum time of `job_stats`")] = "30s"
+
+
 XnameLevel = Literal["cabinet", "chassis", "blade"]
 
 
@@ -322,6 +340,9 @@ class Machine(FileModel, frozen=True):
         str, doc("folder of `seatrial guard write`; runs that it refuses are not submitted")
     ] = ""
     file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
+    file_use: Annotated[
+        FileUse | None, doc("how it is measured what runs do to shared file systems")
+    ] = None
     log_rules: Annotated[
         list[LogRule], doc("causes of failures by what runs print, before those that ship")
     ] = []

@@ -99,7 +99,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
-        check_criteria(component, None if partly else suite, at)
+        check_criteria(component, None if partly else suite, machine, at)
         check_evidence(component, loaded.path.parent, at, documents)
         check_waivers(component, None if partly else suite, machine, at)
         if component.kind == "checklist":

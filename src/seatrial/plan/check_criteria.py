@@ -21,6 +21,7 @@ from seatrial.suite.load import Suite
 from seatrial.suite.model import Metric, Test
 from seatrial.units import share_of
 from seatrial.verify.figures import ELAPSED
+from seatrial.verify.file_use import UNITS
 from seatrial.verify.metrics import figure_names
 
 # Criteria that apply to components of one kind only.
@@ -41,7 +42,9 @@ _OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
+def check_criteria(
+    component: Component, suite: Suite | None, machine: Machine | None, at: Spot
+) -> None:
     """Add the faults of a component's criteria. ``suite`` is None if not all of its tests are
     known."""
     runs = any(unread(at, key) for key in ("tests", "suites", "select"))
@@ -76,7 +79,7 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
         if criterion.metric and criterion.criterion not in _OF_A_METRIC:
             spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
         if suite is not None:
-            _tests(component, criterion, suite, spot)
+            _tests(component, criterion, suite, machine, spot)
 
 
 def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
@@ -140,7 +143,9 @@ def _comparable(criterion: Criterion) -> bool:
     return criterion.criterion != "slowdown"
 
 
-def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot) -> None:
+def _tests(
+    component: Component, criterion: Criterion, suite: Suite, machine: Machine | None, spot: Spot
+) -> None:
     chosen = chosen_tests(component, suite.tests)
     for i, pattern in enumerate(criterion.tests):
         if chosen and not any(fits([pattern], name) for name in chosen):
@@ -149,8 +154,9 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
     if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
     known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
-    if chosen and known is not None and criterion.metric not in {*known, ELAPSED}:
-        listed = ", ".join(sorted({*known, ELAPSED}))
+    of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
+    if chosen and known is not None and criterion.metric not in known | of_all:
+        listed = ", ".join(sorted(known | of_all))
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
     if is_relative(criterion.at_least) and criterion.at_most is None:

@@ -23,6 +23,8 @@ _OF_TOOLCHAIN: Final = {
     "fc": "Fortran compiler",
     "mpicc": "compiler of the MPI",
     "mpi": "MPI",
+    "spack": "package of Spack",
+    "easybuild": "module of EasyBuild",
     "launcher": "launcher",
 }
 _NAMES: Final = {

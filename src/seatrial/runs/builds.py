@@ -35,6 +35,7 @@ from seatrial.runs.environment import (
     write_script,
 )
 from seatrial.runs.shell import kill_group
+from seatrial.runs.site_packages import install_lines, load_lines
 from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
@@ -156,7 +157,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             shutil.rmtree(path)
         elif path.name != LOCK:
             path.unlink()
-    script = test.build.script + "\n"
+    script = install_lines(test.build) + load_lines(test.build) + test.build.script + "\n"
     if test.build.prebuilt:
         binary = Path(test.build.prebuilt)
         script = _PREBUILT.format(

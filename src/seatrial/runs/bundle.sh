@@ -11,6 +11,7 @@
 # Between two runs nothing is forked but the run's own shell: bash has `wait -n`, and a `sleep` that
 # runs beside the runs ends that once a second, to look at walltimes.
 set -um
+export _together=1 # for the scripts of the runs
 grace=5
 cd -- "$folder" || exit 91
 set -C

@@ -25,6 +25,8 @@ FILE = "seatrial.compilers"
 PROBE_SECONDS = 60.0
 MAX_BYTES = 1 << 16
 VERSIONS = ("cc", "cxx", "fc", "mpi")
+PACKAGES = ("spack", "easybuild")
+"""Under these names a build tells which package of the site it installed (site_packages.py)."""
 
 # Each program has 10 s. Open MPI and MPICH each have an option that only they know.
 SCRIPT = r"""

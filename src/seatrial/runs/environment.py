@@ -94,12 +94,17 @@ def module_lines(names: Iterable[str]) -> str:
     names = list(names)
     if not names:
         return ""
+    return module_command(names[0]) + "".join(f"seatrial_load {quote(name)}\n" for name in names)
+
+
+def module_command(name: str) -> str:
+    """Return bash that finds the command ``module``, and defines ``seatrial_load`` of a module.
+    Where there is no such command, the script ends with a message that names this module."""
     no_command = (
-        f"{OWN_WORDS}module {names[0]} cannot be loaded: there is no command `module`; let "
+        f"{OWN_WORDS}module {name} cannot be loaded: there is no command `module`; let "
         "`setup` read the site's file, e.g. `. /etc/profile.d/lmod.sh`"
     )
-    text = _LOAD % {"no_command": quote(no_command), "words": OWN_WORDS, "code": NO_MODULE}
-    return text + "".join(f"seatrial_load {quote(name)}\n" for name in names)
+    return _LOAD % {"no_command": quote(no_command), "words": OWN_WORDS, "code": NO_MODULE}
 
 
 # Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,

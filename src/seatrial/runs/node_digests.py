@@ -11,7 +11,7 @@ equal facts have the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -36,6 +36,16 @@ def digests(table: FactTable) -> dict[str, str]:
             known[key] = sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
         found[node] = known[key]
     return found
+
+
+def digest_of_nodes(found: Iterable[str]) -> str:
+    """Return the digest of several nodes by those of each."""
+    each = set(found)
+    return (
+        each.pop()
+        if len(each) == 1
+        else sha256("\n".join(sorted(each)).encode()).hexdigest()[:DIGITS]
+    )
 
 
 def keep(trials: Path, machine: str, found: Mapping[str, str]) -> None:
@@ -76,8 +86,4 @@ class NodeDigests:
         each = {self._known.get(node, "") for node in unfold_or_empty(nodes)}
         if not each or "" in each:
             return ""
-        return each.pop() if len(each) == 1 else _joined(each)
-
-
-def _joined(found: set[str]) -> str:
-    return sha256("\n".join(sorted(found)).encode()).hexdigest()[:DIGITS]
+        return digest_of_nodes(each)

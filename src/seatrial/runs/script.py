@@ -13,13 +13,16 @@ from typing import NamedTuple
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
+from seatrial.runs import file_use
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
+from seatrial.runs.pattern_recorder import CLEARED
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
+from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
@@ -163,13 +166,14 @@ exit "$_code"
 """
 
 # On other hosts a run's end tells the sizes of stdout and of the files that are judged, so that a
-# file that is seen late here, or was cut by a crash of a host, is not judged as it is.
+# file that is seen late here, or was cut by a crash of a host, is not judged as it is. No process
+# is started for an empty file.
 _SIZES = r"""
 for _file in %s; do
-  if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
-    seatrial_json "$_file"
-    _sizes+=",\"$_text\":$_size"
-  fi
+  _size=0
+  [[ -f $_file && ! -s $_file ]] || _size=$(stat -L -c %%s -- "$_file" 2> /dev/null) || continue
+  seatrial_json "$_file"
+  _sizes+=",\"$_text\":$_size"
 done
 """
 
@@ -209,13 +213,16 @@ class ScriptWriter:
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
+                CLEARED if test.run.pattern else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,
+                file_use.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
                 f". {quote(run.script)}\n)",
                 _SCRIPT_END,
+                file_use.after_script(self.machine),
                 compat.stop,
                 after_script(case, directory, judged_files(test)),
                 self._end(test),
@@ -248,7 +255,8 @@ class ScriptWriter:
         key = (test.name, toolchain)
         if key not in self._common:
             variables = exports(toolchain_variables(self.machine, test, toolchain))
-            self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
+            loaded = preamble(self.machine, test, toolchain) + load_lines(test.build)
+            self._common[key] = variables + loaded + _EVENTS
         return self._common[key]
 
 

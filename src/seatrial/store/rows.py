@@ -270,6 +270,11 @@ class RunOutcome(Struct, frozen=True):
         name = self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
         return f"{name} [{self.stage}]" if self.stage else name
 
+    @property
+    def case_key(self) -> tuple[str, str, str]:
+        """What runs share whose times can be compared: the kind, the parameters, the toolchain."""
+        return self.kind, self.parameters, self.toolchain
+
 
 class SummaryRow(Struct, frozen=True):
     """A metric over the runs of a case in one stage whose answer was right (verdict pass or

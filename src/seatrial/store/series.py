@@ -139,6 +139,15 @@ def gauge_readings(store: Store, trials: Iterable[str]) -> dict[str, list[tuple[
     return found
 
 
+def figures_by_run(store: Store, names: Iterable[str]) -> dict[str, dict[int, float]]:
+    """Return the figures of some names: by name, then by the row of the run."""
+    sql = (
+        "SELECT metrics.run, metrics.value FROM metrics JOIN metric_names"
+        " ON metric_names.id = metrics.metric WHERE metric_names.name = ?"
+    )
+    return {name: dict(store.rows(sql, (name,))) for name in names}
+
+
 def failed_nodes(store: Store) -> dict[int, set[str]]:
     """Return the nodes on which a run found something, by the row of the run: of runs in which one
     job speaks for each of its nodes (``verify/node_findings.py``)."""

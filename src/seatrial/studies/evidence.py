@@ -64,7 +64,7 @@ def classified(outcomes: Sequence[RunOutcome]) -> list[RunKind]:
     """The outliers of each kind of runs, in the order in which the kinds first ran."""
     groups: dict[tuple[str, ...], list[RunOutcome]] = {}
     for one in outcomes:
-        key = (one.machine, one.kind, one.parameters, one.toolchain)
+        key = (one.machine, *one.case_key)
         groups.setdefault(key, []).append(one)
     return [_kind(group) for group in groups.values()]
 

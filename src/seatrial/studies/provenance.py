@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.machine.model import Slurm, SlurmOverride
-from seatrial.runs.compiler_versions import VERSIONS, read_found
+from seatrial.runs.compiler_versions import PACKAGES, VERSIONS, read_found
 from seatrial.store.rows import TrialRow
 from seatrial.studies.file_sums import DIGITS, sums_of_side
 from seatrial.studies.linked_libraries import libraries_of
@@ -49,6 +49,7 @@ _NOT_OF_FIGURES = {  # launchers are told of each test
         "jobs",
         "facts",
         "guard",
+        "file_use",
         "log_rules",
         "known_failures",
     ),
@@ -96,7 +97,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)
     found = [*_unread(sides), *_told("seatrial", "version", *versions)]
-    found += [*_machines(sides), *_toolchains(sides)]
+    found += [*_machines(sides), *_toolchains(sides), *_packages(sides)]
     found += [*_launchers(sides), *_libraries(sides)]
     if not same_trials:
         found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
@@ -216,19 +217,30 @@ def _toolchains(sides: Pair) -> Iterator[Difference]:
         ]
         subject = "toolchain" if crossed else f"toolchain {names[0]}"
         yield from _field_differences(subject, described)
-        found = [_compilers(side, name) for side, name in zip(sides, names, strict=True)]
+        found = [
+            [each for each in _found_by_builds(side) if each.get("toolchain") == name]
+            for side, name in zip(sides, names, strict=True)
+        ]
         for what in VERSIONS:
             one, other = ({each[what] for each in of_side if what in each} for of_side in found)
             yield from _told(subject, f"{what} as builds found it", one, other)
 
 
-def _compilers(side: _Origin, toolchain: str) -> list[dict[str, str]]:
-    """Return what builds of a side found of a toolchain's compilers."""
+def _packages(sides: Pair) -> Iterator[Difference]:
+    """The packages of Spack and EasyBuild that builds installed, with their keys."""
+    found = [_found_by_builds(side) for side in sides]
+    for what in PACKAGES:
+        one, other = ({each[what] for each in of_side if what in each} for of_side in found)
+        yield from _told("build", f"package of {what}", one, other)
+
+
+def _found_by_builds(side: _Origin) -> list[dict[str, str]]:
+    """Return what builds of a side found: their compilers, their package."""
     found = []
     for trial, _ in side.records:
         folders = islice(TrialFolder(Path(trial.path)).builds.glob("[!.]*"), MAX_BUILDS)
         found += [facts for each in folders if (facts := read_found(each))]
-    return [facts for facts in found if facts.get("toolchain") == toolchain]
+    return found
 
 
 # ---- tests --------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
-"""What else goes with slow runs: the metadata target of a run, and what gauges read while it ran.
+"""What else goes with slow runs: the metadata target of a run, what gauges read while it ran, and
+what the run itself did to file systems.
 
-    found = slow_conditions(outcomes, gauge_readings)
+    found = slow_conditions(outcomes, gauge_readings, figures)
     found.conditions[0]      # gauge f5_opens, above 60000: 12 % longer, p = 2e-05
 
 Each run is compared with the median of its case. Runs on a target are compared with those on all
 others; runs under a high gauge (the mean of its readings while they ran is above the median of
-these means) with the others. Runs of the same quarter of an hour are one figure, the median of
+these means) with the others; runs of which a figure, such as ``lustre_opens``, is above the median
+of their case with the others. Runs of the same quarter of an hour are one figure, the median of
 theirs: what slows the machine at a time slows them all. Welch's test on logarithms; p is multiplied
 by the number of questions (Bonferroni).
 """
@@ -29,16 +31,17 @@ SPAN_NS = 900 * SECOND_NS
 MIN_FIGURES = 4  # on each side
 MAX_READINGS_APART_NS = 3600 * SECOND_NS  # an older reading tells nothing of a run
 
+Figures = Mapping[str, Mapping[int, float]]
 Readings = Mapping[str, Sequence[tuple[int, float]]]
 Deviation = tuple[RunOutcome, float]
 
 
 class SlowCondition(Struct, frozen=True):
-    """A condition under which runs take longer or shorter: on the target ``name``, or while the
-    gauge ``name`` was above ``above``. ``ratio``: how many times as long runs take; ``runs`` of
-    ``of`` were so; ``p`` is corrected."""
+    """A condition under which runs take longer or shorter: on the target ``name``, while the gauge
+    ``name`` was above ``above``, or with more of the figure ``name`` than their case.
+    ``ratio``: how many times as long runs take; ``runs`` of ``of`` were so; ``p`` is corrected."""
 
-    kind: Literal["target", "gauge"]
+    kind: Literal["target", "gauge", "figure"]
     name: str
     above: float | None
     runs: int
@@ -54,11 +57,14 @@ class SlowConditions(NamedTuple):
     questions: int
 
 
-def slow_conditions(outcomes: Sequence[RunOutcome], readings: Readings) -> SlowConditions:
-    """Return the targets and gauges that explain times of runs of one machine better than chance.
-    ``readings``: (time in ns, value) of each gauge, oldest first."""
+def slow_conditions(
+    outcomes: Sequence[RunOutcome], readings: Readings, figures: Figures
+) -> SlowConditions:
+    """Return the targets, gauges and figures that explain times of runs of one machine better than
+    chance. ``readings``: (time in ns, value) of each gauge, oldest first; ``figures``: those of
+    runs, by name and the row of the run."""
     known = list(deviations(outcomes))
-    asked = [*_of_targets(known), *_of_gauges(known, readings)]
+    asked = [*_of_targets(known), *_of_gauges(known, readings), *_of_figures(known, figures)]
     tested = [(one, p) for one, sides in asked if (p := student_p(*sides)) is not None]
     found = [
         SlowCondition(
@@ -97,6 +103,24 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
     return [each for each in found if each is not None]
 
 
+def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
+    """Return a question for each figure: runs that have more of it than their case, and the
+    others."""
+    found = []
+    for name, values in sorted(figures.items()):
+        cases: dict[tuple[str, ...], list[RunOutcome]] = {}
+        for one, _ in known:
+            if one.row in values:
+                cases.setdefault(one.case_key, []).append(one)
+        high: set[int] = set()
+        for runs in cases.values():
+            middle = median(values[one.row] for one in runs)
+            high |= {one.row for one in runs if values[one.row] > middle}
+        told = [(one, x) for one, x in known if one.row in values]
+        found.append(_question("figure", name, None, told, high))
+    return [each for each in found if each is not None]
+
+
 def _level(one: RunOutcome, series: Sequence[tuple[int, float]]) -> float | None:
     """Return the mean of the readings while a run ran, else the last one before it."""
     if one.script_started is None or not one.elapsed:
@@ -112,7 +136,7 @@ def _level(one: RunOutcome, series: Sequence[tuple[int, float]]) -> float | None
 
 
 def _question(
-    kind: Literal["target", "gauge"],
+    kind: Literal["target", "gauge", "figure"],
     name: str,
     above: float | None,
     known: Sequence[Deviation],

@@ -92,8 +92,7 @@ def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, flo
     cases: dict[tuple[str, ...], list[RunOutcome]] = {}
     for one in outcomes:
         if one.code in MEASURED and one.elapsed:
-            key = (one.kind, one.parameters, one.toolchain, one.stage)
-            cases.setdefault(key, []).append(one)
+            cases.setdefault(one.case_key, []).append(one)
     for runs in cases.values():
         if len(runs) >= MIN_RUNS:
             times = [math.log(one.elapsed or 1.0) for one in runs]

@@ -3,7 +3,8 @@
 Key = SHA-256 of the names, bytes and modes of the sources, the script, the toolchain (without its
 launcher, with the test's own flags), the environment, the modules, the parameters that the build
 uses, the machine's name and architecture and, for a build in a job, what chooses its nodes. The key
-of a prebuilt binary is made of its path and checksum. A build gets only those parameters that its
+of a prebuilt binary is made of its path and checksum; that of a package has the spec, or the bytes
+of the easyconfig. A build gets only those parameters that its
 script names or ``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
@@ -38,7 +39,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def build_parameters(build: Build, parameters: dict[str, Scalar]) -> dict[str, Scalar]:
     """Return the parameters that a build gets."""
-    words = words_of(build.script)
+    words = words_of(f"{build.script}\n{build.spack}")
     return {n: value for n, value in parameters.items() if n in words or n in build.parameters}
 
 
@@ -74,6 +75,7 @@ class BuildKeys:
         if build.prebuilt:
             return {"prebuilt": build.prebuilt, "sha256": build.sha256.lower()}
         return {
+            **self._package(build),
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
             "parameters": shown,
@@ -87,6 +89,16 @@ class BuildKeys:
             "setup": machine.setup,
             "architecture": platform.machine(),
         }
+
+    def _package(self, build: Build) -> dict[str, Any]:
+        """Return what is asked of Spack or EasyBuild. What they make of it is asked when the build
+        is made, in each trial."""
+        if build.spack:
+            return {"spack": build.spack.split()}
+        if not build.easybuild:
+            return {}
+        file = Path(build.easybuild)
+        return {"easybuild": [file.name, self._digest(str(file)) if file.is_absolute() else ""]}
 
 
 def _kind_of_nodes(test: Test, case: Case, machine: Machine) -> list[str]:

@@ -225,7 +225,8 @@ class _Binder:
             if not found:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return found
-        if self.test.build is None or self.test.build.prebuilt:
+        build = self.test.build
+        if build is None or (build.of_others and not build.script):
             return chains[:1] or [""]
         if not chains:
             self._skip(

@@ -18,7 +18,7 @@ from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
+Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 Spread = Literal["numa", "socket", "pack"]
 Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]
@@ -47,13 +47,20 @@ class Input(FileModel, frozen=True):
 
 class Build(FileModel, frozen=True):
     """How a test is built: once for each build key, outside the allocations of runs. It has a
-    script, or names a prebuilt binary."""
+    script, names a prebuilt binary, or asks for a package of the site's Spack or EasyBuild."""
 
     script: Annotated[str, doc("bash; its working directory is the build's own")] = ""
     prebuilt: Annotated[
         str, doc("a binary instead of a script; path, relative to the test's folder")
     ] = ""
     sha256: Annotated[str, doc("checksum of that binary, in hex")] = ""
+    spack: Annotated[
+        str, doc("spec that the site's Spack installs, as on its command line; runs load it")
+    ] = ""
+    easybuild: Annotated[
+        str,
+        doc("easyconfig that the site's EasyBuild installs, beside the test or in its search path"),
+    ] = ""
     sources: Annotated[list[str], doc("files and folders copied into the build directory")] = []
     parameters: Annotated[
         list[str], doc("parameters that the build needs, besides those in its script")
@@ -64,6 +71,11 @@ class Build(FileModel, frozen=True):
         doc("on this host, or in a job of the machine's scheduler; default: the machine's builds"),
     ] = None
     cores: Annotated[int, doc("cores of that job", ge=1)] = 1
+
+    @property
+    def of_others(self) -> bool:
+        """Return whether what is built belongs to others: no trial makes it for another one."""
+        return bool(self.prebuilt or self.spack or self.easybuild)
 
 
 class Stripe(FileModel, frozen=True):
@@ -150,6 +162,7 @@ class RunSpec(FileModel, frozen=True):
     prove: Annotated[
         bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
     ] = False
+    pattern: Annotated[bool, doc("record which rank sends how much to which")] = False
     quiet_for: Annotated[
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0

@@ -22,7 +22,8 @@ from seatrial.suite.quantities import DEFAULT, Names, quantity
 from seatrial.units import bytes_of
 
 PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE = "pages.txt", "stripes.txt", "directory.txt"
-"""What a run got."""
+OPEN_FILES_FILE, JOB_STATS_FILE = "open_files.txt", "job_stats.txt"
+"""What a run got, and what files it had open."""
 
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
 

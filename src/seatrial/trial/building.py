@@ -72,7 +72,7 @@ class Building:
                 return await in_jobs.build(directory, test, case)
             return await build(directory, test, case, machine)
 
-        if not self._shared or (test.build is not None and test.build.prebuilt):
+        if not self._shared or (test.build is not None and test.build.of_others):
             return BuildOutcome(await make(folder), read_found(folder))
         return await self._shared.build(folder, test, case, make)
 

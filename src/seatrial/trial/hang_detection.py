@@ -20,6 +20,7 @@ from seatrial.journal.events import OutputQuiet
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
+from seatrial.suite.run_settings import OPEN_FILES_FILE, PAGES_FILE
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS
 
@@ -109,6 +110,9 @@ class HangDetector:
         self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
 
 
+_OF_JOB_SCRIPT = frozenset({PAGES_FILE, OPEN_FILES_FILE})  # grow though the test writes nothing
+
+
 def _look(paths: dict[str, Path]) -> dict[str, OutputState]:
     """Return the output of runs. Left out are runs that cannot be read, and those whose script has
     ended: the scheduler may keep a job for long after that."""
@@ -129,6 +133,8 @@ def output_of(path: Path) -> OutputState:
     latest = made
     with os.scandir(path) as entries:
         for entry in islice(entries, MAX_FILES):
+            if entry.name in _OF_JOB_SCRIPT:
+                continue
             about = entry.stat(follow_symlinks=False)
             signature += [about.st_size, about.st_mtime_ns]
             latest = max(latest, about.st_mtime_ns)

@@ -34,11 +34,12 @@ LONGEST_WHY = 1000
 
 
 class RunConditions(NamedTuple):
-    """What a verdict depends on beside a run's output: its stage, and the seconds of its script
-    (None where they are not known)."""
+    """What a verdict depends on beside a run's output: its stage, the seconds of its script (None
+    where they are not known), and figures that others measured (``file_use.py``)."""
 
     stage: str = ""
     elapsed: float | None = None
+    figures: Sequence[MetricValue] = ()
 
 
 UNKNOWN = RunConditions()
@@ -85,6 +86,8 @@ def judge(
         findings += faults_of_settings(case.settings, folder)
         figures, missing = measure(test, folder)
         findings += missing
+        own = {figure.name for figure in figures}
+        figures += [figure for figure in ran.figures if figure.name not in own]
         figures = [_as_recorded(figure, recorded) for figure in figures]
         figures, missed = _compared(figures, case, references, ran, complete=not missing)
         findings += missed

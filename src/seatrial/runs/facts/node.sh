@@ -14,23 +14,21 @@ LC_ALL=C
 folder=${1-}
 shopt -s nullglob
 root=${SEATRIAL_ROOT-}
-lines=0
-out=
+facts=() # name, value, name, value, ...
 
 fact() {  # section.name, value
-  local value=${2:0:400}
-  [ -n "$value" ] || return 0
-  value=${value//[[:cntrl:]]/ }
-  out+=$1$'\t'$value$'\n'
-  lines=$((lines + 1))
+  [ -z "$2" ] || facts+=("$1" "${2:0:400}")
 }
 first() {  # line = the first line of a file; fails if it cannot be read or is empty
   line=
-  [ -r "$1" ] || return 1
   { IFS= read -r line < "$1"; } 2> /dev/null
   [ -n "$line" ]
 }
-file() { if first "$2"; then fact "$1" "$line"; fi; }  # section.name, file
+file() {  # section.name, file; as first and fact, without two calls of functions
+  line=
+  { IFS= read -r line < "$2"; } 2> /dev/null
+  [ -z "$line" ] || facts+=("$1" "${line:0:400}")
+}
 # Lines are read at once: bash seeks back in the file after each line that `read` takes, and files of
 # /proc are made anew for each seek.
 lines_of() {  # rows = the lines of a file
@@ -354,10 +352,8 @@ if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
   fact gpu.count "$number"
 fi
 
-# ---- packages: how many, a digest of all, the versions of some -----------------------------------
+# ---- packages: a digest of all, the versions of some ----------------------------------------------
 if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages are equal bytes
-  rows=("$root"/var/lib/dpkg/info/*.list)
-  fact package.count "${#rows[@]}"
   sum=$(cksum < "$root/var/lib/dpkg/status") # CRC and size; SHA-256 takes three times as long
   fact package.digest "$sum"
   for name in ${SEATRIAL_PACKAGES-}; do
@@ -365,8 +361,6 @@ if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages 
   done
 elif [ -z "$root" ] && command -v rpm > /dev/null; then
   all=$(timeout 20 rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' 2> /dev/null | sort)
-  mapfile -t rows <<< "$all"
-  fact package.count "${#rows[@]}"
   sum=$(sha256sum <<< "$all")
   fact package.digest "${sum:0:16}"
   for name in ${SEATRIAL_PACKAGES-}; do
@@ -375,7 +369,7 @@ elif [ -z "$root" ] && command -v rpm > /dev/null; then
 else
   skipped packages 'neither dpkg nor rpm is here'
 fi
-printf -v out '%send\t%s\n' "$out" "$lines"
+printf -v out '%s\t%s\n' "${facts[@]//[[:cntrl:]]/ }" end "$((${#facts[@]} / 2))"
 if [ -z "$folder" ]; then
   printf '%s' "$out"
 else

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
+from seatrial.studies.changed_facts import facts_changed
 from seatrial.studies.compare import (
     MIN_RELATIVE_CHANGE,
     Comparison,
@@ -20,7 +21,6 @@ from seatrial.studies.compare import (
 )
 from seatrial.studies.cures import Cure
 from seatrial.studies.ladder import Ladder, ladders
-from seatrial.studies.node_facts import facts_changed
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.studies.spread_comparison import SpreadComparison, compare_spreads

@@ -1,0 +1,265 @@
+"""Which facts of nodes changed between runs, by the digests that these recorded.
+
+    facts_changed(store, side, other)      # beside a comparison
+    with_facts(store, histories)           # beside the changes of a history
+
+A run records the digest of its nodes' facts (``runs/node_digests.py``). It stands for what trials
+had collected of these nodes: that is found again, and compared. Runs with equal digests have equal
+facts, so nothing is named. Runs without a digest are compared by the newest trials that collected
+facts before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.machine.facts import fold, unfold_or_empty
+from seatrial.rules import facts
+from seatrial.rules.drift import against, between
+from seatrial.rules.facts import FactTable
+from seatrial.runs.node_digests import digest_of_nodes, digests
+from seatrial.store.schema import Store, chunks, marks
+from seatrial.studies.history import History, ReportedChange
+from seatrial.studies.metric_series import Point
+from seatrial.studies.node_facts import Collection, collected, in_force
+from seatrial.studies.provenance import Difference
+from seatrial.studies.selection import Side
+from seatrial.units import listed
+
+MAX_CHANGES = 20
+MAX_DIGESTS = 4
+MAX_STATES = 16  # of a machine that are looked into for a digest
+MAX_RUNS = 20  # of each side of a change in a history, those next to it
+MAX_LEVELS = 12  # changes of a level whose facts are read, the latest
+
+
+class RunDigest(NamedTuple):
+    """The nodes of a run, folded; the digest of their facts ("": none); when the run was made."""
+
+    nodes: str
+    digest: str
+    time: int
+
+
+class CollectedStates:
+    """What was known of the nodes of a machine after each trial that collected facts."""
+
+    def __init__(self, collections: Sequence[Collection]) -> None:
+        """``collections``: of one machine, the newest first."""
+        self.collections = collections
+        self._tables: dict[int, tuple[FactTable, dict[str, str]] | None] = {}
+        self._found: dict[tuple[str, str], dict[str, int]] = {}
+
+    def table(self, number: int) -> FactTable | None:
+        """Return what a trial found; None if its files are gone."""
+        read = self._read(number)
+        return read[0] if read else None
+
+    def facts_of(self, runs: Iterable[RunDigest]) -> FactTable | None:
+        """Return the facts of the nodes of runs; of a node of several runs those of the first one.
+        None if the digest of one of them is of no state that is still there."""
+        of_node: dict[str, int] = {}
+        for run in runs:
+            if not (found := self._state_of(run)):
+                return None
+            of_node = {**found, **of_node}
+        parts: dict[int, list[str]] = {}
+        for node, number in of_node.items():
+            parts.setdefault(number, []).append(node)
+        tables = [(self.table(number), nodes) for number, nodes in parts.items()]
+        if len(tables) == 1 and tables[0][0] is not None:
+            return tables[0][0].only(tables[0][1])
+        return facts.of_nodes(
+            {node: table.of(node) for table, nodes in tables if table for node in nodes}
+        )
+
+    def _state_of(self, run: RunDigest) -> dict[str, int]:
+        """Return the number of the trial that told the facts of each node of a run; none if no
+        state has its digest. The state before the run is tried first: it mostly is the one."""
+        key = (run.nodes, run.digest)
+        if key not in self._found:
+            states = range(len(self.collections))
+            likely = [i for i in states if self.collections[i].time <= run.time][:1]
+            tried = [*likely, *(i for i in states if i not in likely)][:MAX_STATES]
+            nodes = unfold_or_empty(run.nodes)
+            fitting = (self._at(i, nodes, run.digest) for i in tried)
+            self._found[key] = next((found for found in fitting if found), {})
+        return self._found[key]
+
+    def _at(self, state: int, nodes: Sequence[str], digest: str) -> dict[str, int]:
+        """Return which trial told the facts of nodes, as of a trial; none if the digest of these
+        facts is another one."""
+        found: dict[str, int] = {}
+        own: list[str] = []
+        for node in nodes:
+            for number in range(state, len(self.collections)):
+                read = self._read(number)
+                if read is not None and node in read[1]:
+                    found[node] = number
+                    own.append(read[1][node])
+                    break
+            else:
+                return {}
+        return found if digest_of_nodes(own) == digest else {}
+
+    def _read(self, number: int) -> tuple[FactTable, dict[str, str]] | None:
+        if number not in self._tables:
+            try:
+                table = self.collections[number].table()
+                self._tables[number] = table, digests(table)
+            except UsageError:  # its files are gone
+                self._tables[number] = None
+        return self._tables[number]
+
+
+class ComparedRuns(NamedTuple):
+    """Runs on one machine, those whose facts count first before others, and its states."""
+
+    states: CollectedStates
+    runs: Sequence[RunDigest]
+
+    @property
+    def digests(self) -> set[str]:
+        return {run.digest for run in self.runs}
+
+    def table(self) -> FactTable | None:
+        return self.states.facts_of(self.runs)
+
+
+def _of_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
+    """Return in which facts the nodes of runs differ from those of other runs. Where their digests
+    differ and what these stand for is gone, the digests are told."""
+    if first.digests == second.digests:
+        return []
+    before, after = first.table(), second.table()
+    if before is None or after is None:
+        shown = (listed(sorted(each.digests), MAX_DIGESTS) for each in (first, second))
+        return [Difference("nodes", "digest of facts", *shown)]
+    return _shortened(_between(before, after) or _against(before, after), "")
+
+
+def _of_trials(one: Collection, other: Collection) -> list[Difference]:
+    """Return in which facts two trials differ: node by node on one machine, else by what most nodes
+    have; nothing where the facts of one are gone."""
+    try:
+        before, after = one.table(), other.table()
+    except UsageError:
+        return []
+    compare = _between if one.machine == other.machine else _against
+    remedy = f"; `seatrial facts diff {one.trial} {other.trial}` has all"
+    return _shortened(compare(before, after), remedy)
+
+
+def _between(before: FactTable, after: FactTable) -> list[Difference]:
+    """Return the facts that changed on nodes that are in both tables."""
+    return [
+        Difference(f"nodes {fold(each.nodes)}", each.key, each.before or "", each.after or "")
+        for each in between(before, after)
+    ]
+
+
+def _against(here: FactTable, there: FactTable) -> list[Difference]:
+    """Return the facts whose usual values are not the same in two tables."""
+    return [
+        Difference("nodes", each.key, next(iter(each.here)) or "", next(iter(each.there)) or "")
+        for each in against(here, there)
+    ]
+
+
+def _shortened(found: list[Difference], remedy: str) -> list[Difference]:
+    more = len(found) - MAX_CHANGES
+    told = [Difference("nodes", f"{more} more facts{remedy}")] if more > 0 else []
+    return found[:MAX_CHANGES] + told
+
+
+# ---- beside a comparison ------------------------------------------------------------------
+
+
+def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
+    """Return in which facts of nodes two sides of a comparison differ: by the digests of their
+    runs, or, where a run has none, by the newest trials that collected facts of their machines
+    before the last trial of each side."""
+    names = [{trial.machine for trial in side.trials} for side in (first, second)]
+    if any(len(each) != 1 for each in names):
+        return []
+    known = {name: CollectedStates(collected(store, name)) for each in names for name in each}
+    sides = [known[name] for each in names for name in each]
+    runs = [_runs_of_side(store, side) for side in (first, second)]
+    if all(each and all(run.digest for run in each) for each in runs):
+        return _of_runs(*(ComparedRuns(*each) for each in zip(sides, runs, strict=True)))
+    one, other = (
+        in_force(states.collections, max(trial.created for trial in side.trials))
+        for states, side in zip(sides, (first, second), strict=True)
+    )
+    return _of_trials(one, other) if one and other and one.trial != other.trial else []
+
+
+def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
+    """Return the runs of a side, the newest first."""
+    found: list[RunDigest] = []
+    for rows in chunks([row for case in side.cases for row in case.runs]):
+        sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
+        found += [RunDigest(*row) for row in store.rows(sql, rows)]
+    return sorted(found, key=lambda run: -run.time)
+
+
+# ---- beside a history ---------------------------------------------------------------------
+
+
+def with_facts(store: Store, found: Sequence[History]) -> list[History]:
+    """Return histories whose latest confirmed changes have the facts of nodes that changed then: by
+    the digests of the runs on both sides, or, where one has none, by the last trial that collected
+    facts before the change, and the first one after it."""
+    confirmed = [told.first for history in found for told in history.told if told.confirmed]
+    since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
+    machines: dict[str, CollectedStates] = {}
+    changed: list[History] = []
+    for history in found:
+        name = history.series.machine
+        edges = [0, *(told.change.index for told in history.told), len(history.series.points)]
+        told = []
+        for number, one in enumerate(history.told, 1):
+            if one.confirmed and one.first >= since:
+                if name not in machines:
+                    machines[name] = CollectedStates(collected(store, name))
+                start, middle, end = edges[number - 1 : number + 2]
+                points = history.series.points
+                before = points[max(start, middle - MAX_RUNS) : middle][::-1]
+                after = points[middle : min(end, middle + MAX_RUNS)]
+                sides = [_runs_of_points(store, each) for each in (before, after)]
+                one = replace(one, facts=_of_change(machines[name], one, *sides))
+            told.append(one)
+        changed.append(replace(history, told=told))
+    return changed
+
+
+def _of_change(
+    states: CollectedStates,
+    told: ReportedChange,
+    before: Sequence[RunDigest],
+    after: Sequence[RunDigest],
+) -> list[Difference]:
+    if before and after and all(run.digest for run in (*before, *after)):
+        return _of_runs(ComparedRuns(states, before), ComparedRuns(states, after))
+    one = in_force(states.collections, told.last)
+    later = [each for each in states.collections if each.time > told.last]
+    return _of_trials(one, later[-1]) if one and later else []
+
+
+def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
+    """Return the runs of points, in their order; points that are medians of runs have none."""
+    wanted = {(point.trial, point.run_id): i for i, point in enumerate(points)}
+    names = [point.run_id for point in points]
+    columns = "trials.tag, runs.run_id, runs.nodes, runs.node_facts, runs.created"
+    where = f"runs.run_id IN ({marks(len(names))})"
+    sql = f"SELECT {columns} FROM runs JOIN trials ON trials.id = runs.trial WHERE {where}"
+    found = [
+        (wanted[tag, run_id], RunDigest(*row))
+        for tag, run_id, *row in store.rows(sql, names)
+        if (tag, run_id) in wanted
+    ]
+    return [run for _, run in sorted(found, key=lambda each: each[0])]
