@@ -145,6 +145,7 @@ def network(topology: Topology) -> dict[str, Any]:
         "axes": dict(zip(topology.axes, topology.shape, strict=True)),
         "levels": levels,
         "pairs": dict(zip(_names(topology), topology.pairs(), strict=True)),
+        "mean_hops": topology.mean_hops(range(len(topology.nodes))),
         "bisection": cut._asdict() if cut else None,
     }
 
@@ -171,7 +172,8 @@ def _lines(name: str, topology: Topology) -> list[str]:
         hops = "" if topology.kind == "torus" else str(topology.hops_at(height))
         share = f"{pairs[height] / max(1, sum(pairs)):.1%}"
         lines.append(f"{level[:12]:<12}{units:>8}{each:>16}{hops:>6}{pairs[height]:>14,}{share:>8}")
-    return [*lines, "", f"Bisection: {bisection_text(topology.bisection())}"]
+    mean = f"Mean hops: {topology.mean_hops(range(len(topology.nodes))):.3g}"
+    return [*lines, "", f"{mean}; bisection: {bisection_text(topology.bisection())}"]
 
 
 def _pair(topology: Topology, a: int, b: int) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.journal.journal import Reading, read
-from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import people, tables
@@ -101,7 +100,7 @@ def gathered_trial(
     evidence = evidence_of(component.evidence, kept.given, home)
     found = with_evidence(with_documents(found, home), evidence)
     row = queries.trial(store, str(folder.path))
-    varied = variability(store, row, groups_of(record.machine))
+    varied = variability(store, row, record.machine)
     view = TrialView(history, found.now, references_now(record, history))
     notes = _notes(folder, record, history, found.now)
     made = [
@@ -116,7 +115,8 @@ def gathered_trial(
         *tables.sub_phases(found),
     ]
     made += conditions(record, history, found.now)
-    made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
+    made += [tables.spreads(varied), tables.shared(varied), tables.places(varied)]
+    made.append(tables.notes_table(notes))
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     drawn += beside_given(store, folder, given) if given is not None else []

@@ -1,4 +1,5 @@
-"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun or none."""
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
+none."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.pattern_recorder import recorder_words
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
+from seatrial.runs.resource_sets import jsrun
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
+from seatrial.runs.tm_launch import agent_in_pbs
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
@@ -46,6 +49,8 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
         arguments = [*_step(case), *binding.srun(launcher, case, geometry, order), *_of_job(case)]
     elif launcher.kind == "aprun":
         arguments = binding.aprun(case, geometry)
+    elif launcher.kind == "jsrun":
+        arguments = jsrun(launcher, case)
     else:
         placed = binding.mpi(launcher, machine, case, geometry, order)
         arguments = ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
@@ -57,6 +62,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
+    before += agent_in_pbs(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 

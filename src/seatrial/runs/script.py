@@ -166,13 +166,14 @@ exit "$_code"
 """
 
 # On other hosts a run's end tells the sizes of stdout and of the files that are judged, so that a
-# file that is seen late here, or was cut by a crash of a host, is not judged as it is.
+# file that is seen late here, or was cut by a crash of a host, is not judged as it is. No process
+# is started for an empty file.
 _SIZES = r"""
 for _file in %s; do
-  if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
-    seatrial_json "$_file"
-    _sizes+=",\"$_text\":$_size"
-  fi
+  _size=0
+  [[ -f $_file && ! -s $_file ]] || _size=$(stat -L -c %%s -- "$_file" 2> /dev/null) || continue
+  seatrial_json "$_file"
+  _sizes+=",\"$_text\":$_size"
 done
 """
 

@@ -18,7 +18,7 @@ from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
+Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 Spread = Literal["numa", "socket", "pack"]
 Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]

@@ -35,6 +35,7 @@ from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
+from seatrial.rules.model import RuleFile
 from seatrial.runs.environment import write_script
 from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
 from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
@@ -103,7 +104,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
     the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
     neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
-    reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
+    reasons. ``rules`` are a site's own, by which facts of nodes are judged.
+    Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
     ``imported`` says which other tool made the runs of a trial.
     Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text."""
 
@@ -131,6 +133,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_bytes: int = -1
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
+    rules: list[RuleFile] = []
     given: GivenFrom | None = None
     imported: ImportedFrom | None = None
     known_failures: list[KnownFailure] = []

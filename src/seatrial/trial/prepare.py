@@ -34,6 +34,7 @@ from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
+from seatrial.verify.node_findings import own_rules
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -81,6 +82,7 @@ class Prepared(NamedTuple):
             tests=tests,
             policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
             left_out=self.skipped[:MAX_LEFT_OUT],
+            rules=own_rules(tests.values()),
             known_failures=known_failures_of(tests, of_machine=self.site.machine.known_failures),
         )
 

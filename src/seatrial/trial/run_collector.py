@@ -21,6 +21,7 @@ from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
+from seatrial.rules.load import RuleSet, with_shipped
 from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
@@ -253,6 +254,10 @@ class RunCollector:
         return self._causes.of_run(run.path, modes, exit_code, run.output)
 
     @cached_property
+    def _rules(self) -> RuleSet:
+        return with_shipped(self.record.rules)
+
+    @cached_property
     def _causes(self) -> CauseSearch:
         return CauseSearch(log_rules_for(self.record.machine.log_rules))
 
@@ -288,7 +293,7 @@ class RunCollector:
             figures = [*figures, *findings_in(run.path, self._network)]
         if is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            figures = [*figures, *node_findings.findings_in(run.path, self._roles)]
+            figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
             if test.app == facts.APP:
                 self._keep_digests(run.path / facts.FILE)
         return figures, verdict.code, verdict.why
