@@ -30,6 +30,7 @@ SCRIPTS = (
     "imports",
     "log_rules",
     "matrix",
+    "orders",
     "quality",
     "quota",
     "report",

@@ -163,7 +163,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
 
 
 @command.command("best")
-@click.argument("pattern", metavar="RUN|FILE", shell_complete=complete.runs)
+@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete.runs)
 @click.option("-m", "--machine", help="Machine whose topology counts.")
 @click.option("--nodes", required=True, help="Node set, in the order of the slots.")
 @click.option(
@@ -180,7 +180,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     show_default=True,
     help="What has to be small.",
 )
-@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the search over swaps.")
+@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
 @click.option(
     "--for",
     "target",
@@ -205,7 +205,15 @@ def best(
     """Write the order by which the least goes over the network.
 
     RUN is a run that `seatrial pattern record` recorded, FILE a pattern: who sends how much to
-    whom. stderr has the candidates and what they cost.
+    whom. WORDS say a pattern that follows a rule:
+
+    \b
+    "halo 16x16x16"      a grid; with "open" not around its ends
+    "transpose 64x64"    all of a row, all of a column
+    "mfdn 63 BDM"        MFDn with 63 diagonals
+    "irregular 4096"     a made-up irregular mesh
+
+    stderr has the candidates and what they cost.
     """
     given = given_pattern(folders, pattern)
     tell_faults(given)

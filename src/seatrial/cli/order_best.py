@@ -10,14 +10,13 @@ from seatrial.cli.recorded_pattern import GivenPattern
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.layout import orders
-from seatrial.layout.best_order import ScoredOrder, ScoreKind, ranked
-from seatrial.layout.network_loads import PlacedNetwork
-from seatrial.layout.patterns import graph_of
+from seatrial.layout.best_order import ScoredOrder
+from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
 from seatrial.layout.topology import Topology
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import find_machine
 from seatrial.machine.topologies import topology_of
-from seatrial.studies import scotch
+from seatrial.studies.order_search import best_orders, missing_programs
 from seatrial.units import count
 
 KINDS = tuple(kind.replace("_", "-") for kind in get_args(ScoreKind))
@@ -51,11 +50,8 @@ def search(
             f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
         )
     network = _network(machine, names[: len(sizes)])
-    others = {}
-    if (of := scotch.mapped(graph_of(pattern), network)) is not None:
-        others["scotch"] = of
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
-    return BestOrders(ranked(pattern, network, sizes, others, kind, seconds), sizes)
+    return BestOrders(best_orders(pattern, network, sizes, kind, seconds), sizes)
 
 
 def _network(name: str | None, nodes: tuple[str, ...]) -> PlacedNetwork:
@@ -85,6 +81,5 @@ def table(found: BestOrders) -> str:
             continue
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
-    if scotch.program() is None:
-        lines.append("Scotch is not on the PATH, so it gave no candidate (Debian: scotch)")
+    lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])

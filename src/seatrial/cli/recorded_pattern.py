@@ -10,6 +10,7 @@ from msgspec import Struct
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
+from seatrial.layout.made_patterns import is_pattern_in_words, parse_pattern
 from seatrial.layout.patterns import Pattern
 from seatrial.runs.pattern_recorder import faults_of, pattern_of, read_pattern
 from seatrial.store import queries
@@ -24,9 +25,12 @@ class GivenPattern(Struct, frozen=True):
 
 
 def given_pattern(folders: Folders, text: str) -> GivenPattern:
-    """Return the pattern of a file or a run. Raises UsageError with what is wrong, and where."""
+    """Return the pattern of a file or a run, or that words say. Raises UsageError with what is
+    wrong, and where."""
     file = Path(text)
     try:
+        if is_pattern_in_words(text) and not file.exists():
+            return GivenPattern(parse_pattern(text), text, [])
         if file.exists() or "." in file.name:
             return GivenPattern(read_pattern(file), text, [])
         with opened(folders) as store:
