@@ -26,6 +26,7 @@ ACROSS_MODULES = {
         "names": "unique names of classes",
         "sizes": "how long files of the source are",
         "release": "what `make dist` and `make zipapp` make",
+        "booting": "the systemd unit and the crontab of a page, by real inits",
         "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
