@@ -20,7 +20,6 @@ MACHINE = """\
 machine: polar
 scheduler: pbs
 nodes: [{names: "n[001-008]", cores: 4}]
-pbs: {poll: 1s}
 """
 
 

@@ -25,6 +25,7 @@ ACROSS_MODULES = {
         "mirror": "where each test is",
         "names": "unique names of classes",
         "release": "what `make dist` and `make zipapp` make",
+        "booting": "the systemd unit and the crontab of a page, by real inits",
         "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
@@ -41,6 +42,8 @@ ACROSS_MODULES = {
         "judging": "the commands that judge many runs",
         "odd_files": "FIFOs, devices and full disks where files are",
         "rehearsed": "what commands show of rehearsals",
+        "compat_check": "a trial that checks nodes",
+        "compat_template": "the job scripts that ship",
         "running": "seatrial run as a process",
     },
     "conduct": {
@@ -49,7 +52,9 @@ ACROSS_MODULES = {
         "recall": "what waits at the scheduler is taken back",
     },
     "machine": {
+        "choice": "the machine where none is named: no login node",
         "description": "a machine's file",
+        "include": "machine files that share keys",
         "storage": "a machine's file systems and gauges",
     },
     "plan": {"mutations": "plans that are spoilt in every way"},
@@ -69,11 +74,14 @@ ACROSS_MODULES = {
         "compat_runs": "runs that are compat jobs",
         "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",
+        "rsh_launch": "MPI over rsh",
     },
     "sinks": {"grafana": "the dashboards and their queries"},
     "statistics": {
         "against_ruptures": "changes beside ruptures",
         "against_scipy": "tests and intervals beside SciPy",
+        "clean_runs": "how many runs show a cure",
+        "step_location": "where a step is",
     },
     "store": {
         "counts": "counts and lists of the same runs",
@@ -83,7 +91,7 @@ ACROSS_MODULES = {
         "version_0_1": "a trial and a store of version 0.1",
     },
     "slurm": {"cluster": "the emulated cluster"},
-    "studies": {"recalled": "recalled runs in studies"},
+    "studies": {"plateau": "settings as good as the best", "recalled": "recalled runs in studies"},
     "suite": {
         "expansion": "from tests to cases",
         "faults": "every fault of a broken suite at once",

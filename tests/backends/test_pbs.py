@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,16 +13,18 @@ import yaml
 
 from seatrial.journal.events import JobEnded, JobQueued, JobStarted, RunJudged
 from seatrial.runs.directory import job_events
-from tests.pbs.server import NODES, PbsServer
+from tests.mpich import MPIEXEC, NEEDS_MPICH
+from tests.pbs.server import CORES, NODES, PbsServer
 from tests.programs import LONG_S, Workplace, until
 
 pytestmark = pytest.mark.pbs
 
 ROOT = Path(__file__).parents[2]
+HELLO = ROOT / "suites" / "probes" / "hello" / "hello.c"
 QUICK = {
     "backends.batch.SHORTEST_POLL": 0.2,
     "backends.batch.POLL_SHARE": 1.0,
-    "backends.batch.LONGEST_BACK_OFF": 0.5,
+    "backends.submitter.LONGEST_BACK_OFF": 0.5,
     "backends.command_outages.CALM_SECONDS": 0.2,
 }
 
@@ -31,7 +36,8 @@ def quick(pbs_place: Workplace) -> Workplace:
 
 
 def test_the_shipped_probes_run(quick: Workplace, pbs: PbsServer) -> None:
-    about = yaml.safe_load(quick.seatrial("machine", "--detect").out)
+    about = yaml.safe_load(quick.seatrial("machine", "--detect", "--scheduler", "pbs").out)
+    assert [(kind["names"], kind["cores"]) for kind in about["nodes"]] == [("n[001-008]", CORES)]
     variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
     nodes = [{"names": ",".join(NODES), "cores": 2}]  # MPI looks for the cores of this host
     quick.pbs(pbs, nodes=nodes, toolchains=about["toolchains"], environment=variables)
@@ -132,6 +138,8 @@ def test_without_history_runs_are_judged_by_their_own_events(
         quick.test("lost", once, logs=False)
         with quick.start_run("--name", "t") as driving:
             driving.until(lambda: quick.count(JobStarted) == 2, "both start")
+            driving.until((quick.folder / "lost").exists, "the script that is to be lost starts")
+            driving.until(lambda: len(pbs.run("qselect").split()) <= 1, "the other one ends")
             pbs.run("qdel", "-W", "force", *pbs.run("qselect").split())
             driving.end()
     finally:
@@ -161,3 +169,39 @@ def job_of(place: Workplace, test: str) -> str:
     """The id of the job of a test."""
     run = next(event.run_id for event in place.events("t", JobQueued) if event.test == test)
     return next(e.job_id for e in place.events("t", JobQueued) if e.run_id == run)
+
+
+@pytest.fixture(scope="module")
+def hosts(_pbs: PbsServer) -> list[str]:
+    """Two more hosts, for the jobs of the queue mpi alone."""
+    names = ["m001", "m002"]
+    _pbs.add_hosts(names, "mpi")
+    return names
+
+
+@pytest.mark.parametrize("name", ["openmpi", pytest.param("mpich", marks=NEEDS_MPICH)])
+def test_mpi_starts_its_ranks_on_every_host_of_a_job(
+    name: str, quick: Workplace, pbs: PbsServer, hosts: list[str]
+) -> None:
+    """Both are built without support for PBS; no host lets ssh in."""
+    variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
+    programs = Path(MPIEXEC if name == "mpich" else sys.executable).parent
+    toolchain = {"cc": "cc", "mpicc": str(programs / "mpicc")}
+    launcher = {"kind": "mpiexec", "flavour": name, "command": str(programs / "mpiexec")}
+    quick.pbs(
+        pbs,
+        {"queue": "mpi"},
+        nodes=[{"names": ",".join(hosts), "cores": 2}],  # MPI looks for the cores of this host
+        toolchains={"mpi": toolchain},
+        launcher=launcher,
+        environment=variables,
+    )
+    build = {"sources": ["hello.c"], "script": "$MPICC -o hello hello.c"}
+    run = {"nodes": 2, "tasks": 4}
+    shutil.copy(
+        HELLO, quick.test("hello", "$LAUNCH $BUILD/hello", logs=False, run=run, build=build)
+    )
+    done = quick.run("--name", "t", timeout=2 * LONG_S)
+    assert done.code == 0, done.said
+    said = (quick.run_folder("hello") / "stdout").read_text()
+    assert Counter(re.findall(r"node (\w+)", said)) == {"m001": 2, "m002": 2}, said

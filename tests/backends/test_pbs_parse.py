@@ -11,9 +11,11 @@ import pytest
 from seatrial.backends.pbs_parse import (
     TEMPORARY,
     UNKNOWN,
+    ArrayCounts,
     ServerSettings,
     first_words,
     nodes_of,
+    parse_counts,
     parse_job_id,
     parse_pbsnodes,
     parse_qselect,
@@ -62,7 +64,12 @@ def test_finished_jobs() -> None:
         ({"job_state": "F", "substate": 93, "Exit_status": -27}, "OUT_OF_MEMORY", 0),
         ({"job_state": "F", "substate": 93, "Exit_status": -4}, "NODE_FAIL", 0),
         ({"job_state": "F", "substate": 93, "Exit_status": -99}, "LAUNCH_FAILED", 0),
-        ({"job_state": "H", "substate": 20}, "PENDING", 0),
+        ({"job_state": "F", "substate": 93, "Exit_status": -11}, "REQUEUED", 0),
+        ({"job_state": "F", "substate": 93, "Exit_status": -19}, "CANCELLED", 0),
+        ({"job_state": "F", "substate": 93, "Exit_status": -28}, "TIMEOUT", 0),
+        ({"job_state": "F", "substate": 93, "Exit_status": "271"}, "FAILED", 143),
+        *(({"job_state": state}, "PENDING", 0) for state in "QHWTM"),
+        ({"job_state": "U", "substate": 45}, "SUSPENDED", 0),
         ({"job_state": "E", "substate": 53, "Exit_status": 1}, "COMPLETING", 0),
         ({"job_state": "S", "substate": 43}, "SUSPENDED", 0),
     ],
@@ -76,6 +83,31 @@ def test_who_deleted_a_job() -> None:
     comment = "Job run at Tue Nov 24 at 15:33 on (n001:ncpus=1) and terminated by ann@login1"
     [task] = parse_qstat(answer(job_state="F", substate=91, Exit_status=271, comment=comment))
     assert (task.state, task.by) == ("CANCELLED", "ann@login1")
+
+
+def test_a_release_of_pbs_pro_that_writes_values_as_they_are() -> None:
+    """Made by hand, after the reference guide of PBS Professional 2021.1: texts with quotes, a
+    backslash and a line feed; a number with a zero before it."""
+    text = captured("pro-qstat")
+    with pytest.raises(ValueError, match="escape"):
+        json.loads(text, strict=False)
+    assert parse_counts(text) == ArrayCounts("B Queued:1 Running:1 Exiting:0 Expired:2", False)
+    tasks = {each.task: each for each in parse_qstat(text)}
+    assert {number: (task.state, task.exit_code) for number, task in tasks.items()} == {
+        0: ("COMPLETED", 0),
+        1: ("FAILED", 143),
+        2: ("RUNNING", 0),
+        3: ("PENDING", 0),
+    }
+    assert tasks[2].nodes == "x[1000-1001]c0s0b0n0"
+    assert {task.name for task in tasks.values()} == {"seatrial-q1"}
+
+
+def test_counts_of_an_array() -> None:
+    counts = parse_counts(captured("qstat-running"))
+    assert counts == ArrayCounts("B Queued:0 Running:6 Exiting:0 Expired:0", False)
+    assert parse_counts(captured("qstat-finished")).over
+    assert parse_counts(answer(job_state="R")) == ArrayCounts()  # of a task, and of a plain job
 
 
 NONSENSE = [

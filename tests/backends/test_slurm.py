@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slurm
 QUICK = {
     "backends.batch.SHORTEST_POLL": 0.2,
     "backends.batch.POLL_SHARE": 4.0,
-    "backends.batch.LONGEST_BACK_OFF": 0.5,
+    "backends.submitter.LONGEST_BACK_OFF": 0.5,
     "backends.scheduler_client.QUERY_SECONDS": 3.0,
     "backends.command_outages.CALM_SECONDS": 0.2,
 }

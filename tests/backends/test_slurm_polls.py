@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.backends import batch, command_outages, job_readings
+from seatrial.backends import batch, command_outages, job_readings, submitter
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -478,7 +478,7 @@ def hanging(
         return read(path)
 
     monkeypatch.setattr(job_readings, "job_events", slow)
-    monkeypatch.setattr(batch, "job_events", slow)
+    monkeypatch.setattr(submitter, "job_events", slow)
     return answers
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.named_hosts import inside, slurmd_of
-from tests.waiting import LONG_S
+from tests.waiting import LONG_S, until
 
 BUDDIES = "Node 0, zone   Normal  1  2  0  1  1  1  1  0  1  {}  {}\n"
 
@@ -194,6 +196,63 @@ def test_hosts_of_roles_are_asked_by_ssh_and_hostile_ones_accuse_nobody(place: W
     assert done.code == 2 and "--role pump: here has the roles: login, router" in done.err
 
 
+@contextlib.contextmanager
+def ssh_hosts(place: Workplace, *names: str) -> Iterator[None]:
+    """Let a real sshd of this host answer as these hosts, and ssh know no others."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    folder = place.folder / "ssh"
+    folder.mkdir(mode=0o700)
+    for key in ("host", "user"):
+        line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(line, check=True, timeout=LONG_S)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "sshd").write_text(
+        f"ListenAddress 127.0.0.1:{port}\nHostKey {folder}/host\nPidFile none\nUsePAM no\n"
+        f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nPermitRootLogin yes\n"
+        "SetEnv SHLVL=2\n"  # bash reads no .bashrc then
+    )
+    (folder / "config").write_text(
+        f"Host {' '.join(names)}\n HostName 127.0.0.1\n Port {port}\n IdentityFile {folder}/user\n"
+        f"Host *\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n"
+    )
+    (place.folder / "bin").mkdir()
+    own = place.folder / "bin" / "ssh"
+    own.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n')
+    own.chmod(0o755)
+    place.env["PATH"] = f"{own.parent}:{os.environ['PATH']}"
+    server = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert server is not None
+    process = subprocess.Popen([server, "-D", "-f", folder / "sshd"], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: is_listening(port), "sshd")
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+def test_hosts_that_run_no_jobs_are_asked_by_ssh(place: Workplace) -> None:
+    place.local(roles={"router": "r[1-2]", "login": "gone.invalid"})
+    with ssh_hosts(place, "r1", "r2"):
+        words = ("-m", str(place.machine), "--by", "ssh", "--package", "bash", "--name", "t")
+        done = place.seatrial("facts", "collect", *words)
+    assert done.code == 0, done.said
+    done = place.seatrial("facts", "diff", "t", "--facts", "node.*", "--facts", "package.bash")
+    assert done.code == 0 and "1 node did not answer: gone.invalid" in done.err
+    assert "2 nodes of t: no fact differs" in done.out
+    (told,) = place.trial("t").path.glob("runs/*/*/facts.txt")
+    assert f"node.kernel\t{os.uname().release}\n" in told.read_text()
+
+
 def test_two_trials_show_what_changed_and_two_machines_where_they_differ(place: Workplace) -> None:
     files = {}
     for name, kernel in (("old", "5.1"), ("new", "5.2")):
@@ -262,3 +321,6 @@ def test_nodes_that_are_drained_are_left_out_and_told(
     assert all("package.bash\t" in text for text in files) or not shutil.which("dpkg-query")
     done = place.seatrial("facts", "diff", "t", "--facts", "node.kernel")
     assert "2 nodes of t: no fact differs" in done.out, done.said
+    if way == "job":  # an array has a machine of the nodes that it asks
+        assert "t: 1 node of emu not asked: n002" in done.err
+        assert "t: 1 node of emu not asked: n002" in place.seatrial("lint", "t").err

@@ -4,7 +4,7 @@ import click
 
 from seatrial.cli import COMMANDS, seatrial
 from seatrial.cli.command_help import pages
-from seatrial.cli.man_page import man_page
+from seatrial.cli.man import man_page
 from tests.programs import Workplace
 
 REQUESTS = {".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi", ".nh", ".ad"}

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.admission import Admission, Gates
+from seatrial.conduct.admission import Admission, Gates, TokenBucket
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Caps, Entry, Placement, Policy, PolicyTarget, RateLimit, Window
 from seatrial.conduct.policy import ThrottleRule as About
-from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import STALE_NS, Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted

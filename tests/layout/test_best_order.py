@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seatrial.layout import orders
 from seatrial.layout.best_order import DEFAULT, ScoredOrder, ranked, scored
+from seatrial.layout.grid_fits import order_of_cells
+from seatrial.layout.made_patterns import irregular
 from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import Pattern, graph_of, parsed, pattern_of, stencil, written
 from seatrial.layout.topology import Topology
 from seatrial.machine.model import NetworkModel
 from seatrial.machine.topologies import made
-from seatrial.studies import scotch
+from seatrial.studies import metis, scotch
 
 NETWORKS = {
     "tree": NetworkModel(kind="tree", levels=[{"switch": 4}, {"group": 8}]),
@@ -104,9 +107,59 @@ def test_scotch_is_a_candidate(kind: str) -> None:
     pattern = stencil((16, 16))
     of = scotch.mapped(graph_of(pattern), network)
     assert of is not None
-    found = ranked(pattern, network, [16] * 16, {"scotch": of}, seconds=0.5)
+    found = ranked(pattern, network, [16] * 16, {"scotch": lambda: of}, seconds=0.5)
     (by_scotch,) = (one for one in found if one.name == "scotch")
     assert by_scotch.score is None or by_scotch.score.hop_bytes < cost(found, "round robin")
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_metis_is_a_candidate(kind: str) -> None:
+    """It fills nodes exactly, also where they differ in slots."""
+    pytest.importorskip("pymetis")
+    network, sizes = network_of(kind, 16), [20, 12] * 8
+    pattern = irregular(256, 3)
+    of = metis.mapped(graph_of(pattern), network, sizes)
+    assert of is not None and np.bincount(of).tolist() == sizes
+    found = ranked(pattern, network, sizes, {"metis": lambda: of}, seconds=0.5)
+    assert found[0].score is not None
+    assert found[0].score.hop_bytes <= cost(found, "metis") < 0.5 * cost(found, DEFAULT)
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_the_busiest_link_is_relieved(kind: str) -> None:
+    network, sizes = network_of(kind, 16), [16] * 16
+    pattern = irregular(256, 3)
+    found = ranked(pattern, network, sizes, by="link_load", seconds=1.0)
+    loads = [one.score.link_load for one in found if one.score is not None]
+    assert loads == sorted(loads)
+    relieved = next(one for one in found if one.name.startswith("links relieved from"))
+    assert relieved.score is not None and sorted(relieved.order or []) == list(range(256))
+    others = [one.score for one in found if one.score is not None and one is not relieved]
+    assert relieved.score.link_load <= min(score.link_load for score in others)
+
+
+def test_orders_of_a_stencil_on_a_tree() -> None:
+    """16 x 16 x 16 ranks on 128 nodes of 32, 16 to a switch: hop-bytes as known for round robin,
+    for ranks in their order, and for cells of 2 x 4 x 4 row after row; each pair sends twice."""
+    model = NetworkModel(kind="tree", levels=[{"switch": 16}])
+    network = PlacedNetwork(made(model, [f"n{number:03}" for number in range(128)]), range(128))
+    pattern, sizes = stencil((16, 16, 16)), [32] * 128
+    grid = order_of_cells((16, 16, 16), [(2, 4, 4)]).tolist()
+    known = {24576: orders.round_robin(sizes), 16384: orders.smp(sizes), 12288: grid}
+    for cost, order in known.items():
+        node_of = np.array(orders.nodes_of_ranks(order, sizes))
+        assert network.score(pattern, node_of).hop_bytes == 2 * cost
+    best = ranked(pattern, network, sizes, seconds=2.0)[0]
+    assert best.score is not None and best.score.hop_bytes <= 2 * 12288
+
+
+def test_an_order_that_cannot_be_better_is_kept() -> None:
+    """A stencil of 8 x 8 x 8 on a torus of as many routers: nobody is nearer than a neighbour."""
+    model = NetworkModel(kind="torus", axes={"x": 8, "y": 8, "z": 8})
+    network = PlacedNetwork(made(model, [f"n{number:03}" for number in range(512)]), range(512))
+    found = ranked(stencil((8, 8, 8)), network, [1] * 512, seconds=1.0)
+    assert found[0].name == DEFAULT
+    assert found[0].score == (3072, 3072, 1)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,22 @@ def test_y_order_of_the_first_24_routers_of_piz_daint() -> None:
     assert x_order == tuple(usable)
 
 
+@pytest.mark.parametrize(
+    ("order", "level", "hops"), [("X", "chassis", 2), ("Y", "group", 2), ("Z", "system", 4)]
+)
+def test_an_axis_alone_lays_nodes_along_it(order: str, level: str, hops: int) -> None:
+    """Eight nodes of Piz Daint are on routers of one chassis, of chassis of a group, of groups: the
+    three are other nodes, not the same ones in another order."""
+    topology = daint()
+    free = range(100, len(topology.nodes))
+    nodes = choose_nodes(topology, free, NodeWish(order=order), 8, "s").nodes
+    assert [topology.level(a, b) for a, b in zip(nodes[:4], nodes[4:], strict=True)] == [level] * 4
+    assert topology.hops(nodes[0], nodes[4]) == hops
+    inside = choose_nodes(topology, free, NodeWish(within="group", order=order), 8, "s").nodes
+    assert len(set(units(topology, "group", inside))) == 1
+    assert len(set(units(topology, "chassis", inside))) == (2 if order == "Y" else 1)
+
+
 WISHES = st.sampled_from(
     [
         NodeWish(within="chassis"),
@@ -127,5 +143,4 @@ def test_what_is_chosen_holds_the_wish(
 def test_a_random_order_follows_the_seed(number: int) -> None:
     topology, wish = tree(), NodeWish(order="random")
     one, other = (choose_nodes(topology, range(24), wish, number, seed).nodes for seed in "ab")
-    assert sorted(one) == sorted(other) == list(range(number))
-    assert (one == other) == (number == 1)
+    assert one != other and len({*one}) == len({*other}) == number

@@ -175,3 +175,13 @@ def test_levels_that_do_not_nest_are_told() -> None:
     told = fault_of_nesting(levels, nodes)
     assert told.startswith("router 0 is in two group units: a is in 0, d in 1; levels must nest")
     assert fault_of_nesting([levels[1], level_by_size("half", 6, range(6))], nodes) == ""
+
+
+@pytest.mark.parametrize("network", [daint, hopper])
+def test_mean_hops_is_that_of_all_pairs(network: Any) -> None:
+    topology = network()
+    for nodes in (range(0, len(topology.nodes), 117), [5], [7, 8, 900], range(40)):
+        pairs = [topology.hops(a, b) for a, b in itertools.combinations(nodes, 2)]
+        expected = sum(pairs) / len(pairs) if pairs else 0
+        assert topology.mean_hops(nodes) == pytest.approx(expected)
+        assert sum(topology.pairs(nodes)) == len(pairs)

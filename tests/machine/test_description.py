@@ -92,7 +92,7 @@ environment: {A B: 1}
 toolchains:
   gcc 13: {cflags: -O2}
   clang:
-    launcher: {kind: jsrun}
+    launcher: {kind: yod}
     environment: {1X: 2}
 """
     assert faults(tmp_path, text) == [
@@ -101,14 +101,14 @@ toolchains:
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
         "m.yaml:7: nodes[2].cores: is missing; it must be given",
-        "m.yaml:13: toolchains.clang.launcher.kind: 'jsrun' is not one of aprun, compat, "
-        "mpiexec, mpirun, none, srun",
+        "m.yaml:13: toolchains.clang.launcher.kind: 'yod' is not one of aprun, compat, "
+        "jsrun, mpiexec, mpirun, none, srun",
     ]
     shaped = (
         text.replace("scheduler: lsf\njobs: -1\n", "")
         .replace("cores: 0", "cores: 1")
         .replace("corse", "cores")
-        .replace("jsrun", "srun")
+        .replace("yod", "srun")
     ) + "scheduler: slurm\n"
     found = faults(tmp_path, shaped)
     assert found[0] == "m.yaml:1: machine: a name must be letters, digits, ._-"

@@ -74,6 +74,29 @@ def test_a_leaf_that_hangs_higher_and_blocks(tmp_path: Path) -> None:
     assert told_levels(machine) == [{"block": {"b1": "n[001-002]", "b2": "n[003-004]"}}]
 
 
+@pytest.mark.parametrize(
+    "larger",
+    [
+        "BlockSizes=2,4,8\n",
+        "AggregatedBlock=b[1-2] BlockIndex=4 Nodes=n[1-4] BlockSize=4\n"
+        "AggregatedBlock=b[3-4] BlockIndex=5 Nodes=n[5-8] BlockSize=4\n"
+        "AggregatedBlock=b[1-4] BlockIndex=6 Nodes=n[1-8] BlockSize=8\n",
+    ],
+    ids=["topology.conf", "scontrol"],
+)
+def test_larger_blocks_are_levels(tmp_path: Path, larger: str) -> None:
+    """Slurm joins consecutive blocks; one that holds all is no level."""
+    blocks = [
+        f"BlockName=b{i} BlockIndex={i - 1} Nodes=n[{2 * i - 1}-{2 * i}]" for i in range(1, 5)
+    ]
+    (tmp_path / "t").write_text("\n".join([*blocks, larger]))
+    nodes = [{"names": "n[1-8]", "cores": 4}]
+    machine = loaded(tmp_path, {"kind": "tree", "file": "t"}, nodes=nodes)
+    assert told_levels(machine)[1:] == [{"block2": {"b1-b2": "n[1-4]", "b3-b4": "n[5-8]"}}]
+    topology = topology_of(machine)
+    assert topology is not None and [topology.hops(0, n) for n in (1, 2, 7)] == [2, 4, 6]
+
+
 def test_places_of_a_json(tmp_path: Path) -> None:
     places = {f"n00{i}": {"slot": f"s{i // 2}", "row": 7, "x": i % 2, "y": 1} for i in range(1, 5)}
     (tmp_path / "places.json").write_text(json.dumps(places))
@@ -149,6 +172,12 @@ SETS = {"switch": {"a": "n[001-002]", "b": "n[003-004]"}}
         ({"kind": "tree", "file": "p.json", "levels": ["s"]}, "p.json: n001: its place has no s"),
         ({"kind": "tree", "file": "p.json", "levels": ["a"]}, "p.json: has no place of n002"),
         ({"kind": "tree", "file": "few.conf", "names": "n{a}"}, "give file or names"),
+        ({"kind": "tree", "file": "again.conf"}, "again.conf: a is described twice; give each"),
+        ({"kind": "tree", "file": "again.json", "levels": ["a"]}, "json: has n001 twice; give it"),
+        ({"kind": "tree", "file": "sizes.conf"}, "BlockSizes=two are no numbers; write e.g."),
+        ({"kind": "tree", "levels": [{"s": 1}, {"s": 2}]}, "s is the name of two levels; choose"),
+        ({"kind": "tree", "levels": [{"system": 2}]}, "system is a word for every network; choose"),
+        ({"kind": "tree", "levels": [{"node": 2}]}, "node is a word for every network; choose"),
         ({"kind": "tree", "file": "few.conf", "levels": ["a", "b"]}, "1 level, and .* names 2"),
     ],
 )
@@ -164,6 +193,9 @@ def test_bad_input_is_told_with_its_place(tmp_path: Path, topology: Any, told: s
     deep = "".join(f"SwitchName=s{i} Switches=s{i + 1}\n" for i in range(2000))
     (tmp_path / "deep.conf").write_text(f"{deep}SwitchName=s2000 Nodes=n[001-004]\n")
     (tmp_path / "p.json").write_text('{"n001": {"a": 1}}')
+    (tmp_path / "again.json").write_text('{"n001": {"a": 1}, "n002": {"a": 1}, "n001": {"a": 2}}')
+    (tmp_path / "again.conf").write_text(both.replace("SwitchName=b", "SwitchName=a"))
+    (tmp_path / "sizes.conf").write_text("BlockName=a Nodes=n[001-004]\nBlockSizes=two\n")
     with pytest.raises(InvalidFiles, match=told):
         load_machine(write(tmp_path, topology))
 
@@ -184,7 +216,7 @@ router             3          1 to 2     1             1   16.7%
 group              2               2     2             1   16.7%
 system             1               4     4             4   66.7%
 
-Bisection: 6 links (system), 28.2 GB/s in each direction
+Mean hops: 3.17; bisection: 6 links (system), 28.2 GB/s in each direction
 
 n001: group left, router leaf1
 n004: group right, router leaf3

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,53 @@ _BIND = """\
 mkdir -p {folder}
 mount --no-canonicalize --bind /proc/self/fd/{number} {folder}
 exec {number}<&-
+"""
+# Becomes the MOM of another host: $1 is its name, $2 its number, $3 the queue that has its jobs
+# alone. It has a network, a host name and an address of its own, on a bridge. Without a default
+# route questions to name servers fail at once.
+_HOST = r"""
+set -eu
+name=$1 number=$2 queue=$3 PATH=/opt/pbs/bin:$PATH
+. /etc/pbs.conf
+home=$PBS_HOME-$name
+if ! ip link show br0 > /dev/null 2>&1; then
+  ip link add br0 type bridge
+  ip addr add 10.99.1.254/24 dev br0
+  ip link set br0 up
+  qmgr -c "create queue $queue queue_type=execution,enabled=true,started=true"
+fi
+echo "10.99.1.$number $name" >> /etc/hosts
+mkdir -p -m 755 "$home" "$home"/{aux,checkpoint,mom_logs,mom_priv/{jobs,config.d,hooks/tmp}}
+mkdir -m 1777 "$home"/{spool,undelivered}
+cp "$PBS_HOME/pbs_environment" "$home"
+printf '$clienthost pbs\n$usecp *:/ /\n' > "$home/mom_priv/config"
+sed "s#^PBS_HOME=.*#PBS_HOME=$home#; s#START_\(SERVER\|SCHED\|COMM\)=1#START_\1=0#" \
+  /etc/pbs.conf > "$home/pbs.conf"
+mkfifo "$home/go"
+setsid unshare --net --mount --uts bash -c '
+  hostname "$1"
+  read -r _ < "$2/go"
+  mount --bind "$2/pbs.conf" /etc/pbs.conf
+  ip link set lo up
+  ip addr add "10.99.1.$3/24" dev "e$3"
+  ip link set "e$3" up
+  ip route add 10.99.0.0/24 via 10.99.1.254
+  exec /opt/pbs/sbin/pbs_mom -N
+' bash "$name" "$home" "$number" > "$home/log" 2>&1 < /dev/null &
+mom=$!
+ip link add "h$number" type veth peer name "e$number"
+ip link set "h$number" master br0 up
+until [ -e "/proc/$mom/ns/net" ] && ! [ "/proc/$mom/ns/net" -ef /proc/self/ns/net ]; do :; done
+ip link set "e$number" netns "$mom"
+qmgr -c "create node $name resources_available.ncpus = 4, queue = $queue"
+echo > "$home/go"
+"""
+
+# Jobs have the shell of a login, and start sooner without the profile of this user.
+_PROFILE = """\
+for profile in ~/.bash_profile ~/.bash_login ~/.profile; do
+  [ ! -e "$profile" ] || mount --bind /dev/null "$profile"
+done
 """
 _INSIDE = """\
 grep NSpid: /proc/self/status
@@ -60,7 +108,8 @@ def _script(folders: list[Path]) -> str:
         for number, folder in enumerate(below, 10)
     ]
     keep, bind = ("".join(text.format(**each) for each in kept) for text in (_KEEP, _BIND))
-    return f"{keep}{_EMPTY}{bind}exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+    start = f"exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+    return f"{keep}{_EMPTY}{bind}{_PROFILE}{start}"
 
 
 class PbsServer:
@@ -139,6 +188,18 @@ class PbsServer:
             line, env={**os.environ, **self.env}, capture_output=True, text=True, check=False
         )
         return done.stdout + done.stderr
+
+    def add_hosts(self, names: Sequence[str], queue: str) -> None:
+        """Add hosts, each with a MOM and an address of its own, for the jobs of a new queue."""
+        for number, name in enumerate(names, 1):
+            line = [*self._enter(), "bash", "-c", _HOST, "host", name, str(number), queue]
+            subprocess.run(line, check=True, capture_output=True, timeout=60)
+        for name in names:
+            until(
+                lambda name=name: "state = free" in self.run("pbsnodes", name),  # type: ignore[misc]
+                f"{name} is free",
+                60.0,
+            )
 
     def delete_all(self) -> None:
         """Delete all jobs, those that run included."""

@@ -20,7 +20,7 @@ from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from seatrial.runs.binding import RANKFILE
 from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.runs.launchers import launch_of
-from seatrial.suite.model import Case, RunSpec, TaskPlacement, Test
+from seatrial.suite.model import Case, JobOptions, RunSpec, TaskPlacement, Test
 from tests.layout.hwloc import xml_of
 from tests.mpich import MPIEXEC
 from tests.programs import Workplace
@@ -115,6 +115,23 @@ def test_words_alone_where_the_numbers_of_cpus_are_not_known(launcher: Launcher,
 )
 def test_lines_of_aprun(shape: tuple[int, int], placement: dict[str, Any], end: str) -> None:
     assert line(a_machine_of(APRUN), of_shape(*shape, **placement)).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("job", "options", "expected"),
+    [
+        ({}, [], "-n 8 -a 1 -c 3 -g 0 -r 4 -d packed -b packed:3"),
+        ({"gpus_per_task": 1}, [], "-n 8 -a 1 -c 3 -g 1 -r 4 -d packed -b packed:3"),
+        ({"gpus_per_node": 6}, [], "-n 2 -a 4 -c 12 -g 6 -r 1 -d packed -b packed:3"),
+        ({}, ["-b", "rs"], "-n 8 -a 1 -c 3 -g 0 -r 4 -d packed -b rs"),
+        ({}, ["-n", "2", "-a4", "-c", "12"], "-n 2 -a4 -c 12"),
+    ],
+)
+def test_lines_of_jsrun(job: dict[str, Any], options: list[str], expected: str) -> None:
+    """By its manual: no jsrun is here."""
+    case = msgspec.structs.replace(of_shape(4, 3, 2), job=JobOptions(**job))
+    launcher = Launcher(kind="jsrun", options=options)
+    assert line(a_machine_of(launcher), case) == f"jsrun {expected}"
 
 
 @pytest.mark.parametrize(

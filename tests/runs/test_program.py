@@ -17,6 +17,7 @@ from seatrial.errors import UsageError
 from seatrial.rules.launch_rules import LaunchException, LaunchRule, rules_header
 from seatrial.runs.guard.program import ProgramFacts, compile_to, compiled, files_below, scan
 from tests.runs import programs_to_judge as programs
+from tests.runs.elf_oracle import elf_facts, elf_files
 from tests.waiting import until
 
 RULES = [
@@ -136,6 +137,45 @@ def test_what_is_no_program(guard: Path, tmp_path: Path) -> None:
     kinds = [each.values["kind"] for each in found]
     assert kinds == ["script", "other", "other", "unreadable", "unreadable", "unreadable"]
     assert found[0].values["interpreter"] == "/bin/bash"
+
+
+OF_ORACLE = ("machine", "linkage", "rpath", "glibc", "build_id", "isa_level", "openmp")
+
+
+def test_programs_are_read_as_pyelftools_reads_them(guard: Path, tmp_path: Path) -> None:
+    """Some programs and libraries of this host, and the programs of this file."""
+    folders = [Path("/usr/bin"), *Path("/usr/lib").glob("*-linux-gnu")]
+    files = [path for folder in folders for path in elf_files(folder, 40)]
+    files += [
+        programs.of_mpich(tmp_path),
+        programs.of_cray_static(tmp_path),
+        programs.compiled(tmp_path, "v3", programs.PLAIN, "-Wl,-z,x86-64-v3"),
+        programs.compiled(tmp_path, "omp", programs.PLAIN, "-Wl,--no-as-needed", "-lgomp"),
+        programs.compiled(tmp_path, "old", programs.PLAIN, "-Wl,--disable-new-dtags,-rpath,/a:/b"),
+    ]
+    known = {path: found for path in files if (found := elf_facts(path))}
+    assert len(known) > 20
+    for path, each in zip(known, told(guard, *known), strict=True):
+        assert {k: v for k, v in each.values.items() if k in OF_ORACLE} == known[path], path
+
+
+def test_spoilt_programs_are_read_as_pyelftools_reads_those_that_it_can(
+    guard: Path, tmp_path: Path
+) -> None:
+    rng = random.Random(3)
+    whole = programs.of_mpich(tmp_path).read_bytes()
+    files = []
+    for number in range(150):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 3, 20])):
+            data[rng.randrange(rng.choice([64, 1024, len(data)]))] = rng.randrange(256)
+        files.append(tmp_path / f"{number}")
+        files[-1].write_bytes(data)
+    known = {path: found for path in files if (found := elf_facts(path))}
+    assert len(known) > 50
+    for path, each in zip(known, told(guard, *known), strict=True):
+        for name in ("machine", "linkage"):
+            assert each.values.get(name) == known[path].get(name), (path, name)
 
 
 def test_spoilt_programs_end_nothing(guard: Path, tmp_path: Path) -> None:

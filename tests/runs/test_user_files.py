@@ -102,12 +102,13 @@ def test_refresh_and_explain(filtered: SlurmCluster, folder: Path, tmp_path: Pat
     """By the command, for the user of this test: a quota that is passed, then one that is not."""
     place, me = Workplace(tmp_path), getpass.getuser()
     (tmp_path / "used").write_text("3221225472")
+    (tmp_path / "more").write_text("")
     (tmp_path / "submit.yaml").write_text(f"""\
 quotas:
 - {{name: scratch, command: "echo $(<used) 2147483648", format: numbers}}
 limits:
 - {{name: over, refuse: scratch.used > scratch.quota, message: Scratch is full., nodes_from: 2}}
-users: echo {me}
+users: echo {me} $(< more)
 """)
     assert place.seatrial("quota", "write", str(folder)).out == f"{folder}/job_submit.lua\n"
     done = place.seatrial("quota", "refresh", str(folder))
@@ -126,5 +127,10 @@ users: echo {me}
     done = place.seatrial("quota", "refresh", str(folder))
     assert (done.code, done.out) == (1, "1 user: 0 with limits, 1 not asked\n")
     assert f"{me}: scratch: 'who knows 2147483648' is not what format numbers has" in done.err
+    (tmp_path / "used").write_text("1073741824")
+    (tmp_path / "more").write_text("a-user-who-left")
+    done = place.seatrial("quota", "refresh", str(folder))
+    assert (done.code, done.out) == (1, "2 users: 0 with limits, 1 not asked\n")
+    assert "a-user-who-left: is no user of this host" in done.err
     done = place.seatrial("quota", "refresh", str(folder), "--user", "no-such-user")
     assert (done.code, "no-such-user: is no user of this host" in done.err) == (2, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import beta
 
-from seatrial.statistics.clean_runs import clean_runs_needed, least_rate
+from seatrial.statistics.proportion import clean_runs_needed, least_rate
 
 
 @pytest.mark.parametrize(("failed", "runs"), [(1, 1), (1, 20), (3, 60), (20, 20), (7, 1000)])

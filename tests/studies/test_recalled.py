@@ -46,7 +46,7 @@ def test_they_are_neither_usual_nor_outliers(tmp_path: Path) -> None:
     a_trial(tmp_path, "a")
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
         (trial,) = queries.trials(store)
-        found = variability(store, trial, {})
+        found = variability(store, trial, None)
     (kind,) = found.kinds
     assert (len(kind.runs), kind.willed) == (7, 0)
     assert found.evidence.left_out == {}

@@ -45,8 +45,8 @@ def test_a_word_that_is_none(tmp_path: Path) -> None:
     place.test(run={"launcher": "ways"}, parameters={"way": ["compat"]})
     assert "run.launcher: 'ways' is none of srun, mpirun" in place.fault()
     assert "and no parameter" in place.fault()
-    place.test(run={"launcher": "way"}, parameters={"way": ["compat", "jsrun"]})
-    assert "run.launcher: way gives 'jsrun': it must be one of srun" in place.fault()
+    place.test(run={"launcher": "way"}, parameters={"way": ["compat", "yod"]})
+    assert "run.launcher: way gives 'yod': it must be one of srun" in place.fault()
     place.test(run={"launcher": "way"}, parameters={"way": [1]})
     assert "way gives 1: it must be one of" in place.fault()
 

@@ -100,7 +100,7 @@ def least(figures: Iterable[tuple[str, float]]) -> dict[str, float]:
 def test_latency_rises_with_the_level_as_the_delays_do(
     place: Workplace, cluster: SlurmCluster
 ) -> None:
-    """Messages are delayed by 1, 2 and 4 ms: a ring, and a pair of nodes, show it."""
+    """Messages are delayed by 1, 2 and 4 ms: a ring, a pair of nodes and collectives show it."""
     library = place.folder / "hops.so"
     mpicc = own_toolchain().mpicc
     subprocess.run([mpicc, "-O2", "-shared", "-fPIC", "-o", library, HOPS], check=True)
@@ -108,17 +108,22 @@ def test_latency_rises_with_the_level_as_the_delays_do(
     pairs = "router|within chassis and across router|within group and across chassis"
     shallow, middle, deep = pairs.split("|")
     turned = ("--set", "hosts=2", "--set", "place=router,chassises")
-    started(place, "-k", "ring", *turned, "--repeat", "3", "--name", "ring")
+    started(place, "-k", "ring", *turned, "--repeat", "2", "--name", "ring")
     ring = minima(place, "ring", "natural latency")
     assert 1000 < ring["router"] < ring["chassises"]
     assert medians(place, "ring", "natural_latency")["chassises"] > 4000
     assert medians(place, "ring", "random_latency")["chassises"] > 4000
-    started(place, "-k", "pingpong", "--repeat", "3", "--name", "pingpong")
+    started(place, "-k", "pingpong", "--repeat", "2", "--name", "pingpong")
     latency = minima(place, "pingpong", "latency")
     assert set(latency) == {shallow, middle, deep}, "one group: none is across groups"
     assert 1000 < latency[shallow] < latency[middle] < latency[deep]
     recorded = medians(place, "pingpong", "latency")
     assert recorded[middle] > 2000 and recorded[deep] > 4000
+    turned = ("--set", "hosts=4", "--set", "place=X,Y")
+    started(place, "-k", "collectives", *turned, "--name", "axes")
+    for metric in ("bcast_8", "alltoall_8"):
+        along = medians(place, "axes", metric)
+        assert along["X"] > 1500 and along["Y"] > 4000, f"{metric}: a chassis, and both"
 
 
 @pytest.mark.slurm(hosts=True)
@@ -151,7 +156,7 @@ def test_the_tables_of_a_cray_xc(place: Workplace) -> None:
     done = place.seatrial(*words)
     assert done.code == 0, done.said
     found = [(case["test"], case["parameters"]["place"]) for case in json.loads(done.out)]
-    by_level = ["chassis", "group", "groups"]
+    by_level = ["chassis", "within group and across chassis", "groups"]
     expected = [(test, where) for test in ("pairs", "ring") for where in by_level]
     expected += [("collectives", axis) for axis in ("X", "Y", "Z", "random")]
     hops = ("router", "within chassis and across router", "within group and across chassis")

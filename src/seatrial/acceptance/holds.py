@@ -17,15 +17,8 @@ from seatrial.conduct.builds import unbuilt
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
 from seatrial.conduct.throttle import ThrottleState
+from seatrial.journal import events
 from seatrial.journal.codes import PASS
-from seatrial.journal.events import (
-    BuildEnded,
-    Event,
-    GaugeRead,
-    PolicyChanged,
-    TrialOpened,
-    finite,
-)
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, show_seconds
 
@@ -59,16 +52,16 @@ class Holds:
         self._begin: int | None = None  # of the trial
         self._since = 0  # when it started last, or went on
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Fold one event."""
-        if isinstance(event, TrialOpened):
+        if isinstance(event, events.TrialOpened):
             self._begin = event.time if self._begin is None else self._begin
             self._since = event.time
-        elif isinstance(event, GaugeRead):
+        elif isinstance(event, events.GaugeRead):
             self._read(event)
-        elif isinstance(event, PolicyChanged):
+        elif isinstance(event, events.PolicyChanged):
             self._follow(followed(self.policy, event.parts))
-        elif isinstance(event, BuildEnded):
+        elif isinstance(event, events.BuildEnded):
             good = event.code == PASS.number
             self._why_failed[event.key] = "" if good else event.log or "no log"
 
@@ -91,13 +84,13 @@ class Holds:
             for cause, tests in unbuilt(self._cases, self._why_failed).items()
         ]
 
-    def _read(self, event: GaugeRead) -> None:
+    def _read(self, event: events.GaugeRead) -> None:
         for number, throttle in enumerate(self._throttles):
             if throttle.about.gauge != event.gauge:
                 continue
             stale = self._stale(throttle, event.time)
             throttle.apply(event)
-            if (value := finite(event.value)) is not None:
+            if (value := events.finite(event.value)) is not None:
                 self._values[event.gauge] = value
             if not throttle.closed(event.time, self._since):
                 self._closed[number] = None

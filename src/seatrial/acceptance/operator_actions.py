@@ -12,22 +12,7 @@ from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_difference import differences
-from seatrial.journal.events import (
-    Event,
-    NodeAdmitted,
-    NodeExcluded,
-    PolicyChanged,
-    ReferencesCorrected,
-    RequestRefused,
-    RunCancelAsked,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TestStopped,
-    TrialAbandoned,
-    TrialExtended,
-    TrialPaused,
-)
+from seatrial.journal import events
 from seatrial.units import show_seconds
 
 CORRECT = "correct"  # the references
@@ -52,26 +37,26 @@ class OperatorAction(Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.action, self.subject)))
 
 
-_ACTIONS: dict[type[Event], tuple[str, Callable[[Any], str]]] = {
-    PolicyChanged: ("change", lambda event: ""),
-    TestHeld: ("hold", lambda event: HEAVY if event.io else event.test),
-    TestReleased: ("release", lambda event: HEAVY if event.io else event.test),
-    TestStopped: ("stop", lambda event: event.test),
-    TestAdmitted: ("admit", lambda event: event.test),
-    NodeExcluded: ("exclude", lambda event: event.nodes),
-    NodeAdmitted: ("admit", lambda event: event.nodes),
-    RunCancelAsked: ("cancel", lambda event: event.run_id),
-    TrialPaused: ("pause", lambda event: ""),
-    TrialExtended: ("extend", lambda event: f"by {show_seconds(event.seconds)}"),
-    TrialAbandoned: ("abandon", lambda event: ""),
-    ReferencesCorrected: (CORRECT, lambda event: "the references"),
-    RequestRefused: ("refused:", lambda event: event.asked),
+_ACTIONS: dict[type[events.Event], tuple[str, Callable[[Any], str]]] = {
+    events.PolicyChanged: ("change", lambda event: ""),
+    events.TestHeld: ("hold", lambda event: HEAVY if event.io else event.test),
+    events.TestReleased: ("release", lambda event: HEAVY if event.io else event.test),
+    events.TestStopped: ("stop", lambda event: event.test),
+    events.TestAdmitted: ("admit", lambda event: event.test),
+    events.NodeExcluded: ("exclude", lambda event: event.nodes),
+    events.NodeAdmitted: ("admit", lambda event: event.nodes),
+    events.RunCancelAsked: ("cancel", lambda event: event.run_id),
+    events.TrialPaused: ("pause", lambda event: ""),
+    events.TrialExtended: ("extend", lambda event: f"by {show_seconds(event.seconds)}"),
+    events.TrialAbandoned: ("abandon", lambda event: ""),
+    events.ReferencesCorrected: (CORRECT, lambda event: "the references"),
+    events.RequestRefused: ("refused:", lambda event: event.asked),
 }
 # These are also recorded where nobody asked.
-_OFTEN_BY_ITSELF = (TestStopped, NodeExcluded, TrialPaused)
+_OFTEN_BY_ITSELF = (events.TestStopped, events.NodeExcluded, events.TrialPaused)
 
 
-def action_of(event: Event, policy: Policy) -> OperatorAction | None:
+def action_of(event: events.Event, policy: Policy) -> OperatorAction | None:
     """Return what a person did by an event, under the policy before it; None for other events."""
     found = _ACTIONS.get(type(event))
     by = getattr(event, "by", "")
@@ -79,7 +64,7 @@ def action_of(event: Event, policy: Policy) -> OperatorAction | None:
         return None
     word, subject = found
     changes: list[str] = []
-    if isinstance(event, PolicyChanged):
+    if isinstance(event, events.PolicyChanged):
         changes = [str(each) for each in differences(policy, event.parts)]
     return OperatorAction(
         time=event.time,

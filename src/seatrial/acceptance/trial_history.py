@@ -19,30 +19,7 @@ from seatrial.acceptance.node_bits import NodeBits
 from seatrial.acceptance.operator_actions import OperatorAction, action_of
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
-from seatrial.journal import codes
-from seatrial.journal.events import (
-    EVENT_KINDS,
-    PERSONAL,
-    AlertRaised,
-    BuildEnded,
-    Event,
-    ItemTicked,
-    MetricRecorded,
-    NodeAdmitted,
-    NodeDown,
-    NodeExcluded,
-    NodeUp,
-    PolicyChanged,
-    ReferencesCorrected,
-    RunCancelAsked,
-    RunEvent,
-    RunJudgedAgain,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TestStopped,
-    finite,
-)
+from seatrial.journal import codes, events
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.plan.checklist import Ticks
@@ -55,9 +32,9 @@ from seatrial.verify.references import References, corrected
 NO_ENTRY = -1
 _LATE = frozenset(
     (
-        RunJudgedAgain,
-        ReferencesCorrected,
-        *(kind for kind in EVENT_KINDS.values() if issubclass(kind, PERSONAL)),
+        events.RunJudgedAgain,
+        events.ReferencesCorrected,
+        *(kind for kind in events.EVENT_KINDS.values() if issubclass(kind, events.PERSONAL)),
     )
 )  # what people record long after the trial
 RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
@@ -215,26 +192,27 @@ class TrialHistory(TrialLife):
         self._down: dict[str, int] = {}
         self._downs: list[Down] = []
 
-    def apply(self, event: Event) -> bool:
+    def apply(self, event: events.Event) -> bool:
         """Fold one event. Return True."""
         self.fold((event,))
         return True
 
-    def fold(self, events: Iterable[Event]) -> None:
+    def fold(self, block: Iterable[events.Event]) -> None:
         """Fold many events."""
         last, known = self.last, self._by_id.get
-        for event in events:
-            if event.time > last and event.__class__ not in _LATE:
+        for event in block:
+            kind = event.__class__
+            if event.time > last and kind not in _LATE:
                 last = event.time
-            if event.run_id:
-                run = known(event.run_id) or self._new_run(event)
+            if run_id := event.run_id:
+                run = known(run_id) or self._new_run(event)
                 if run is not None:
                     run.apply(event)
-                    if event.__class__ is MetricRecorded:
+                    if event.__class__ is events.MetricRecorded:
                         _add_figure(run, event)
-                    elif event.__class__ is RunCancelAsked:
+                    elif kind is events.RunCancelAsked:
                         self._note_action(event)
-            elif (handler := _HANDLERS.get(type(event))) is not None:
+            elif (handler := _HANDLERS.get(kind)) is not None:
                 handler(self, event)
             else:
                 TrialLife.apply(self, event)
@@ -286,10 +264,10 @@ class TrialHistory(TrialLife):
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _new_run(self, event: Event) -> RunHistory | None:
+    def _new_run(self, event: events.Event) -> RunHistory | None:
         """Return the run that an event begins; None of another trial's, and where people speak of
         a run that there is not."""
-        number = self._index.get(event.case) if isinstance(event, RunEvent) else None
+        number = self._index.get(event.case) if isinstance(event, events.RunEvent) else None
         if number is None or event.__class__ in _LATE:
             return None
         of = self.policy.entry_of
@@ -299,50 +277,50 @@ class TrialHistory(TrialLife):
         self.runs.append(run)
         return run
 
-    def _on_alert(self, event: AlertRaised) -> None:
+    def _on_alert(self, event: events.AlertRaised) -> None:
         over = event.active == 0
         self.alerts.append(RaisedAlert(event.time, event.kind, event.subject, event.text, over))
 
-    def _on_down(self, event: NodeDown) -> None:
+    def _on_down(self, event: events.NodeDown) -> None:
         for name in self._ours(event.nodes):
             self._down.setdefault(name, event.time)
 
-    def _on_up(self, event: NodeUp) -> None:
+    def _on_up(self, event: events.NodeUp) -> None:
         for name in self._ours(event.nodes):
             since = self._down.pop(name, None)
             if since is not None:
                 self._downs.append(Down(name, since, max(since, event.time)))
 
-    def _on_excluded(self, event: NodeExcluded) -> None:
+    def _on_excluded(self, event: events.NodeExcluded) -> None:
         self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
         self._note_action(event)
 
-    def _on_admitted(self, event: NodeAdmitted) -> None:
+    def _on_admitted(self, event: events.NodeAdmitted) -> None:
         for name in self._ours(event.nodes):
             self.excluded.pop(name, None)
         self._note_action(event)
 
-    def _on_test_stopped(self, event: TestStopped) -> None:
+    def _on_test_stopped(self, event: events.TestStopped) -> None:
         if event.test not in self.stopped:
             self.stops.setdefault(event.test, []).append((event.time, None))
         self.stopped[event.test] = event.reason
         self._note_action(event)
 
-    def _on_test_admitted(self, event: TestAdmitted) -> None:
+    def _on_test_admitted(self, event: events.TestAdmitted) -> None:
         if self.stopped.pop(event.test, None) is not None:
             spans = self.stops[event.test]
             spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
         self._note_action(event)
 
-    def _on_test_held(self, event: TestHeld) -> None:
+    def _on_test_held(self, event: events.TestHeld) -> None:
         if (action := self._note_action(event)) is not None:
             self.held["" if event.io else event.test] = action
 
-    def _on_test_released(self, event: TestReleased) -> None:
+    def _on_test_released(self, event: events.TestReleased) -> None:
         self.held.pop("" if event.io else event.test, None)
         self._note_action(event)
 
-    def _follow_policy(self, event: PolicyChanged) -> None:
+    def _follow_policy(self, event: events.PolicyChanged) -> None:
         self._note_action(event)
         changed = followed(self.policy, event.parts)
         if changed is not self.policy:
@@ -350,49 +328,46 @@ class TrialHistory(TrialLife):
             self.policy = changed
             self.policies.append(PolicySpan(event.time, changed))
 
-    def _follow_references(self, event: ReferencesCorrected) -> None:
+    def _follow_references(self, event: events.ReferencesCorrected) -> None:
         self._note_action(event)
         self.references = corrected(event) or self.references
 
-    def _note_action(self, event: Event) -> OperatorAction | None:
+    def _note_action(self, event: events.Event) -> OperatorAction | None:
         action = action_of(event, self.policy)
         if action is not None:
             self.actions.append(action)
         return action
 
-    def _on_build_ended(self, event: BuildEnded) -> None:
+    def _on_build_ended(self, event: events.BuildEnded) -> None:
         if event.code == codes.PASS.number:
             self.unbuilt.pop(event.key, None)
         else:
             self.unbuilt[event.key] = event.log or "the build failed"
-
-    def _on_ticked(self, event: ItemTicked) -> None:
-        self.ticks.apply(event)
 
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
         return [name for name in unfold_or_empty(folded) if name in self.names]
 
 
-def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
-    value = finite(event.value)
+def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
+    value = events.finite(event.value)
     if value is not None:
         figure = RecordedMetric(value, event.unit, event.better)
         run.figures = {**(run.figures or {}), event.metric: figure}
 
 
-_HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
-    AlertRaised: TrialHistory._on_alert,
-    BuildEnded: TrialHistory._on_build_ended,
-    NodeDown: TrialHistory._on_down,
-    NodeUp: TrialHistory._on_up,
-    NodeExcluded: TrialHistory._on_excluded,
-    NodeAdmitted: TrialHistory._on_admitted,
-    TestStopped: TrialHistory._on_test_stopped,
-    TestAdmitted: TrialHistory._on_test_admitted,
-    ItemTicked: TrialHistory._on_ticked,
-    TestHeld: TrialHistory._on_test_held,
-    TestReleased: TrialHistory._on_test_released,
-    PolicyChanged: TrialHistory._follow_policy,
-    ReferencesCorrected: TrialHistory._follow_references,
+_HANDLERS: dict[type[events.Event], Callable[[TrialHistory, Any], None]] = {
+    events.AlertRaised: TrialHistory._on_alert,
+    events.BuildEnded: TrialHistory._on_build_ended,
+    events.NodeDown: TrialHistory._on_down,
+    events.NodeUp: TrialHistory._on_up,
+    events.NodeExcluded: TrialHistory._on_excluded,
+    events.NodeAdmitted: TrialHistory._on_admitted,
+    events.TestStopped: TrialHistory._on_test_stopped,
+    events.TestAdmitted: TrialHistory._on_test_admitted,
+    events.ItemTicked: lambda history, event: history.ticks.apply(event),
+    events.TestHeld: TrialHistory._on_test_held,
+    events.TestReleased: TrialHistory._on_test_released,
+    events.PolicyChanged: TrialHistory._follow_policy,
+    events.ReferencesCorrected: TrialHistory._follow_references,
 }

@@ -14,11 +14,11 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seatrial.backends.batch_task import FORGOTTEN, BatchTask
 from seatrial.backends.bundles import (
     BundleWatch,
     RunUpdate,
@@ -27,12 +27,11 @@ from seatrial.backends.bundles import (
     report_runs,
 )
 from seatrial.backends.command_outages import CommandOutages
-from seatrial.backends.doubled_jobs import chosen, twins
+from seatrial.backends.doubled_jobs import DoubledJobs
 from seatrial.backends.job_arrays import arrange, output_of, places
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.node_watch import NodeWatch
 from seatrial.backends.protocol import (
-    Doubled,
     Ended,
     Job,
     NeverStarted,
@@ -44,45 +43,17 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
+from seatrial.backends.submitter import Submitter
 from seatrial.backends.task_states import ENDED, TaskKey, TaskState
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import BatchSettings, Machine
-from seatrial.runs.bundle import read_progress
-from seatrial.runs.daemon_thread import run_in_thread
-from seatrial.runs.directory import job_events
 from seatrial.runs.hung_processes import in_order
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
-LONGEST_BACK_OFF = 60.0
-FORGOTTEN = -1  # stands for the job id of an array that the scheduler does not know any more
-
-
-@dataclass(slots=True)
-class _Task:
-    """A run that the scheduler has, as far as is known, or a ``bundle`` of runs. ``alone``: its
-    array has one task. ``missing_since`` is by the monotonic clock. ``kept`` is the state in which
-    the job ended and the scheduler kept it; then the job is being cancelled."""
-
-    job: Job
-    name: str
-    array: int
-    index: int
-    alone: bool
-    missing_since: float = 0.0
-    started: bool = False
-    kept: TaskState | None = None
-    bundle: BundleWatch | None = None
-    ended_since: float = 0.0  # by the monotonic clock; of a bundle of which not all is seen yet
-
-    def state_in(self, states: Mapping[TaskKey, TaskState]) -> TaskState | None:
-        """Return the state of the task. Where it has none, return that of its array without a
-        task's number, if the array has one task."""
-        state = states.get((self.name, self.array, self.index))
-        return states.get((self.name, self.array, None)) if state is None and self.alone else state
 
 
 def require_programs(scheduler: str, *programs: str) -> None:
@@ -114,26 +85,20 @@ class BatchBackend:
         self._outages = CommandOutages(self._updates.report)
         self.client = client(machine, self._outages.answered)
         self._outages.scheduler = self.client.name
-        self._tasks: dict[str, _Task] = {}  # by run, or by submission of a bundle
-        self._bundles: dict[str, _Task] = {}  # by each of their runs that is left
-        self._doubles: set[tuple[int, ...]] = set()  # arrays of one name, that were told
+        self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
+        self._bundles: dict[str, BatchTask] = {}  # by each of their runs that is left
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work: set[asyncio.Task[None]] = set()
-        self._submitting = asyncio.Lock()
         self._readings = JobReadings()
+        self._doubles = DoubledJobs(self.client, self._readings, self._updates.report)
+        self._submitter = Submitter(self.client, submissions, self._cancels, self._wait_out)
 
     async def open(self) -> None:
-        await self._learn_config()
+        await self._submitter.learn_config()
         self._spawn(self._poll_for_ever())
-
-    async def _learn_config(self) -> None:
-        try:
-            await self.client.learn_config()
-        except Unanswered as error:
-            self._wait_out(error)
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return arrange(jobs, self.client.largest_array)
@@ -151,42 +116,17 @@ class BatchBackend:
         self._spawn(self._submit(submission))
 
     async def _submit(self, submission: Submission) -> None:
-        folder = self.submissions / submission.name
-        await self._learn_features(submission)
-        await run_in_thread(lambda: self.write(submission), "submission")
-        array: int | None = None
-        for pause in _pauses():
-            await asyncio.sleep(pause)
-            if pause:  # the scheduler may have the submission although it did not answer
-                array = await self._find_by_name(submission, folder)
-            if array is None and all(job.run_id in self._cancels for job in submission.jobs):
-                for job in submission.jobs:
-                    self._end(job, CANCELLED.number, "never submitted")
-                return
-            try:
-                if array is None:
-                    async with self._submitting:
-                        array = await self.client.submit(folder, submission)
-                self._register(submission, array)
-                return
-            except Unanswered as error:
-                self._wait_out(error)
-            except SubmissionRefused as error:
-                for job in submission.jobs:
-                    self._updates.report(Refused(job.run_id, str(error)))
-                return
-
-    async def _learn_features(self, submission: Submission) -> None:
-        """Ask the scheduler which features it knows until it answers, or nobody wants the jobs."""
-        pauses = _pauses()
-        while self.client.lacks_features(submission):
-            await asyncio.sleep(next(pauses))
-            if all(job.run_id in self._cancels for job in submission.jobs):
-                return
-            try:
-                await self.client.learn_features()
-            except Unanswered as error:
-                self._wait_out(error)
+        try:
+            array = await self._submitter.submit(submission)
+        except SubmissionRefused as error:
+            for job in submission.jobs:
+                self._updates.report(Refused(job.run_id, str(error)))
+            return
+        if array is not None:
+            self._register(submission, array)
+            return
+        for job in submission.jobs:
+            self._end(job, CANCELLED.number, "never submitted")
 
     def _register(self, submission: Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a
@@ -201,17 +141,17 @@ class BatchBackend:
         for position, job in enumerate(submission.jobs):
             index = indices.get(str(job.path)) if indices else position
             if index is not None:
-                task = _Task(job, submission.name, array, index, len(indices) == 1)
+                task = BatchTask(job, submission.name, array, index, len(indices) == 1)
                 self._tasks[job.run_id] = task
                 self._updates.report(Queued(job.run_id, self._id(task)))
         self._changed.set()
 
-    def _follow(self, submission: Submission, array: int) -> _Task:
+    def _follow(self, submission: Submission, array: int) -> BatchTask:
         """Watch the job of a bundle."""
         folder = self.submissions / submission.name
         watch = BundleWatch(folder, submission.jobs)
         job = allocation_of(submission, folder)
-        task = _Task(job, submission.name, array, 0, True, bundle=watch)
+        task = BatchTask(job, submission.name, array, 0, True, bundle=watch)
         self._tasks[job.run_id] = task
         self._bundles |= dict.fromkeys(watch.left, task)
         for pending_only in (False, True):  # before it was submitted
@@ -219,7 +159,7 @@ class BatchBackend:
             self._cancel_of_bundle(task, asked, pending_only)
         return task
 
-    def _id(self, task: _Task) -> str:
+    def _id(self, task: BatchTask) -> str:
         return self.client.task_id(task.array, task.index, task.alone)
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
@@ -231,7 +171,7 @@ class BatchBackend:
             for job in submission.jobs:
                 if job.run_id in known:
                     array, index = self.client.parse_task_id(known[job.run_id])
-                    task = _Task(job, submission.name, array, index, alone)
+                    task = BatchTask(job, submission.name, array, index, alone)
                     self._tasks[job.run_id] = task
             self._changed.set()
             if not all(job.run_id in known for job in submission.jobs):
@@ -245,36 +185,13 @@ class BatchBackend:
             self._register(submission, self.client.parse_task_id(job_id)[0])
 
     async def _find(self, submission: Submission) -> None:
-        """Report the state of a submission that was announced before a restart. A command that
-        still submits it is awaited; then its answer is read; then the scheduler is asked. If none
-        of them knows the submission, it never reached the scheduler."""
-        folder = self.submissions / submission.name
-        await self.client.wait_for_submitting(folder)
-        array = await self._find_by_name(submission, folder)
-        if array is None and await run_in_thread(lambda: _is_claimed(submission, folder), "events"):
-            array = (
-                FORGOTTEN  # its jobs ran, and the scheduler has forgotten them: their events decide
-            )
+        """Report the state of a submission that was announced before a restart."""
+        array = await self._submitter.find(submission)
         if array is not None:
             self._register(submission, array)
-        else:
-            for job in submission.jobs:
-                self._updates.report(NeverStarted(job.run_id))
-
-    async def _find_by_name(self, submission: Submission, folder: Path) -> int | None:
-        """Return the job id of a submission; None where the scheduler has none. Repeats the
-        question until the scheduler answers."""
-        pauses = _pauses()
-        while True:
-            await asyncio.sleep(next(pauses))
-            if (array := self.client.answer(folder)) is not None:
-                return array
-            try:
-                await self._learn_config()
-                since = folder.stat().st_mtime - 86400 if folder.exists() else time.time() - 86400
-                return await self.client.find(submission.name, since)
-            except Unanswered as error:
-                self._wait_out(error)
+            return
+        for job in submission.jobs:
+            self._updates.report(NeverStarted(job.run_id))
 
     # ---- polling --------------------------------------------------------------------------
 
@@ -291,8 +208,9 @@ class BatchBackend:
                 wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
-            wait = SHORTEST_POLL if changed or self._cancels else min(1.5 * wait, longest)
-            wait = min(max(wait, POLL_SHARE * took), longest)
+            soon = changed or self._cancels or self.client.has_more
+            wait = SHORTEST_POLL if soon else min(1.5 * wait, longest)
+            wait = min(max(wait, POLL_SHARE * self.client.poll_weight * took), longest)
 
     async def _wait(self, wait: float) -> None:
         """Wait for the next poll. New jobs and cancellations make it earlier."""
@@ -309,7 +227,7 @@ class BatchBackend:
 
     async def _poll(self) -> bool:
         """Ask for the states of all jobs. Returns whether one has changed."""
-        await self._learn_config()
+        await self._submitter.learn_config()
         for pending_only in (False, True):
             ids = [
                 self._id(task)
@@ -321,9 +239,9 @@ class BatchBackend:
         ids = [self._id(task) for task in self._tasks.values() if task.array != FORGOTTEN]
         states = {state.key: state for state in await self.client.queue(ids)}
         await self._look_at_nodes(states)
-        await self._settle_doubles(states)
+        await self._doubles.settle(self._tasks.values(), states)
         states = await self._with_accounts(states)
-        missing: list[_Task] = []
+        missing: list[BatchTask] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
             state = task.state_in(states)
@@ -338,7 +256,7 @@ class BatchBackend:
         changed, self._seen = seen != self._seen, seen
         return changed
 
-    def _look_at_bundle(self, task: _Task, state: TaskState | None) -> int:
+    def _look_at_bundle(self, task: BatchTask, state: TaskState | None) -> int:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
         if task.bundle is None:
             return 0
@@ -366,36 +284,6 @@ class BatchBackend:
             return {**states, **named}
         return states
 
-    async def _settle_doubles(self, states: Mapping[TaskKey, TaskState]) -> None:
-        """Of runs that the scheduler has twice follow the job that is ahead, and cancel the other
-        one if it has not started: else it finds the directory claimed."""
-        ours = {(task.name, task.index): task for task in self._tasks.values()}
-        arrays = {key: task.array for key, task in ours.items()}
-        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
-        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
-        others: list[str] = []
-        for twin in found.values():
-            task = ours[twin.name, twin.task or 0]
-            self._report_double(task, twin)
-            if (own := events.get(task.job.run_id)) is None:
-                continue  # its file system does not answer
-            state = task.state_in(states)
-            choice = chosen(own, state, self._id(task), twin)
-            if choice == "ours":
-                others.append(self.client.task_id(twin.array, twin.task or 0, task.alone))
-            elif choice == "twin":
-                others += [self._id(task)] if state is not None and state.active else []
-                task.array, task.started, task.missing_since = twin.array, False, 0.0
-                self._updates.report(Queued(task.job.run_id, self._id(task)))
-        if others:
-            await self.client.cancel(others, pending_only=True)
-
-    def _report_double(self, task: _Task, twin: TaskState) -> None:
-        arrays = tuple(sorted((task.array, twin.array)))
-        if arrays not in self._doubles:
-            self._doubles.add(arrays)
-            self._updates.report(Doubled(task.name, arrays))
-
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end
         of the run."""
@@ -403,7 +291,7 @@ class BatchBackend:
         if self._nodes is not None and any(s and s.state == "NODE_FAIL" for s in ours):
             await self._nodes.look()
 
-    def _conclude(self, task: _Task, state: TaskState) -> bool:
+    def _conclude(self, task: BatchTask, state: TaskState) -> bool:
         """Report the start of a task, or its end. Returns whether it has ended. A job that the
         scheduler keeps is cancelled first: it could be run again over the output of this run."""
         run_id = task.job.run_id
@@ -428,7 +316,7 @@ class BatchBackend:
         self._end(task.job, code, words, state.exit_code, state.nodes)
         return True
 
-    def _may_appear(self, task: _Task) -> bool:
+    def _may_appear(self, task: BatchTask) -> bool:
         """Return whether ends of runs of a bundle, whose job has ended by itself, may still appear
         through a shared file system."""
         if task.bundle is None or not task.bundle.left:
@@ -436,7 +324,7 @@ class BatchBackend:
         task.ended_since = task.ended_since or time.monotonic()
         return time.monotonic() - task.ended_since < seconds(self.settings.visible_after)
 
-    async def _look_for(self, missing: Sequence[_Task]) -> None:
+    async def _look_for(self, missing: Sequence[BatchTask]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by
         their own events."""
         arrays = {task.array for task in missing if task.array != FORGOTTEN}
@@ -463,7 +351,7 @@ class BatchBackend:
             elif now - task.missing_since >= seconds(self.settings.lost_after):
                 await self._look_by_id(task)
 
-    async def _look_by_id(self, task: _Task) -> None:
+    async def _look_by_id(self, task: BatchTask) -> None:
         """Ask the controller for one job, and report it as lost only if the controller does not
         have it: the queue may be configured to hide it."""
         state = await self.client.job(self._id(task)) if task.array != FORGOTTEN else None
@@ -498,7 +386,9 @@ class BatchBackend:
                 self._cancels[run_id] = pending_only and self._cancels.get(run_id, True)
         self._changed.set()
 
-    def _cancel_of_bundle(self, task: _Task, run_ids: Collection[str], pending_only: bool) -> None:
+    def _cancel_of_bundle(
+        self, task: BatchTask, run_ids: Collection[str], pending_only: bool
+    ) -> None:
         """Cancel runs of a bundle; its job where no other run is left in it."""
         key = task.job.run_id
         if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
@@ -546,20 +436,3 @@ class BatchBackend:
                 "then resume the trial"
             )
         self._updates.fail(error)
-
-
-def _is_claimed(submission: Submission, folder: Path) -> bool:
-    """Return whether a job of a submission has begun; does not return while its file system
-    hangs."""
-    if submission.is_bundle:
-        return read_progress(folder) is not None
-    return any(job_events(job.path).claimed for job in submission.jobs)
-
-
-def _pauses() -> Iterator[float]:
-    """Yield the pauses before attempts: none, then longer and longer ones."""
-    yield 0.0
-    pause = SHORTEST_POLL
-    while True:
-        yield pause
-        pause = min(2 * pause, LONGEST_BACK_OFF)

@@ -7,10 +7,14 @@ run's directory is the run; the other one is cancelled, or has ended with 93 alr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from seatrial.backends.task_states import TaskState
+from seatrial.backends.batch_task import BatchTask
+from seatrial.backends.job_readings import JobReadings
+from seatrial.backends.protocol import Doubled, Queued, Update
+from seatrial.backends.scheduler_client import SchedulerClient
+from seatrial.backends.task_states import TaskKey, TaskState
 from seatrial.runs.directory import JobEvents
 
 Choice = Literal["ours", "twin", "later"]
@@ -40,3 +44,50 @@ def chosen(own: JobEvents, ours: TaskState | None, job_id: str, twin: TaskState)
     if ours is None or not ours.active or ours.state == "PENDING":
         return "twin"
     return "later"
+
+
+class DoubledJobs:
+    """Settles the jobs that a scheduler has twice. ``report`` gets an update for each array that is
+    doubled, and for each run that follows another job."""
+
+    def __init__(
+        self, client: SchedulerClient, readings: JobReadings, report: Callable[[Update], None]
+    ) -> None:
+        self._client = client
+        self._readings = readings
+        self._report = report
+        self._told: set[tuple[int, ...]] = set()  # arrays of one name
+
+    async def settle(self, tasks: Iterable[BatchTask], states: Mapping[TaskKey, TaskState]) -> None:
+        """Of runs that the scheduler has twice follow the job that is ahead, and cancel the other
+        one if it has not started: else it finds the directory claimed. Raises Unanswered."""
+        ours = {(task.name, task.index): task for task in tasks}
+        arrays = {key: task.array for key, task in ours.items()}
+        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
+        others: list[str] = []
+        for twin in found.values():
+            task = ours[twin.name, twin.task or 0]
+            self._tell(task, twin)
+            if (own := events.get(task.job.run_id)) is None:
+                continue  # its file system does not answer
+            state = task.state_in(states)
+            choice = chosen(own, state, self._id(task, task.array), twin)
+            if choice == "ours":
+                others.append(self._id(task, twin.array))
+            elif choice == "twin":
+                if state is not None and state.active:
+                    others.append(self._id(task, task.array))
+                task.array, task.started, task.missing_since = twin.array, False, 0.0
+                self._report(Queued(task.job.run_id, self._id(task, task.array)))
+        if others:
+            await self._client.cancel(others, pending_only=True)
+
+    def _id(self, task: BatchTask, array: int) -> str:
+        return self._client.task_id(array, task.index, task.alone)
+
+    def _tell(self, task: BatchTask, twin: TaskState) -> None:
+        arrays = tuple(sorted((task.array, twin.array)))
+        if arrays not in self._told:
+            self._told.add(arrays)
+            self._report(Doubled(task.name, arrays))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from seatrial.backends import pbs_batch, pbs_parse
 from seatrial.backends.protocol import Submission
@@ -13,12 +15,24 @@ from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, grou
 from seatrial.backends.task_states import TaskState
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
+from seatrial.units import seconds
 
 QUESTIONS_AT_ONCE = 8
+LISTING_SHARE = 20.0  # minimum age of a listing of an array, in durations of that listing
 
 # Variables that change what commands print, or how they submit.
 _MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
 _TASK = re.compile(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
+
+
+class _Listing(NamedTuple):
+    """The tasks of an array as they were at a time of the monotonic clock, and how long the server
+    took to tell them."""
+
+    states: list[TaskState]
+    counts: pbs_parse.ArrayCounts
+    at: float
+    took: float
 
 
 class PbsClient(SchedulerClient):
@@ -27,11 +41,13 @@ class PbsClient(SchedulerClient):
     name = "PBS"
     submits = "qsub"
     temporary = pbs_parse.TEMPORARY
+    poll_weight = 0.2  # most polls ask for counts alone
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         super().__init__(machine, on_answer, _MISLEADING)
         self.settings: pbs_parse.ServerSettings | None = None
         self._asking = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+        self._listings: dict[str, _Listing] = {}
 
     @property
     def largest_array(self) -> int:
@@ -65,16 +81,39 @@ class PbsClient(SchedulerClient):
 
     async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
         """Return the tasks of the arrays of these tasks. In JSON, qstat tells the first alone of
-        the jobs that it is asked for; so each array is a question of its own."""
-        arrays = {re.sub(r"\[.*", "[]", task) for task in tasks}
-        found = await asyncio.gather(*map(self._states, sorted(arrays)))
-        return [state for states in found for state in states]
+        the jobs that it is asked for; so each array is a question of its own. A listing of all
+        tasks is much work for the server, which starts no jobs meanwhile: it is asked for again
+        when the counts of the array have changed."""
+        arrays = sorted({re.sub(r"\[.*", "[]", task) for task in tasks})
+        self.has_more = False
+        listings = await asyncio.gather(*map(self._listing, arrays))
+        self._listings = dict(zip(arrays, listings, strict=True))
+        return [state for listing in listings for state in listing.states]
 
-    async def _states(self, *jobs: str) -> list[TaskState]:
-        """Return the states of jobs; none where the server does not know them."""
+    async def _listing(self, job: str) -> _Listing:
+        """Return the tasks of an array, or a job: as last listed, where nothing has changed, or
+        where it has changed, but it was listed just before."""
+        last = self._listings.get(job)
+        if last is not None and last.counts.words:
+            counts = self._parsed(pbs_parse.parse_counts, "qstat", await self._about(job))
+            age = time.monotonic() - last.at
+            if counts == last.counts and age < seconds(self.machine.pbs.poll):
+                return last
+            if counts.words and not counts.over and age < LISTING_SHARE * last.took:
+                self.has_more = True
+                return last
+        began = time.monotonic()
+        text = await self._about("-t", job)
+        states = self._parsed(pbs_parse.parse_qstat, "qstat", text)
+        now = time.monotonic()
+        return _Listing(states, pbs_parse.parse_counts(text), now, now - began)
+
+    async def _about(self, *words: str) -> str:
+        """Return the answer of qstat about a job; one without jobs where the server does not know
+        it."""
         await self.learn_config()
         history = ("-x",) if self.settings is None or self.settings.history else ()
-        line = ("qstat", *history, "-t", "-f", "-F", "json", *jobs)
+        line = ("qstat", *history, "-f", "-F", "json", *words)
         async with self._asking:
             code, out, errors = await self._output(*line)
         said = [each for each in errors.splitlines() if each.strip()]
@@ -82,16 +121,21 @@ class PbsClient(SchedulerClient):
             self.settings = None  # it was turned off
             raise Unanswered("qstat", "qstat: the server keeps no history any more")
         if code != 0 and not (said and all(map(pbs_parse.UNKNOWN.search, said))):
-            words = self.first_words(errors.strip() or out)
-            raise Unanswered("qstat", f"qstat failed: {words}")
-        return self._parsed(pbs_parse.parse_qstat, "qstat", out)
+            message = self.first_words(errors.strip() or out)
+            raise Unanswered("qstat", f"qstat failed: {message}")
+        return out
+
+    async def _tasks(self, *jobs: str) -> list[TaskState]:
+        """Return the tasks of the arrays of these tasks, as they are now."""
+        self._listings.clear()
+        return await self.queue(jobs)
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
         """Return nothing: the history is asked with the queue."""
         return []
 
     async def job(self, job_id: str) -> TaskState | None:
-        found = await self.queue([job_id])
+        found = await self._tasks(job_id)
         key = self.parse_task_id(job_id)
         return next((each for each in found if (each.array, each.task) == key), None)
 
@@ -111,7 +155,7 @@ class PbsClient(SchedulerClient):
         """Delete tasks. qdel cannot be told to delete waiting ones alone, so their states are asked
         right before; a task that starts between is deleted, too."""
         if pending_only:
-            states = await self.queue(tasks)
+            states = await self._tasks(*tasks)
             waiting = {(each.array, each.task) for each in states if each.state == "PENDING"}
             tasks = [task for task in tasks if self.parse_task_id(task) in waiting]
         for some in groups(tasks):

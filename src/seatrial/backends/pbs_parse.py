@@ -30,7 +30,8 @@ _DELETED = 91  # substate
 _EXIT_STATES = {
     **dict.fromkeys((-1, -2, -3, -7, -8, -16, -17), "LAUNCH_FAILED"),
     **dict.fromkeys((-4, -5, -6), "NODE_FAIL"),  # the MOM was started again
-    **dict.fromkeys((-14, -15), "REQUEUED"),
+    **dict.fromkeys((-11, -12, -14, -15, -18), "REQUEUED"),  # -18: by a hook of the site
+    -19: "CANCELLED",  # by a hook of the site
     -20: "NODE_FAIL",
     **dict.fromkeys((-24, -25), "CANCELLED"),  # used more CPUs than it asked for
     **dict.fromkeys((-26, -27), "OUT_OF_MEMORY"),
@@ -56,6 +57,8 @@ TEMPORARY = re.compile(
 )
 # Errors about jobs that the server does not have, or that are over.
 UNKNOWN = re.compile(r"Unknown Job Id|has finished|Job has been deleted|invalid for state of job")
+_MEMBER = re.compile(r'[ \t]*"[^"\n]*":')
+_BRACKETS = re.compile(r"[ \t]*[]}{[]*,?[ \t]*")
 _JOB_ID = re.compile(r"([0-9]{1,18})(\[([0-9]{0,18})\])?(?:\.[A-Za-z0-9._-]+)?")
 _VNODE = re.compile(r"\(([A-Za-z0-9._-]+)(?:\[[0-9]+\])?[:)]")
 
@@ -95,6 +98,26 @@ def parse_qstat(text: str) -> list[TaskState]:
             exit_code = _exit_code(code) if said in _ENDED else 0
             tasks.append(TaskState(int(found[1]), index, name, state, exit_code, nodes, by))
     return tasks
+
+
+class ArrayCounts(NamedTuple):
+    """How many tasks of an array are in each state, in the words of PBS ("" of a job that is no
+    array), and whether all have ended."""
+
+    words: str = ""
+    over: bool = False
+
+
+def parse_counts(text: str) -> ArrayCounts:
+    """Return the counts of an array, from ``qstat -f -F json`` of it alone, or with its tasks: its
+    ``array_state_count`` is ``Queued:5 Running:2 Exiting:0 Expired:3``. Raises UnexpectedOutput."""
+    for job_id, about in _items(text, "Jobs", "qstat"):
+        found = _JOB_ID.fullmatch(job_id)
+        if found is not None and found[2] and not found[3]:
+            state, counts = about.get("job_state"), str(about.get("array_state_count", "")).strip()
+            left = re.search(r"(?:Queued|Running|Exiting):[1-9]", counts)
+            return ArrayCounts(f"{state} {counts}", state != "B" and left is None)
+    return ArrayCounts()
 
 
 def _ended(about: dict[str, Any], code: int | None) -> str:
@@ -176,7 +199,7 @@ def _members(text: str, key: str, command: str) -> Iterator[dict[str, Any]]:
 def _items(text: str, key: str, command: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the members of an answer in JSON. Older releases leave control characters in texts."""
     try:
-        found = json.loads(text, strict=False)
+        found = _decoded(text)
     except (ValueError, RecursionError):
         raise UnexpectedOutput(f"{command} answered {text[:80]!r}, no JSON") from None
     if not isinstance(found, dict) or "pbs_version" not in found:
@@ -188,6 +211,43 @@ def _items(text: str, key: str, command: str) -> Iterator[tuple[str, dict[str, A
         if not isinstance(about, dict):
             raise UnexpectedOutput(f"{command} answered {name[:40]!r}: {str(about)[:80]!r}")
         yield name, about
+
+
+def _decoded(text: str) -> Any:
+    """Return the value of a text in JSON. Raises ValueError. PBS writes each member on a line of
+    its own, and some releases write values as they are: with quotes and backslashes of a user's
+    variables, or names such as 007 as numbers. Such a value is read as a text."""
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        return json.loads("\n".join(map(_quoted, _member_lines(text))), strict=False)
+
+
+def _member_lines(text: str) -> list[str]:
+    """Return the lines of a text in JSON, a value that has line feeds with its member."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if not lines or _MEMBER.match(line) or _BRACKETS.fullmatch(line):
+            lines.append(line)
+        else:
+            lines[-1] += f"\n{line}"
+    return lines
+
+
+def _quoted(line: str) -> str:
+    """Return the line of a member, with its value as a text if it is no value of JSON."""
+    member = _MEMBER.match(line)
+    value = line[member.end() :].rstrip() if member else "{"
+    bare = value.removesuffix(",")
+    if member is None or bare.endswith(("{", "[")):
+        return line
+    try:
+        json.loads(bare, strict=False)
+    except ValueError:
+        bare = bare.removeprefix('"')
+        comma = "," if value.endswith(",") else ""
+        return f"{member[0]}{json.dumps(bare.removesuffix(chr(34)))}{comma}"
+    return line
 
 
 def _number(value: object) -> int | None:

@@ -55,6 +55,13 @@ class SchedulerClient(ABC):
     kept: frozenset[str] = frozenset()
     """States of jobs that have ended and that the scheduler may run again."""
 
+    poll_weight: float = 1.0
+    """How much of the wait after a poll is needed: 1 where each poll lists all tasks."""
+
+    has_more: bool = False
+    """Whether states have changed that ``queue`` did not return, because the scheduler had listed
+    them just before."""
+
     def __init__(
         self, machine: Machine, on_answer: Callable[[str], None], misleading: re.Pattern[str]
     ) -> None:

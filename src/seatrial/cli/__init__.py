@@ -69,6 +69,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "guard": "Tell what programs are made for; refuse wrong ones.",
         "quota": "Let Slurm refuse jobs of users over a quota.",
         "place": "Show on which cores of a node the tasks of each case run.",
+        "pattern": "Record which rank sends how much to which.",
         "order": "Write a rank order for an MPI library or Slurm.",
         "compat": "Run a command in a job that looks like a cluster.",
     },

@@ -8,8 +8,8 @@ import click
 import msgspec
 from msgspec import Struct
 
-from seatrial.cli import Folders, complete, ladder_page, spread_page
-from seatrial.cli.comparison_page import as_record, page
+from seatrial.cli import Folders, complete, spread_page
+from seatrial.cli.comparison_page import as_record, ladder_page, page
 from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
@@ -97,7 +97,7 @@ def command(
         return _said(form, spreads, spread_page.page(spreads))
     if ladder:
         built = ladders(len(found), lambda i, j: compare(found[i], found[j]))
-        return _said(form, built, ladder_page.page(built))
+        return _said(form, built, ladder_page(built))
     compared = [compare(found[0], other) for other in found[1:]]
     origins = [
         differences(found[0], other) + changed

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import click
 from msgspec.structs import replace
 
-from seatrial.cli.compat_check import check
-from seatrial.cli.compat_template import template
 from seatrial.cli.options import machine_option
+from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.machine.check import fault_of_names, fault_of_quorum
-from seatrial.machine.load import find_machine
+from seatrial.machine.load import find_machine, machine_file
 from seatrial.machine.model import Compat
+from seatrial.runs import compat
 from seatrial.runs.compat import attach
 from seatrial.runs.compat.job_directory import settings_of, write
 
@@ -30,10 +33,6 @@ def command() -> None:
 
     The nodes of a compat job look like a cluster of hosts with ssh.
     """
-
-
-command.add_command(template)
-command.add_command(check)
 
 
 @command.command("run", context_settings={"allow_interspersed_args": False})
@@ -132,3 +131,99 @@ def _enter(job: str, node: str, words: tuple[str, ...], x11: bool) -> None:
 def _become(line: list[str], environment: dict[str, str]) -> None:
     sys.stdout.flush()
     os.execvpe(line[0], line, environment)
+
+
+# ---- job scripts ---------------------------------------------------------------------------------
+
+TEMPLATES = ("mpi", "hybrid", "gaussian", "serial", "kpoints", "replica", "namd", "espresso")
+
+
+def text_of(name: str) -> str:
+    """Return the job script of a template."""
+    return (Path(compat.__file__).parent / "templates" / f"{name}.sh").read_text()
+
+
+@command.command("template")
+@click.argument("name", type=click.Choice(TEMPLATES))
+def template(name: str) -> None:
+    """Print a job script whose comments say what to change.
+
+    \b
+    mpi       an MPI program, by Open MPI, MPICH or Intel MPI over rsh
+    hybrid    MPI between nodes, OpenMP within
+    gaussian  Gaussian (g09, g16) with Linda
+    serial    a farm of serial commands on all cores
+    kpoints   WIEN2k, k-points in parallel by .machines
+    replica   replica exchange over sockets
+    namd      NAMD or another program of Charm++, by a nodelist
+    espresso  Quantum ESPRESSO with its k-points in pools, by MPI
+
+    \b
+    seatrial compat template gaussian > job.sh && sbatch job.sh input.com
+    """
+    click.echo(text_of(name), nl=False)
+
+
+# ---- what each node has --------------------------------------------------------------------------
+
+SUITE = Path(compat.__file__).parent / "check"
+
+
+@command.command("check")
+@machine_option
+@click.option(
+    "--mode",
+    type=click.Choice(["shim", "sshd"]),
+    help="How ssh reaches a node; default: the machine's.",
+)
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
+@click.option(
+    "--scratch",
+    default="/tmp",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where programs write on a node.",
+)
+@click.option("--x11", is_flag=True, help="A node without xauth fails, too.")
+@click.pass_context
+def check(
+    context: click.Context,
+    machine: str | None,
+    mode: str | None,
+    tag: str | None,
+    scratch: str,
+    x11: bool,
+) -> int:
+    """Check on each node what programs need.
+
+    It is checked natively and in a compat job: ssh and rsh, names (getent), home, /tmp, /dev/shm,
+    limits, locale, xauth, fork, dlopen, sockets. It is a trial with one run for each node and way;
+    a node that lacks something fails, and its verdict names it.
+
+    \b
+    seatrial compat check -m frost
+    seatrial compat check -m frost --mode sshd
+    """
+    settings = (f"scratch={scratch}", f"x11={'needed' if x11 else 'optional'}")
+    with with_mode(machine, mode) as chosen:
+        found: int = context.invoke(
+            run_command, suites=(str(SUITE),), machine=chosen, tag=tag, settings=settings
+        )
+    return found
+
+
+@contextmanager
+def with_mode(machine: str | None, mode: str | None) -> Iterator[str | None]:
+    """Yield the machine; with another mode of compat jobs, if one is asked for, as a file that
+    includes the machine's own. The trial's record has all of it, so the file may go."""
+    if mode is None:
+        yield machine
+        return
+    file = machine_file(machine)
+    if file is None:
+        raise UsageError("--mode: no file describes this machine; name one with -m")
+    with tempfile.TemporaryDirectory(prefix="seatrial-") as folder:
+        changed = Path(folder) / file.name
+        about = {"include": str(file.absolute()), "compat": {"mode": mode}}
+        changed.write_text(json.dumps(about))  # JSON is YAML
+        yield str(changed)

@@ -126,28 +126,20 @@ name_option = click.option(
 )
 
 
-def _default_machine() -> str | None:
-    return setting("machine") or None
-
-
 machine_option = click.option(
     "-m",
     "--machine",
     envvar="SEATRIAL_MACHINE",
     shell_complete=complete.machines,
-    default=_default_machine,
+    default=lambda: setting("machine") or None,
     help="Machine, by name or file; default: `seatrial config machine`, else this host.",
 )
-
-
-def _default_alert() -> str:
-    return setting("alert")
 
 
 alert_option = click.option(
     "--alert",
     metavar="COMMAND",
-    default=_default_alert,
+    default=lambda: setting("alert"),
     help="Bash command that is run for alerts and at the end, with $ALERT.",
 )
 

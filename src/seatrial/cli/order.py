@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 import click
 
-from seatrial.cli import order_best
+from seatrial.cli import Folders, complete, order_best
+from seatrial.cli.recorded_pattern import given_pattern, tell_faults
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import grid_order, order_files, orders
@@ -46,9 +47,9 @@ def _refusals(function: Callable[..., int]) -> Callable[..., int]:
     """Have what an order refuses told as bad input."""
 
     @functools.wraps(function)
-    def told(**options: Any) -> int:
+    def told(*objects: Any, **options: Any) -> int:
         try:
-            return function(**options)
+            return function(*objects, **options)
         except ValueError as error:
             raise UsageError(str(error)) from None
 
@@ -162,7 +163,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
 
 
 @command.command("best")
-@click.argument("pattern", type=click.Path(path_type=Path))
+@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete.runs)
 @click.option("-m", "--machine", help="Machine whose topology counts.")
 @click.option("--nodes", required=True, help="Node set, in the order of the slots.")
 @click.option(
@@ -179,7 +180,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     show_default=True,
     help="What has to be small.",
 )
-@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the search over swaps.")
+@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
 @click.option(
     "--for",
     "target",
@@ -188,9 +189,12 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     show_default=True,
     help="Who reads it.",
 )
+@click.pass_obj
 @_refusals
 def best(
-    pattern: Path,
+    folders: Folders,
+    /,
+    pattern: str,
     machine: str | None,
     nodes: str,
     per_node: int | None,
@@ -200,10 +204,20 @@ def best(
 ) -> int:
     """Write the order by which the least goes over the network.
 
-    PATTERN is a text file: who sends how much to whom. stderr has the candidates and what they
-    cost.
+    RUN is a run that `seatrial pattern record` recorded, FILE a pattern: who sends how much to
+    whom. WORDS say a pattern that follows a rule:
+
+    \b
+    "halo 16x16x16"      a grid; with "open" not around its ends
+    "transpose 64x64"    all of a row, all of a column
+    "mfdn 63 BDM"        MFDn with 63 diagonals
+    "irregular 4096"     a made-up irregular mesh
+
+    stderr has the candidates and what they cost.
     """
-    found = order_best.search(pattern, machine, nodes, per_node, by, seconds or 0.0)
+    given = given_pattern(folders, pattern)
+    tell_faults(given)
+    found = order_best.search(given, machine, nodes, per_node, by, seconds or 0.0)
     click.echo(order_best.table(found), err=True)
     assert found.candidates[0].order is not None
     return _tell(found.candidates[0].order, found.sizes, target, nodes, may_be_refused=True)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args
 
 from msgspec import Struct
 
+from seatrial.cli.recorded_pattern import GivenPattern
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.files import read_regular
 from seatrial.layout import orders
-from seatrial.layout.best_order import ScoredOrder, ScoreKind, ranked
-from seatrial.layout.network_loads import PlacedNetwork
-from seatrial.layout.patterns import Pattern, graph_of, parsed
+from seatrial.layout.best_order import ScoredOrder
+from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
 from seatrial.layout.topology import Topology
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import find_machine
 from seatrial.machine.topologies import topology_of
-from seatrial.studies import scotch
+from seatrial.studies.order_search import best_orders, missing_programs
 from seatrial.units import count
 
 KINDS = tuple(kind.replace("_", "-") for kind in get_args(ScoreKind))
-_MAX_FILE_BYTES = 1 << 30
 _MAX_NAME = 38
 
 
@@ -33,35 +30,28 @@ class BestOrders(Struct, frozen=True):
     sizes: list[int]
 
 
-def read_pattern(file: Path) -> Pattern:
-    """Return the pattern of a file. Raises UsageError with the file and what is wrong with it."""
-    try:
-        return parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{file}: {reason}") from None
-
-
 def search(
-    file: Path, machine: str | None, nodes: str, per_node: int | None, by: str, seconds: float
+    given: GivenPattern,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float,
 ) -> BestOrders:
     """Return the orders found for a pattern. Raises UsageError where the pattern does not fit the
     nodes, or a node is not in the machine's network."""
-    pattern = read_pattern(file)
+    pattern = given.pattern
     names = unfold(nodes)
     per_node = per_node or -(-pattern.ranks // max(1, len(names)))
     sizes = orders.node_sizes(pattern.ranks, per_node)
     if len(sizes) > len(names):
         raise UsageError(
-            f"{file}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
+            f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
             f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
         )
     network = _network(machine, names[: len(sizes)])
-    others = {}
-    if (of := scotch.mapped(graph_of(pattern), network)) is not None:
-        others["scotch"] = of
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
-    return BestOrders(ranked(pattern, network, sizes, others, kind, seconds), sizes)
+    return BestOrders(best_orders(pattern, network, sizes, kind, seconds), sizes)
 
 
 def _network(name: str | None, nodes: tuple[str, ...]) -> PlacedNetwork:
@@ -91,6 +81,5 @@ def table(found: BestOrders) -> str:
             continue
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
-    if scotch.program() is None:
-        lines.append("Scotch is not on the PATH, so it gave no candidate (Debian: scotch)")
+    lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])

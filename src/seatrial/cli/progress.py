@@ -11,30 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.conduct.conductor import Conductor
+from seatrial.journal import events
 from seatrial.journal.clock import present
 from seatrial.journal.codes import BUILD_FAILED, KNOWN, PASS, RECALLED
-from seatrial.journal.events import (
-    AlertRaised,
-    BuildEnded,
-    BuildStarted,
-    Event,
-    MetricRecorded,
-    NodeAdmitted,
-    NodeDown,
-    NodeUp,
-    PolicyChanged,
-    RequestRefused,
-    RunEvent,
-    RunJudged,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TrialAbandoned,
-    TrialCancelled,
-    TrialExtended,
-    TrialOpened,
-    TrialPaused,
-)
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.suite.model import Case
 from seatrial.trial.observer import Observer
@@ -58,20 +37,20 @@ def fall_silent() -> None:
     os.close(null)
 
 
-_TOLD: dict[type[Event], str] = {
-    TrialPaused: "",
-    TrialCancelled: "",
-    TrialAbandoned: "abandoned",
-    AlertRaised: "",
-    NodeDown: "down",
-    NodeUp: "up again",
-    NodeAdmitted: "admitted",
-    TestAdmitted: "admitted",
-    TestHeld: "held",
-    TestReleased: "released",
-    PolicyChanged: "the policy is changed",
-    RequestRefused: "refused",
-    TrialExtended: "time is added",
+_TOLD: dict[type[events.Event], str] = {
+    events.TrialPaused: "",
+    events.TrialCancelled: "",
+    events.TrialAbandoned: "abandoned",
+    events.AlertRaised: "",
+    events.NodeDown: "down",
+    events.NodeUp: "up again",
+    events.NodeAdmitted: "admitted",
+    events.TestAdmitted: "admitted",
+    events.TestHeld: "held",
+    events.TestReleased: "released",
+    events.PolicyChanged: "the policy is changed",
+    events.RequestRefused: "refused",
+    events.TrialExtended: "time is added",
 }
 _FOLLOWS = {
     INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
@@ -79,12 +58,12 @@ _FOLLOWS = {
 }
 
 
-def _told(event: Event) -> str:
+def _told(event: events.Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
     by = getattr(event, "by", "")
     parts = [getattr(event, name, "") for name in ("nodes", "test", "io", "asked", "reason")]
     parts += [getattr(event, "text", ""), by and f"by {by}"]
-    if isinstance(event, TrialExtended):
+    if isinstance(event, events.TrialExtended):
         parts = [show_seconds(event.seconds)]
     said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))
     return f"{said}{_FOLLOWS.get(getattr(event, 'reason', ''), '')}"
@@ -123,7 +102,7 @@ class Progress(Observer):
         self.wanted = 0
         self.began = time.monotonic()
         self.running: dict[str, str] = {}
-        self.building: dict[str, BuildStarted] = {}
+        self.building: dict[str, events.BuildStarted] = {}
         self.tally: Counter[str] = Counter()
         self._figures: dict[str, list[str]] = {}
         self._lives: dict[str, RunLife] = {}
@@ -150,41 +129,41 @@ class Progress(Observer):
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
             self._live.start()
 
-    def on_event(self, event: Event, case: Case | None) -> None:
-        if isinstance(event, RunEvent):
+    def on_event(self, event: events.Event, case: Case | None) -> None:
+        if isinstance(event, events.RunEvent):
             if case is not None:
                 self._on_run(event, case)
-        elif isinstance(event, BuildStarted):
+        elif isinstance(event, events.BuildStarted):
             self.building[event.key] = event
-        elif isinstance(event, BuildEnded):
+        elif isinstance(event, events.BuildEnded):
             self._on_build_end(event)
         elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
-        elif isinstance(event, TrialOpened) and not self.quiet:
+        elif isinstance(event, events.TrialOpened) and not self.quiet:
             about = f"{self._to_come(event)} on {event.machine}"
             self._print("", about if self._label else f"{event.trial}: {about}")
 
-    def _on_run(self, event: RunEvent, case: Case) -> None:
+    def _on_run(self, event: events.RunEvent, case: Case) -> None:
         life = self._lives.setdefault(event.run_id, RunLife())
         if life.apply(event) and life.state is RunState.RUNNING:
             self.running[event.run_id] = case.name
-        if isinstance(event, MetricRecorded):
+        if isinstance(event, events.MetricRecorded):
             self._add_figure(event)
-        elif isinstance(event, RunJudged):
+        elif isinstance(event, events.RunJudged):
             self._on_verdict(event, case, self._lives.pop(event.run_id))
 
-    def _to_come(self, event: TrialOpened) -> str:
+    def _to_come(self, event: events.TrialOpened) -> str:
         conductor = self.conductor
         if conductor is None or not conductor.state.trial.duration:
             return count(self.wanted - self.finished, "run")
         return _left(conductor.state.trial, event.time)
 
-    def _add_figure(self, event: MetricRecorded) -> None:
+    def _add_figure(self, event: events.MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
         if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
             figures.append(f"{event.metric} {show_figure(event.value, event.unit)}")
 
-    def _on_verdict(self, event: RunJudged, case: Case, life: RunLife) -> None:
+    def _on_verdict(self, event: events.RunJudged, case: Case, life: RunLife) -> None:
         run = event.run_id
         self.running.pop(run, None)
         self.tally[event.verdict] += 1
@@ -203,7 +182,7 @@ class Progress(Observer):
         colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
-    def _on_build_end(self, event: BuildEnded) -> None:
+    def _on_build_end(self, event: events.BuildEnded) -> None:
         begun = self.building.pop(event.key, event)
         if self.quiet:
             return

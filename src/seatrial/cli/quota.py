@@ -62,10 +62,17 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...]) -> int:
     """
     rules = submit_rules.load(file)
     users = list(names) or asyncio.run(sources.users_of(rules))
-    uids = {user: _uid(user) for user in users}
+    uids: dict[str, int] = {}
+    for user in users:
+        try:
+            uids[user] = _uid(user)
+        except UsageError as error:
+            if names:
+                raise
+            click.echo(plain_line(str(error)), err=True)
     now = int(time.time())
-    failures = limited = 0
-    for user, answer in asyncio.run(sources.asked_of_all(rules, users)).items():
+    failures, limited = len(users) - len(uids), 0
+    for user, answer in asyncio.run(sources.asked_of_all(rules, list(uids))).items():
         try:
             if isinstance(answer, QuotaError):
                 raise answer

@@ -13,16 +13,8 @@ from seatrial.cli.options import format_option, tests_filter
 from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.export import to_json
+from seatrial.studies import ratios
 from seatrial.studies.compare import causes
-from seatrial.studies.ratios import (
-    RatioCell,
-    RatioQuery,
-    RatioTable,
-    extremes,
-    ratios,
-    two_values,
-    without_both,
-)
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -71,32 +63,32 @@ def command(
     seatrial ratio both --of toolchain=native,compat --x tasks
     seatrial ratio sweep --of order=smp,grid --x nodes --metric rate
     """
-    name, first, second = two_values(of)
-    query = RatioQuery(of=name, values=(first, second), x=x, metric=metric, weak=weak)
+    name, first, second = ratios.two_values(of)
+    query = ratios.RatioQuery(of=name, values=(first, second), x=x, metric=metric, weak=weak)
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))
-    found = ratios(sides, query)
+    found = ratios.ratios(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)
     elif form == "csv":
         print_csv([_COLUMNS, *(row for each in found for row in _rows(each))])
     else:
         parts = [_page(each) for each in found]
-        if told := [*_range(found), *_left_out(without_both(sides, found), query)]:
+        if told := [*_range(found), *_left_out(ratios.without_both(sides, found), query)]:
             parts.append("\n".join(folded(plain_line(line)) for line in told))
         click.echo("\n\n".join(parts))
     return 0
 
 
-def _record(table: RatioTable) -> dict[str, Any]:
+def _record(table: ratios.RatioTable) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(table)
     for cell in record["cells"]:
         del cell["first"]["values"], cell["second"]["values"]
     return record
 
 
-def _rows(one: RatioTable) -> Iterator[list[object]]:
+def _rows(one: ratios.RatioTable) -> Iterator[list[object]]:
     for cell in one.cells:
         a, b = cell.first, cell.second
         yield [
@@ -106,7 +98,7 @@ def _rows(one: RatioTable) -> Iterator[list[object]]:
         ]
 
 
-def _page(one: RatioTable) -> str:
+def _page(one: ratios.RatioTable) -> str:
     first, second = one.values
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better), {second} over {first}"
@@ -119,7 +111,7 @@ def _page(one: RatioTable) -> str:
     return "\n".join([*lines, *(folded(plain_line(line)) for line in told_of(one))]).rstrip()
 
 
-def _table(one: RatioTable) -> str:
+def _table(one: ratios.RatioTable) -> str:
     first, second = one.values
     found = TextTable(
         f"{one.x}> | {first}> | {second}> | runs>?2 | ratio> | 95 %> | {second} is"
@@ -140,14 +132,14 @@ def _table(one: RatioTable) -> str:
     return str(found)
 
 
-def _excluded(cell: RatioCell, table: RatioTable) -> str:
+def _excluded(cell: ratios.RatioCell, table: ratios.RatioTable) -> str:
     """Return why a way has no figure, or which of its runs do not count: ``compat: 2 timeout``."""
     sides = zip(table.values, (cell.first, cell.second), strict=True)
     said = [(name, side.why or causes(side.excluded)) for name, side in sides]
     return "; ".join(f"{name}: {why}" for name, why in said if why)
 
 
-def told_of(one: RatioTable) -> Iterator[str]:
+def told_of(one: ratios.RatioTable) -> Iterator[str]:
     """Yield what is told below a table: range, speed-ups, how the ratio changes, what failed."""
     first, second = one.values
     known = one.known
@@ -172,14 +164,14 @@ def told_of(one: RatioTable) -> Iterator[str]:
         yield "single runs tell no difference: repeat"
 
 
-def _range(tables: list[RatioTable]) -> Iterator[str]:
+def _range(tables: list[ratios.RatioTable]) -> Iterator[str]:
     """Yield the least and the greatest ratio over all tables: 1.11 GTC 64 .. 1.93 MILC 256."""
-    found = extremes(tables)
+    found = ratios.extremes(tables)
     if found and len(tables) > 1:
         ends = (f"{show_number(one.ratio)} {one.test} {one.x}" for one in found)
         yield f"over all: {' .. '.join(ends)}"
 
 
-def _left_out(tests: list[str], query: RatioQuery) -> Iterator[str]:
+def _left_out(tests: list[str], query: ratios.RatioQuery) -> Iterator[str]:
     if tests:
         yield f"not with both {' and '.join(query.values)}: {', '.join(tests)}"

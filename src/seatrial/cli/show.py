@@ -18,21 +18,7 @@ from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies.one_run import (
-    FormerVerdict,
-    Launched,
-    expected,
-    former_verdict,
-    gpus_of,
-    launched,
-    modules_of,
-    only_builds,
-    references_for,
-    removed_by_keep,
-    told,
-    told_by_rank,
-    with_elapsed,
-)
+from seatrial.studies import one_run
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import (
@@ -74,8 +60,8 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
         tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
-        references = references_for(store, trial)
-    former = former_verdict(events)
+        references = one_run.references_for(store, trial)
+    former = one_run.former_verdict(events)
     built = _found_by_build(trial, case)
     if form == "json":
         record = {
@@ -84,8 +70,8 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
             "compilers": versions_of(built),
             "package": _package(built),
             "launcher": msgspec.to_builtins(_launched(trial, found, case)),
-            "modules": modules_of(events).split(),
-            "gpus": gpus_of(events),
+            "modules": one_run.modules_of(events).split(),
+            "gpus": one_run.gpus_of(events),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [export.record(figure) for figure in metrics],
@@ -114,7 +100,7 @@ def _head(
     trial: TrialRow,
     run: RunRow,
     case: CaseRow,
-    former: FormerVerdict | None,
+    former: one_run.FormerVerdict | None,
     events: Sequence[EventRow],
     built: Mapping[str, str],
 ) -> str:
@@ -141,17 +127,17 @@ def _head(
         ("job", run.job_id),
         ("nodes", run.nodes),
         ("facts of nodes", run.node_facts),
-        ("modules", modules_of(events)),
-        ("GPUs", ", ".join(told_by_rank(gpus_of(events), how, case))),
+        ("modules", one_run.modules_of(events)),
+        ("GPUs", ", ".join(one_run.told_by_rank(one_run.gpus_of(events), how, case))),
         ("target", run.target),
         ("stage", run.stage),
-        ("ran", "" if only_builds(case) else _when(run)),
+        ("ran", "" if one_run.only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
 
 
 def _asked(case: CaseRow) -> str:
-    if only_builds(case):
+    if one_run.only_builds(case):
         return "no job: it passes when it builds"
     sizes = ((case.nodes, "node"), (case.tasks, "task"))
     resources = [count(number, word) for number, word in sizes if number is not None]
@@ -162,13 +148,13 @@ def _asked(case: CaseRow) -> str:
     return ", ".join(resources)
 
 
-def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> Launched:
+def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> one_run.Launched:
     try:
         record = TrialFolder(Path(trial.path)).record()
     except TrialError:
         record = None
     job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
-    return launched(record, case, job.text if job else "")
+    return one_run.launched(record, case, job.text if job else "")
 
 
 def _found_by_build(trial: TrialRow, case: CaseRow) -> dict[str, str]:
@@ -183,7 +169,7 @@ def _package(built: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {built[name]}" for name in PACKAGES if name in built)
 
 
-def _former(former: FormerVerdict) -> str:
+def _former(former: one_run.FormerVerdict) -> str:
     was = ": ".join(filter(None, (former.verdict, former.reason)))
     return f"{was}; judged again {show_time(former.time)} by {former.by_and_why}"
 
@@ -218,14 +204,16 @@ def _section(title: str, lines: list[str]) -> str:
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
     rows = TextTable("time> | event | what~")
     for event in events:
-        rows.add(f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event))
+        rows.add(
+            f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, one_run.told(event)
+        )
     return str(rows) or "No events."
 
 
 def _figures(metrics: list[MetricRow], references: References, case: CaseRow, run: RunRow) -> str:
     rows = TextTable("figure~ | value> | better | reference> | better by>")
-    for m in with_elapsed(metrics, run, references):
-        wanted = expected(m, case, references, run.stage)
+    for m in one_run.with_elapsed(metrics, run, references):
+        wanted = one_run.expected(m, case, references, run.stage)
         off = None if wanted is None else wanted.off
         shown = "" if off is None else show_change(better_by(off, m.better))
         value = show_figure(m.value, m.unit)
@@ -235,7 +223,7 @@ def _figures(metrics: list[MetricRow], references: References, case: CaseRow, ru
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. One without a job has only the log of the build."""
-    if case.build and (run.verdict == BUILD_FAILED.name or only_builds(case)):
+    if case.build and (run.verdict == BUILD_FAILED.name or one_run.only_builds(case)):
         return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
     if not run.path:
         return []
@@ -251,7 +239,7 @@ def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow, events: list[
     lines = []
     for path in _files(trial, run, case):
         piece = tail(path, 0)
-        missing = removed_by_keep(events) or "is not there"
+        missing = one_run.removed_by_keep(events) or "is not there"
         size = missing if piece is None else show_bytes(piece.size)
         lines.append(f"{plain_line(str(path))}  ({size})")
     return _section("files", lines) if lines else ""

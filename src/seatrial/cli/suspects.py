@@ -13,6 +13,7 @@ from seatrial.cli.options import json_option, machine_filter, since_filter, test
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
+from seatrial.machine.model import Machine
 from seatrial.rules.facts import FactTable
 from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
@@ -23,6 +24,7 @@ from seatrial.studies import evidence, node_facts
 from seatrial.studies.evidence import NodeEvidence
 from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
 from seatrial.studies.slow_facts import SlowFacts, slow_facts
+from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
 from seatrial.verify import file_use
@@ -61,12 +63,13 @@ def command(
         named = [queries.trial(store, tag) for tag in trials]
         tell_damage(store, named if trials else base)
         found = _outcomes(store, named, base)
+        beside = _outcomes(store, named, replace(base, test="")) if test else found
         if not found:
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
             )
         machines = {one.machine: None for one in found}
-        groups = {name: _groups(store, name, found) for name in machines}
+        described = {name: _machine(store, name, found) for name in machines}
         failed = series.failed_nodes(store)
         figures = series.figures_by_run(store, file_use.UNITS)
         tables = {name: _facts(store, name) for name in machines}
@@ -75,15 +78,20 @@ def command(
     for number, name in enumerate(machines):
         kinds = evidence.classified([one for one in found if one.machine == name])
         jobs = evidence.jobs_of(kinds, failed)
-        suspects = find(jobs.jobs, {node: [group] for node, group in groups[name].items()})
+        site = described[name]
+        groups = groups_of(site) if site else {}
+        suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
         table = tables[name]
         ours = [one for one in found if one.machine == name]
         slow = slow_facts(ours, table) if table else None
         conditions = slow_conditions(ours, gauges[name], figures)
+        places = places_of(ours, site, [one for one in beside if one.machine == name])
         if as_json:
             told: dict[str, Any] = {
                 "conditions": conditions.conditions,
                 "conditions_questions": conditions.questions,
+                "places": places.trends,
+                "places_questions": places.questions,
             }
             told |= {"facts": slow.facts, "facts_questions": slow.questions} if slow else {}
             records[name] = {**suspects_record(suspects, jobs), **told}
@@ -96,6 +104,7 @@ def command(
         if slow is not None:
             _print_slow_facts(slow)
         _print_conditions(conditions)
+        print_places(places)
     if as_json:
         click.echo(to_json(records), nl=False)
     return 0
@@ -109,19 +118,19 @@ def _outcomes(store: Store, trials: list[TrialRow], base: Filters) -> list[RunOu
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 
-def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
-    """Return the groups of a machine, from its latest trial among these."""
+def _machine(store: Store, machine: str, found: list[RunOutcome]) -> Machine | None:
+    """Return the description of a machine, from its latest trial among these that has one."""
     tags = {one.trial for one in found if one.machine == machine}
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
-    found_groups = (known_groups(each) for each in trials if each.machine == machine)
-    return next((groups for groups in found_groups if groups is not None), {})
+    described = (known_machine(each) for each in trials if each.machine == machine)
+    return next(filter(None, described), None)
 
 
-def known_groups(trial: TrialRow) -> dict[str, str] | None:
-    """Return the group of each node of a trial's machine; None if its record cannot be read: it is
-    gone, or another version wrote it."""
+def known_machine(trial: TrialRow) -> Machine | None:
+    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
+    version wrote it."""
     try:
-        return groups_of(TrialFolder(Path(trial.path)).record().machine)
+        return TrialFolder(Path(trial.path)).record().machine
     except (SeatrialError, ValueError):
         return None
 
@@ -201,6 +210,14 @@ def _print_conditions(found: SlowConditions) -> None:
         click.echo(
             f"  no target, gauge or use of files goes with slow runs ({found.questions} compared)"
         )
+
+
+def print_places(found: SlowPlaces) -> None:
+    """Print whether times go with where nodes were in the network."""
+    for one in found.trends[:MAX_FACTS]:
+        click.echo(f"  {plain_line(one.sentence)}")
+    if found.questions and not found.trends:
+        click.echo(f"  no place in the network goes with slow runs ({found.questions} compared)")
 
 
 def _sentence(suspect: Suspect) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import FiniteRange, json_option, test_filter
 from seatrial.cli.query_common import opened, show_time, tell_damage
-from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
+from seatrial.cli.suspects import known_machine, print_places, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.statistics.outliers import Outlier
@@ -55,7 +55,7 @@ def command(
     with opened(folders) as store:
         row = queries.trial(store, trial)
         tell_damage(store, [row])
-        found = variability(store, row, known_groups(row) or {}, test, metric, exclude)
+        found = variability(store, row, known_machine(row), test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:
         if metric not in ("", "elapsed", *known):
@@ -161,6 +161,7 @@ def _short(run: str) -> str:
 def _print_shared(found: Variability) -> None:
     if not any(kind.found.outliers for kind in found.kinds):
         click.echo("no run stands out")
+        print_places(found.places)
         return
     click.echo()
     for span in found.spans:
@@ -175,6 +176,7 @@ def _print_shared(found: Variability) -> None:
     if not found.spans:
         click.echo("no span of time holds more of them than chance would give")
     print_suspects(found.suspects, found.evidence)
+    print_places(found.places)
 
 
 def _record(found: Variability) -> dict[str, Any]:
@@ -201,4 +203,6 @@ def _record(found: Variability) -> dict[str, Any]:
         "outliers": outliers,
         "spans": found.spans,
         "suspects": suspects_record(found.suspects, found.evidence),
+        "places": found.places.trends,
+        "places_questions": found.places.questions,
     }

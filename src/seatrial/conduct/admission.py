@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.conduct import policy
 from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Policy
-from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted
@@ -277,3 +277,42 @@ def _any_gate(policy: Policy) -> bool:
     gates = policy.caps.machine or policy.targets or policy.stagger or policy.throttles
     own = any(entry.most or entry.file_system for entry in policy.entries)
     return bool(gates or own or policy.blackouts)
+
+
+# ---- launches within a time ----------------------------------------------------------------------
+
+
+class TokenBucket:
+    """Holds at most ``starts`` tokens, and gets as many in each ``per`` seconds; it starts full.
+
+    It counts in integers, so that rounding makes no token: a token is worth ``per`` ns, and each ns
+    brings ``starts``.
+    """
+
+    def __init__(self, stagger: policy.RateLimit) -> None:
+        self._rate = stagger.starts
+        self._token = max(1, round(stagger.per * SECOND_NS))
+        self._most = self._rate * self._token
+        self._level = self._most
+        self._time = 0
+
+    def take(self, time: int) -> None:
+        """Record a start. It may have been decided a moment before ``time``."""
+        self._level = max(0, self._at(time) - self._token)
+        self._time = max(time, self._time)
+
+    def whole(self, now: int) -> int:
+        """Return how many starts can be made now."""
+        return self._at(now) // self._token
+
+    def next(self, now: int, taken: int = 0) -> int:
+        """Return the time at which there is a whole token if ``taken`` are taken now; now if there
+        is one."""
+        missing = max(0, (taken + 1) * self._token - self._at(now))
+        return now + -(-missing // self._rate)
+
+    def _at(self, now: int) -> int:
+        level = self._level
+        if now > self._time:
+            level += (now - self._time) * self._rate
+        return level if level < self._most else self._most

@@ -6,21 +6,13 @@ from __future__ import annotations
 from collections import Counter
 
 from seatrial.conduct.policy import Answer, Entry
-from seatrial.journal.codes import (
-    LAUNCH_FAILED,
-    LOST,
-    PASS,
-    PERFORMANCE,
-    REFUSED,
-    WRONG_ANSWER,
-    code_of,
-)
+from seatrial.journal import codes
 
 MAX_LOSSES = 3
 MAX_REFUSED = 10  # failed launches in a row, where launches never end
 
-_NOT_STARTED = (LAUNCH_FAILED.number, REFUSED.number)
-_RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
+_NOT_STARTED = (codes.LAUNCH_FAILED.number, codes.REFUSED.number)
+_RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)  # the answer was right
 
 
 class RetryPolicy:
@@ -41,8 +33,8 @@ class RetryPolicy:
 
     def answer(self, entry: int, code: int) -> Answer:
         """Return the policy's answer to a verdict; by default lost runs are retried."""
-        default: Answer = "again" if code == LOST.number else "never"
-        return self._entries[entry].answers.get(code_of(code).name, default)
+        default: Answer = "again" if code == codes.LOST.number else "never"
+        return self._entries[entry].answers.get(codes.code_of(code).name, default)
 
     def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
         """Return whether the run is launched again; ``repeat`` is how many runs its case has in
@@ -66,7 +58,7 @@ class RetryPolicy:
                 self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
             return
         self._refused[entry] = 0
-        if code == WRONG_ANSWER.number:
+        if code == codes.WRONG_ANSWER.number:
             self._wrong[entry] += 1
             most = self._entries[entry].stop_after
             if most and self._wrong[entry] >= most:

@@ -12,68 +12,34 @@ from typing import Any
 from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
+from seatrial.conduct.expected_runs import RunTimes
 from seatrial.conduct.in_flight import BundleInFlight, InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.place import NodePlacer
-from seatrial.conduct.policy import Entry, Limits, Policy, whole
+from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
 from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.run_times import RunTimes
 from seatrial.conduct.shortages import Shortages, dues_of
 from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves
+from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
-from seatrial.journal.events import (
-    EVENT_KINDS,
-    AlertRaised,
-    BuildEnded,
-    BuildEvent,
-    BuildStarted,
-    CompatStarted,
-    Event,
-    GaugeRead,
-    JobEnded,
-    JobQueued,
-    JobStarted,
-    MetricRecorded,
-    NodeAdmitted,
-    NodeDown,
-    NodeExcluded,
-    NodeUp,
-    OutputQuiet,
-    OutputRemoved,
-    PolicyChanged,
-    RunCancelAsked,
-    RunEvent,
-    RunJudged,
-    RunSubmitted,
-    ScriptEnded,
-    ScriptStarted,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TestStopped,
-    TrialAbandoned,
-    TrialCancelled,
-    TrialEnded,
-    TrialExtended,
-    TrialOpened,
-    TrialPaused,
-    TrialResumed,
-    TrialStarted,
-)
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
 
 # What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
 # outputs, which follows a verdict.
-_NEWS = {kind for kind in EVENT_KINDS.values() if issubclass(kind, RunEvent | BuildEvent)}
-_NEWS -= {OutputQuiet, OutputRemoved, RunCancelAsked}
+_NEWS = {
+    kind
+    for kind in events.EVENT_KINDS.values()
+    if issubclass(kind, events.RunEvent | events.BuildEvent)
+}
+_NEWS -= {events.OutputQuiet, events.OutputRemoved, events.RunCancelAsked}
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
@@ -154,7 +120,7 @@ class ConductorState:
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
         return Once(cases, policy, shapes, gated, self.tag, limits.room)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""
         kind, watchdogs = type(event), self.watchdogs
         if event.time > watchdogs.latest and kind in _NEWS:
@@ -168,7 +134,7 @@ class ConductorState:
 
     # ---- builds ---------------------------------------------------------------------------
 
-    def _on_build_ended(self, event: BuildEnded) -> None:
+    def _on_build_ended(self, event: events.BuildEnded) -> None:
         reason = "" if event.code == PASS.number else (event.log or "the build failed")
         for number in self.builds.end(event.key, reason):
             if reason or self.cases[number].only_builds:
@@ -180,12 +146,12 @@ class ConductorState:
 
     # ---- runs -----------------------------------------------------------------------------
 
-    def _on_submitted(self, event: RunSubmitted) -> None:
+    def _on_submitted(self, event: events.RunSubmitted) -> None:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
         entry, nodes, size, width, gpus, unfit, _ = self.shapes[number]
-        if self.shortages:
+        if self.shortages.low:
             self._pass_over(entry, event.time)
         attempt = self._attempts[number]
         self._attempts[number] += 1
@@ -209,7 +175,7 @@ class ConductorState:
         flight.exclusions = self.nodes.exclusions
         self._count(entry, event.time)
 
-    def _on_queued(self, event: JobQueued) -> None:
+    def _on_queued(self, event: events.JobQueued) -> None:
         flight = self.in_flight.get(event.run_id)
         if flight is None:
             return
@@ -218,7 +184,9 @@ class ConductorState:
             oldest = self.watchdogs.queued(event.run_id, flight.entry, event.time)
             self.changed = self.changed or oldest
 
-    def _on_started(self, event: JobStarted | ScriptStarted | ScriptEnded) -> None:
+    def _on_started(
+        self, event: events.JobStarted | events.ScriptStarted | events.ScriptEnded
+    ) -> None:
         """Record the start or end of a job or its script: the job's own words are all there is of
         one that nobody saw start."""
         flight = self.in_flight.get(event.run_id)
@@ -229,19 +197,19 @@ class ConductorState:
             self._count(flight.entry, event.time)
             self.changed = True
 
-    def _on_compat(self, event: CompatStarted) -> None:
+    def _on_compat(self, event: events.CompatStarted) -> None:
         """Remember the nodes that did not answer. If none did, no node is to blame."""
         flight = self.in_flight.get(event.run_id)
         if flight is not None and event.answered:
             flight.silent = event.missing
 
-    def _on_metric(self, event: MetricRecorded) -> None:
+    def _on_metric(self, event: events.MetricRecorded) -> None:
         """Remember the figure by which a race judges."""
         rules, flight = self.policy.race, self.in_flight.get(event.run_id)
         if rules is not None and flight is not None and event.metric == rules.metric:
             flight.figure = event.value
 
-    def _on_job_ended(self, event: JobEnded) -> None:
+    def _on_job_ended(self, event: events.JobEnded) -> None:
         flight = self.in_flight.get(event.run_id)
         if flight is None:
             return
@@ -283,7 +251,7 @@ class ConductorState:
         self.room += size
         self.gpus += gpus
 
-    def _free(self, flight: RunInFlight, event: JobEnded | RunJudged) -> None:
+    def _free(self, flight: RunInFlight, event: events.JobEnded | events.RunJudged) -> None:
         """Take back what the job of a run held."""
         started = self.queued.pop(event.run_id, None) is None
         if not started:
@@ -293,7 +261,7 @@ class ConductorState:
         self._count(flight.entry, event.time)
         self.changed = True
 
-    def _on_judged(self, event: RunJudged) -> None:
+    def _on_judged(self, event: events.RunJudged) -> None:
         number = self.index.get(event.case)
         if number is None:
             return
@@ -354,7 +322,7 @@ class ConductorState:
             self.demand.again(number)
         self.demand.ended(flight, flight.seconds)
 
-    def _on_output_quiet(self, event: OutputQuiet) -> None:
+    def _on_output_quiet(self, event: events.OutputQuiet) -> None:
         flight = self.in_flight.get(event.run_id)
         if flight is None or not flight.holds_room or flight.ended_for is not None:
             return
@@ -363,10 +331,11 @@ class ConductorState:
         text = f"{entry.name}: run {event.run_id} hangs, {follows}"
         self.watchdogs.tell_once("hung", event.run_id, text)
         if entry.end_quiet:
-            self._end(flight, event.run_id, HUNG.number, _quiet_for(entry))
+            why = f"no output for {show_seconds(entry.quiet_after)}"
+            self._end(flight, event.run_id, HUNG.number, why)
         self.changed = True
 
-    def _on_cancel_asked(self, event: RunCancelAsked) -> None:
+    def _on_cancel_asked(self, event: events.RunCancelAsked) -> None:
         flight = self.in_flight.get(event.run_id)
         if flight is None or not flight.holds_room or flight.ended_for is not None:
             return
@@ -382,23 +351,23 @@ class ConductorState:
 
     # ---- the trial ------------------------------------------------------------------------
 
-    def _on_trial(self, event: Event) -> None:
+    def _on_trial(self, event: events.Event) -> None:
         """Record a start, a stop, or an extension of the trial."""
-        trial, restarts = self.trial, isinstance(event, TrialOpened)
-        if isinstance(event, TrialResumed | TrialCancelled | TrialAbandoned):
+        trial, restarts = self.trial, isinstance(event, events.TrialOpened)
+        if isinstance(event, events.TrialResumed | events.TrialCancelled | events.TrialAbandoned):
             self.builds.restart()
         applied = trial.apply(event)
-        self.changed |= applied or not isinstance(event, TrialExtended)
+        self.changed |= applied or not isinstance(event, events.TrialExtended)
         if not applied:
             return
         self.over_at = trial.over_at()
         self.cancelling = trial.state in (TrialState.CANCELLED, TrialState.ABANDONED)
-        if isinstance(event, TrialPaused | TrialCancelled | TrialAbandoned):
+        if isinstance(event, events.TrialPaused | events.TrialCancelled | events.TrialAbandoned):
             self.held = trial.reason or str(trial.state)
         if self.cancelling:
             for flight in self.in_flight.values():
                 flight.cancelled = True
-        if isinstance(event, TrialResumed):
+        if isinstance(event, events.TrialResumed):
             self.held = ""
             self.failures = 0  # a person has seen them, and resumed
         if restarts:
@@ -416,10 +385,10 @@ class ConductorState:
     def _count(self, entry: int, time: int) -> None:
         """Find out which tests are short, after a change of what is in flight."""
         self.shortages.count(entry, self.counts.in_flight[entry], time)
-        if self.shortages and self.shortages.look(time):
+        if self.shortages.low and self.shortages.look(time):
             self.changed = True
 
-    def _on_gauge(self, event: GaugeRead) -> None:
+    def _on_gauge(self, event: events.GaugeRead) -> None:
         self.admission.gauge(event)
         self.shortages.look(event.time)
 
@@ -463,32 +432,32 @@ class ConductorState:
 
     # ---- nodes and tests ------------------------------------------------------------------
 
-    def _on_node_excluded(self, event: NodeExcluded) -> None:
+    def _on_node_excluded(self, event: events.NodeExcluded) -> None:
         if event.nodes:
             self.nodes.exclude(event.nodes, event.reason)
             text = f"{event.nodes}: no more runs go there: {_why(event)}"
             self.watchdogs.tell_once("excluded", event.nodes, text)
 
-    def _on_test_stopped(self, event: TestStopped) -> None:
+    def _on_test_stopped(self, event: events.TestStopped) -> None:
         for number in self._entries(event.test):
             self.admission.stop(number, event.reason)
             text = f"{event.test} is launched no more: {_why(event)}"
             self.watchdogs.tell_once("stopped", event.test, text)
 
-    def _on_test_admitted(self, event: TestAdmitted) -> None:
+    def _on_test_admitted(self, event: events.TestAdmitted) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
             self.retry_policy.forgive(number)
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
-    def _on_test_held(self, event: TestHeld) -> None:
+    def _on_test_held(self, event: events.TestHeld) -> None:
         if event.test:
             self.admission.hold(self._entries(event.test), event.reason)
         elif event.io:
             self.admission.hold_heavy(event.reason)
         self.shortages.look(event.time)
 
-    def _on_test_released(self, event: TestReleased) -> None:
+    def _on_test_released(self, event: events.TestReleased) -> None:
         before = set(self.admission.shelved)
         if event.test:
             self.admission.release(self._entries(event.test))
@@ -499,7 +468,7 @@ class ConductorState:
 
     # ---- another policy -------------------------------------------------------------------
 
-    def _on_policy_changed(self, event: PolicyChanged) -> None:
+    def _on_policy_changed(self, event: events.PolicyChanged) -> None:
         """Follow the policy that a person changed, from now on."""
         policy = followed(self.policy, event.parts)
         if policy is self.policy:
@@ -555,50 +524,48 @@ class ConductorState:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
 
-def _why(event: NodeExcluded | TestStopped) -> str:
+def _why(event: events.NodeExcluded | events.TestStopped) -> str:
     """Return the reason of an event, and who asked for it."""
     why = event.reason or "no reason was given"
     return f"{why} (by {event.by})" if event.by else why
 
 
-def _quiet_for(entry: Entry) -> str:
-    return f"no output for {show_seconds(entry.quiet_after)}"
-
-
 _Handler = Callable[[ConductorState, Any], None]
-_HANDLERS: dict[type[Event], _Handler] = {
-    RunSubmitted: ConductorState._on_submitted,
-    JobQueued: ConductorState._on_queued,
-    JobStarted: ConductorState._on_started,
-    ScriptStarted: ConductorState._on_started,
-    ScriptEnded: ConductorState._on_started,
-    CompatStarted: ConductorState._on_compat,
-    MetricRecorded: ConductorState._on_metric,
-    JobEnded: ConductorState._on_job_ended,
-    RunJudged: ConductorState._on_judged,
-    OutputQuiet: ConductorState._on_output_quiet,
-    TrialStarted: ConductorState._on_trial,
-    TrialResumed: ConductorState._on_trial,
-    TrialPaused: ConductorState._on_trial,
-    TrialCancelled: ConductorState._on_trial,
-    TrialAbandoned: ConductorState._on_trial,
-    TrialExtended: ConductorState._on_trial,
-    TrialEnded: ConductorState._on_trial,
-    RunCancelAsked: ConductorState._on_cancel_asked,
+_HANDLERS: dict[type[events.Event], _Handler] = {
+    events.RunSubmitted: ConductorState._on_submitted,
+    events.JobQueued: ConductorState._on_queued,
+    events.JobStarted: ConductorState._on_started,
+    events.ScriptStarted: ConductorState._on_started,
+    events.ScriptEnded: ConductorState._on_started,
+    events.CompatStarted: ConductorState._on_compat,
+    events.MetricRecorded: ConductorState._on_metric,
+    events.JobEnded: ConductorState._on_job_ended,
+    events.RunJudged: ConductorState._on_judged,
+    events.OutputQuiet: ConductorState._on_output_quiet,
+    events.TrialStarted: ConductorState._on_trial,
+    events.TrialResumed: ConductorState._on_trial,
+    events.TrialPaused: ConductorState._on_trial,
+    events.TrialCancelled: ConductorState._on_trial,
+    events.TrialAbandoned: ConductorState._on_trial,
+    events.TrialExtended: ConductorState._on_trial,
+    events.TrialEnded: ConductorState._on_trial,
+    events.RunCancelAsked: ConductorState._on_cancel_asked,
 }
 # After these events there is always something new to decide.
-_NEWS_HANDLERS: dict[type[Event], _Handler] = {
-    BuildStarted: lambda state, event: state.builds.start(event.key),
-    BuildEnded: ConductorState._on_build_ended,
-    NodeDown: lambda state, event: state.nodes.fall(event.nodes, event.time),
-    NodeUp: lambda state, event: state.nodes.rise(event.nodes),
-    NodeExcluded: ConductorState._on_node_excluded,
-    NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
-    TestStopped: ConductorState._on_test_stopped,
-    TestAdmitted: ConductorState._on_test_admitted,
-    TestHeld: ConductorState._on_test_held,
-    TestReleased: ConductorState._on_test_released,
-    PolicyChanged: ConductorState._on_policy_changed,
-    GaugeRead: ConductorState._on_gauge,
-    AlertRaised: lambda state, event: state.watchdogs.told(event.kind, event.subject, event.time),
+_NEWS_HANDLERS: dict[type[events.Event], _Handler] = {
+    events.BuildStarted: lambda state, event: state.builds.start(event.key),
+    events.BuildEnded: ConductorState._on_build_ended,
+    events.NodeDown: lambda state, event: state.nodes.fall(event.nodes, event.time),
+    events.NodeUp: lambda state, event: state.nodes.rise(event.nodes),
+    events.NodeExcluded: ConductorState._on_node_excluded,
+    events.NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
+    events.TestStopped: ConductorState._on_test_stopped,
+    events.TestAdmitted: ConductorState._on_test_admitted,
+    events.TestHeld: ConductorState._on_test_held,
+    events.TestReleased: ConductorState._on_test_released,
+    events.PolicyChanged: ConductorState._on_policy_changed,
+    events.GaugeRead: ConductorState._on_gauge,
+    events.AlertRaised: lambda state, event: state.watchdogs.told(
+        event.kind, event.subject, event.time
+    ),
 }

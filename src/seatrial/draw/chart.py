@@ -12,23 +12,9 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
+from seatrial.draw import svg
 from seatrial.draw.frame import Box, LegendEntry, figure, legend, level, upright
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import (
-    DOT,
-    LINE,
-    WIDTH,
-    cut,
-    dashes,
-    hover,
-    ink,
-    rect,
-    shape,
-    stroke,
-    tag,
-    width_of,
-    words,
-)
 from seatrial.draw.thin import MAX_DOTS, Place, thin_dots, thin_line
 from seatrial.units import count
 
@@ -90,7 +76,7 @@ def chart(
     marks: Sequence[Mark] = (),
     spans: Sequence[ShadedSpan] = (),
     levels: Sequence[ReferenceLine] = (),
-    width: int = WIDTH,
+    width: int = svg.WIDTH,
     height: int = 250,
     margin: int = 0,
 ) -> Markup:
@@ -104,19 +90,19 @@ def chart(
     named = [entry for entry in looks if entry.name]
     top_parts, top = legend(named if len(named) > 1 else [], width, 0)
     if y.words:
-        top += LINE
+        top += svg.LINE
     rough = scale_of(y, heights, 0, height - 2 * margin, 36)
-    left = max((width_of(tick.label) for tick in rough.ticks), default=0.0) + 10
+    left = max((svg.width_of(tick.label) for tick in rough.ticks), default=0.0) + 10
     right = width - 12.0
     widths = [at for at, _ in flat] + [mark.at for mark in marks]
     widths += [end for span in spans for end in (span.start, span.end)]
     across = scale_of(x, widths, left + margin, right - margin)
     above, rows = _marks(marks, across, top, width)
-    box = Box(left, top + 6 + rows * LINE, right, top + 6 + rows * LINE + height)
+    box = Box(left, top + 6 + rows * svg.LINE, right, top + 6 + rows * svg.LINE + height)
     upwards = scale_of(y, heights, box.bottom - margin, box.top + margin, 36)
     parts = [*top_parts]
     if y.words:
-        parts.append(words(y.words, 0, top - 4, colour="muted"))
+        parts.append(svg.words(y.words, 0, top - 4, colour="muted"))
     parts += _spans(spans, across, box)
     parts += [
         *upright(upwards, box),
@@ -132,7 +118,7 @@ def chart(
     parts += _levels(levels, upwards, box)
     if not any(value is not None for _, value in flat):
         middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
-        parts.append(words("nothing to show", *middle, anchor="middle", colour="muted"))
+        parts.append(svg.words("nothing to show", *middle, anchor="middle", colour="muted"))
     return figure(parts, box, x, said, width, title, about, "chart")
 
 
@@ -164,15 +150,15 @@ def _series(
         kept = [thin_line(piece) for piece in pieces]
         drawn = sum(map(len, kept))
         path = "".join(_path(piece, one.style == "steps") for piece in kept)
-        dash = dashes(look.form)
+        dash = svg.dashes(look.form)
         looks = {"stroke_linejoin": "round", "stroke_dasharray": dash}
-        parts.append(stroke(path, look.colour, stroke_width=1.6, **looks))
+        parts.append(svg.stroke(path, look.colour, stroke_width=1.6, **looks))
     if one.intervals:
         path = "".join(
             f"M{across.at(x):.1f} {upwards.at(low):.1f}V{upwards.at(high):.1f}"
             for x, low, high in one.intervals
         )
-        parts.append(stroke(path, look.colour))
+        parts.append(svg.stroke(path, look.colour))
     if one.style in ("dots", "both"):
         dots = thin_dots(places)
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
@@ -210,13 +196,13 @@ def _path(places: Sequence[Place], steps: bool) -> str:
 
 def _dots(dots: Sequence[Place], look: LegendEntry) -> Markup:
     if look.look == "dense":
-        path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
-        return stroke(
+        path = "".join(f"M{x:.1f} {y:.1f}{svg.DOT}" for x, y in dots)
+        return svg.stroke(
             path, look.colour, stroke_width=2.2, stroke_linecap="round", stroke_opacity=0.75
         )
-    mark = shape(look.form)
+    mark = svg.shape(look.form)
     path = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in dots)
-    return tag("path", d=path, fill=ink(look.colour), fill_opacity=0.9)
+    return svg.tag("path", d=path, fill=svg.ink(look.colour), fill_opacity=0.9)
 
 
 # ---- around them --------------------------------------------------------------------------
@@ -227,9 +213,11 @@ def _spans(spans: Sequence[ShadedSpan], across: Scale, box: Box) -> list[Markup]
     for span in spans:
         start, end = across.at(span.start), across.at(span.end)
         width, height = max(1.0, end - start), box.bottom - box.top
-        found.append(rect(start, box.top, width, height, hover(span.text), fill=ink("shade")))
-        if span.text and width_of(span.text) + 6 <= end - start:
-            found.append(words(span.text, start + 4, box.top + 12, colour="muted"))
+        found.append(
+            svg.rect(start, box.top, width, height, svg.hover(span.text), fill=svg.ink("shade"))
+        )
+        if span.text and svg.width_of(span.text) + 6 <= end - start:
+            found.append(svg.words(span.text, start + 4, box.top + 12, colour="muted"))
     return found
 
 
@@ -240,15 +228,17 @@ def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[M
     for each in sorted(levels, key=lambda one: upwards.at(one.y)):
         y = upwards.at(each.y)
         path = f"M{box.left:.1f} {y:.1f}H{box.right:.1f}"
-        found.append(stroke(path, each.colour, stroke_dasharray="5 3"))
+        found.append(svg.stroke(path, each.colour, stroke_dasharray="5 3"))
         above, below = y - 4, y + 13
-        rooms = [above, below] if above - LINE >= box.top - 8 else [below]
-        base = next((b for b in rooms if all(abs(b - other) >= LINE - 2 for other in taken)), None)
+        rooms = [above, below] if above - svg.LINE >= box.top - 8 else [below]
+        base = next(
+            (b for b in rooms if all(abs(b - other) >= svg.LINE - 2 for other in taken)), None
+        )
         if base is not None:
             taken.append(base)
-            text = cut(each.text, box.right - box.left)
+            text = svg.cut(each.text, box.right - box.left)
             found.append(
-                words(
+                svg.words(
                     text,
                     box.right - 2,
                     base,
@@ -271,16 +261,16 @@ def _marks(
     ends = [0.0] * _ROWS
     found: list[tuple[int, Markup]] = []
     for mark in sorted(marks, key=lambda one: one.at):
-        text = cut(mark.text, 150)
-        needs = width_of(text)
+        text = svg.cut(mark.text, 150)
+        needs = svg.width_of(text)
         x = across.at(mark.at)
         start = max(0.0, min(x - needs / 2, width - needs))
         row = next((i for i, end in enumerate(ends) if start >= end), None)
         if row is None or not text:
             continue
         ends[row] = start + needs + 8
-        base = top + 12 + row * LINE
-        label = words(text, start, base, colour=mark.colour, full=mark.text)
+        base = top + 12 + row * svg.LINE
+        label = svg.words(text, start, base, colour=mark.colour, full=mark.text)
         found.append((row, label))
     rows = max((row + 1 for row, _ in found), default=0)
     return [label for _, label in found], rows
@@ -290,6 +280,6 @@ def _lines_down(marks: Sequence[Mark], across: Scale, box: Box) -> list[Markup]:
     found = []
     for mark in marks:
         path = f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}"
-        about = hover(mark.text)
-        found.append(stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
+        about = svg.hover(mark.text)
+        found.append(svg.stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
     return found

@@ -11,22 +11,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from seatrial.draw import svg
 from seatrial.draw.frame import Box, figure, labels_width, left_out, level
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import (
-    LINE,
-    WIDTH,
-    cut,
-    hover,
-    ink,
-    number,
-    rect,
-    shape,
-    stroke,
-    tag,
-    width_of,
-    words,
-)
 
 MAX_ROWS: int = 80
 _ROW = 20
@@ -55,7 +42,7 @@ def forest(
     centre: float = 0.0,
     bounds: Sequence[float] = (),
     ends: tuple[str, str] = ("", ""),
-    width: int = WIDTH,
+    width: int = svg.WIDTH,
     stacked: bool = False,
     bars: bool = False,
 ) -> Markup:
@@ -70,7 +57,7 @@ def forest(
     right = width - (
         0.0 if stacked else labels_width([row.label for row in shown], 0.3 * width) + 4
     )
-    top = 4.0 + (LINE if any(ends) else 0)
+    top = 4.0 + (svg.LINE if any(ends) else 0)
     tall = _TALL if stacked else _ROW
     box = Box(left, top, right, top + max(1, len(shown)) * tall)
     values = [row.value for row in shown]
@@ -79,8 +66,8 @@ def forest(
     across = scale_of(axis, values, left + 4, right - 4)
     parts = level(axis, across, box, grid=True)
     if any(ends):
-        parts.append(words(ends[0], left, top - 6, colour="muted"))
-        parts.append(words(ends[1], right, top - 6, anchor="end", colour="muted"))
+        parts.append(svg.words(ends[0], left, top - 6, colour="muted"))
+        parts.append(svg.words(ends[1], right, top - 6, anchor="end", colour="muted"))
     parts.append(_line(across.at(centre), box, "axis", None))
     parts += [_line(across.at(bound), box, "bad", "5 3") for bound in bounds]
     for i, row in enumerate(shown):
@@ -97,40 +84,42 @@ def _beside(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
     """Return the name at the left of a row and the label at its right."""
     y, left, right = below - _ROW / 2 + 4, box.left - 8, box.right + 8
     return [
-        words(cut(row.name, left), left, y, anchor="end", full=row.name),
-        words(cut(row.label, width - right), right, y, colour="muted", full=row.label),
+        svg.words(svg.cut(row.name, left), left, y, anchor="end", full=row.name),
+        svg.words(svg.cut(row.label, width - right), right, y, colour="muted", full=row.label),
     ]
 
 
 def _above(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
     """Return the name and the label on a line above the row."""
-    y, room = below - _ROW, width - width_of(row.label) - 8
+    y, room = below - _ROW, width - svg.width_of(row.label) - 8
     top, tall = below - _TALL, _TALL - 17.0
     return [
-        rect(0.0, top, float(width), tall, fill=ink("paper")),
-        words(cut(row.name, room), box.left, y, full=row.name),
-        words(row.label, box.right, y, anchor="end", colour="muted"),
+        svg.rect(0.0, top, float(width), tall, fill=svg.ink("paper")),
+        svg.words(svg.cut(row.name, room), box.left, y, full=row.name),
+        svg.words(row.label, box.right, y, anchor="end", colour="muted"),
     ]
 
 
 def _line(x: float, box: Box, colour: str, dash: str | None) -> Markup:
-    path = f"M{number(x)} {number(box.top)}V{number(box.bottom)}"
-    return stroke(path, colour, stroke_width=1.2, stroke_dasharray=dash)
+    path = f"M{svg.number(x)} {svg.number(box.top)}V{svg.number(box.bottom)}"
+    return svg.stroke(path, colour, stroke_width=1.2, stroke_dasharray=dash)
 
 
 def _bar(row: Interval, y: float, start: float, end: float) -> Markup:
     left, width = min(start, end), max(abs(end - start), 0.5)
     top = y - _THICK / 2
-    return rect(left, top, width, _THICK, fill=ink(row.colour), opacity="0.35")
+    return svg.rect(left, top, width, _THICK, fill=svg.ink(row.colour), opacity="0.35")
 
 
 def _row(row: Interval, y: float, across: Scale) -> list[Markup]:
     found = []
     if row.low is not None and row.high is not None:
         low, high = across.at(row.low), across.at(row.high)
-        path = f"M{number(low)} {number(y)}H{number(high)}"
-        path += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (low, high))
-        found.append(stroke(path, row.colour, stroke_width=1.6))
-    place = f"M{number(across.at(row.value))} {number(y)}{shape(row.form)}"
-    found.append(tag("path", hover(f"{row.name}: {row.label}"), d=place, fill=ink(row.colour)))
+        path = f"M{svg.number(low)} {svg.number(y)}H{svg.number(high)}"
+        path += "".join(f"M{svg.number(x)} {svg.number(y - 4)}v8" for x in (low, high))
+        found.append(svg.stroke(path, row.colour, stroke_width=1.6))
+    place = f"M{svg.number(across.at(row.value))} {svg.number(y)}{svg.shape(row.form)}"
+    found.append(
+        svg.tag("path", svg.hover(f"{row.name}: {row.label}"), d=place, fill=svg.ink(row.colour))
+    )
     return found

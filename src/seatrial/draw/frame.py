@@ -7,21 +7,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from seatrial.draw import svg
 from seatrial.draw.scales import Axis, Scale, Tick
-from seatrial.draw.svg import (
-    DOT,
-    LINE,
-    cut,
-    dashes,
-    ink,
-    picture,
-    rect,
-    shape,
-    stroke,
-    tag,
-    width_of,
-    words,
-)
 
 _SAMPLE = 22  # width of the sample in a legend's entry
 
@@ -53,30 +40,30 @@ def legend(entries: Sequence[LegendEntry], width: float, top: float) -> tuple[li
     parts: list[Markup] = []
     x, y = 0.0, top
     for entry in entries:
-        name = cut(entry.name, width - _SAMPLE)
-        needs = _SAMPLE + width_of(name) + 14
+        name = svg.cut(entry.name, width - _SAMPLE)
+        needs = _SAMPLE + svg.width_of(name) + 14
         if x and x + needs > width + 14:
-            x, y = 0.0, y + LINE
+            x, y = 0.0, y + svg.LINE
         parts += sample(entry, x, y + 8)
-        parts.append(words(name, x + _SAMPLE, y + 12, full=entry.name))
+        parts.append(svg.words(name, x + _SAMPLE, y + 12, full=entry.name))
         x += needs
-    return parts, y - top + LINE + 2 if entries else 0.0
+    return parts, y - top + svg.LINE + 2 if entries else 0.0
 
 
 def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     """Return a small sample of how a series looks."""
-    colour = ink(entry.colour)
+    colour = svg.ink(entry.colour)
     if entry.look == "area":
-        return [rect(x + 2, y - 5, 13, 10, fill=colour)]
+        return [svg.rect(x + 2, y - 5, 13, 10, fill=colour)]
     found = []
     if entry.look in ("line", "both"):
-        path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)
-        found.append(stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
+        path, dash = f"M{x:g} {y:g}h17", svg.dashes(entry.form)
+        found.append(svg.stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
     if entry.look == "dense":
-        path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
-        found.append(stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
+        path = f"M{x + 4:g} {y + 1:g}{svg.DOT}m4-3{svg.DOT}m4 2{svg.DOT}"
+        found.append(svg.stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
     if entry.look in ("dots", "both"):
-        found.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
+        found.append(svg.tag("path", d=f"M{x + 8.5:g} {y:g}{svg.shape(entry.form)}", fill=colour))
     return found
 
 
@@ -84,35 +71,37 @@ def upright(scale: Scale, box: Box) -> list[Markup]:
     """Return a vertical axis: lines of the grid, and labels at the left."""
     lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
     labels = [
-        words(tick.label, box.left - 6, tick.at + 4, anchor="end")
-        for tick in apart(scale.ticks, lambda _: LINE - 2.0)
+        svg.words(tick.label, box.left - 6, tick.at + 4, anchor="end")
+        for tick in apart(scale.ticks, lambda _: svg.LINE - 2.0)
     ]
     return [
-        stroke(lines, "grid"),
-        tag("g", *labels, fill=ink("muted")),
+        svg.stroke(lines, "grid"),
+        svg.tag("g", *labels, fill=svg.ink("muted")),
     ]
 
 
 def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup]:
     """Return a horizontal axis: its line, ticks, labels that do not overlap, and its title."""
-    shown = apart(scale.ticks, lambda tick: width_of(tick.label) + 8)
+    shown = apart(scale.ticks, lambda tick: svg.width_of(tick.label) + 8)
     top = box.top if grid else box.bottom
     marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
     parts = [
-        stroke(marks, "grid" if grid else "axis"),
-        stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
+        svg.stroke(marks, "grid" if grid else "axis"),
+        svg.stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
     ]
     labels = []
     for tick in shown:
-        half = width_of(tick.label) / 2
+        half = svg.width_of(tick.label) / 2
         x = min(max(tick.at, half), box.right + 10 - half)
-        labels.append(words(tick.label, x, box.bottom + 16, anchor="middle"))
-    parts.append(tag("g", *labels, fill=ink("muted")))
+        labels.append(svg.words(tick.label, x, box.bottom + 16, anchor="middle"))
+    parts.append(svg.tag("g", *labels, fill=svg.ink("muted")))
     if axis.words:
         middle = (box.left + box.right) / 2
-        title = cut(axis.words, box.right)
+        title = svg.cut(axis.words, box.right)
         parts.append(
-            words(title, middle, box.bottom + 32, anchor="middle", colour="muted", full=axis.words)
+            svg.words(
+                title, middle, box.bottom + 32, anchor="middle", colour="muted", full=axis.words
+            )
         )
     return parts
 
@@ -139,9 +128,12 @@ def figure(
     """Return the whole figure: its parts, and the notes below its horizontal axis."""
     bottom = box.bottom + (38 if axis.words else 22)
     lines = [line for text in notes for line in _lines(text, width)]
-    below = [words(line, 0, bottom + 8 + LINE * i, colour="muted") for i, line in enumerate(lines)]
-    height = bottom + LINE * len(lines) + 2
-    return picture([*parts, *below], width, height, title, about, kind)
+    below = [
+        svg.words(line, 0, bottom + 8 + svg.LINE * i, colour="muted")
+        for i, line in enumerate(lines)
+    ]
+    height = bottom + svg.LINE * len(lines) + 2
+    return svg.picture([*parts, *below], width, height, title, about, kind)
 
 
 def left_out(noun: str, number: int, drawn: int) -> list[str]:
@@ -153,14 +145,14 @@ def _lines(text: str, width: float) -> Iterator[str]:
     line = ""
     for word in text.split():
         longer = f"{line} {word}".lstrip()
-        if line and width_of(longer) > width:
+        if line and svg.width_of(longer) > width:
             yield line
             line = word
         else:
             line = longer
-    yield cut(line, width)
+    yield svg.cut(line, width)
 
 
 def labels_width(names: Sequence[str], limit: float) -> float:
     """Return the width that the names at the left need, ``limit`` at most."""
-    return min(limit, max((width_of(name) for name in names), default=0.0) + 10)
+    return min(limit, max((svg.width_of(name) for name in names), default=0.0) + 10)

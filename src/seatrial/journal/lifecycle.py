@@ -23,33 +23,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.journal import codes
-from seatrial.journal.events import (
-    Event,
-    FigureGiven,
-    FiguresImported,
-    JobEnded,
-    JobQueued,
-    JobStarted,
-    PolicyChanged,
-    ResultsImported,
-    RunCreated,
-    RunJudged,
-    RunJudgedAgain,
-    RunReviewed,
-    RunSubmitted,
-    ScriptEnded,
-    ScriptStarted,
-    TrialAbandoned,
-    TrialCancelled,
-    TrialEnded,
-    TrialExtended,
-    TrialOpened,
-    TrialPaused,
-    TrialResumed,
-    TrialStarted,
-    finite,
-)
+from seatrial.journal import codes, events
 from seatrial.units import SECOND_NS
 
 INTERRUPTED = "interrupted"
@@ -102,58 +76,58 @@ TRIAL_STATE_HELP: dict[TrialState, str] = {
     TrialState.IMPORTED: "its runs were made with another tool, and nothing more of it runs",
 }
 
-_BEFORE_JOB: dict[type[Event], RunState] = {
-    RunSubmitted: RunState.SUBMITTED,
-    JobQueued: RunState.QUEUED,
-    JobStarted: RunState.RUNNING,
-    ScriptStarted: RunState.RUNNING,
-    ScriptEnded: RunState.RUNNING,
-    JobEnded: RunState.ENDED,
-    RunJudged: RunState.JUDGED,
+_BEFORE_JOB: dict[type[events.Event], RunState] = {
+    events.RunSubmitted: RunState.SUBMITTED,
+    events.JobQueued: RunState.QUEUED,
+    events.JobStarted: RunState.RUNNING,
+    events.ScriptStarted: RunState.RUNNING,
+    events.ScriptEnded: RunState.RUNNING,
+    events.JobEnded: RunState.ENDED,
+    events.RunJudged: RunState.JUDGED,
 }
 
-RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
+RUN_TRANSITIONS: dict[RunState, dict[type[events.Event], RunState]] = {
     RunState.NEW: {
-        RunCreated: RunState.CREATED,
+        events.RunCreated: RunState.CREATED,
         **_BEFORE_JOB,
-        FigureGiven: RunState.JUDGED,
+        events.FigureGiven: RunState.JUDGED,
     },
     RunState.CREATED: _BEFORE_JOB,
     RunState.SUBMITTED: _BEFORE_JOB,
     # A run that never reached the scheduler, as its driver died, is submitted again.
     RunState.QUEUED: _BEFORE_JOB,
-    RunState.RUNNING: {JobEnded: RunState.ENDED, RunJudged: RunState.JUDGED},
-    RunState.ENDED: {RunJudged: RunState.JUDGED},
+    RunState.RUNNING: {events.JobEnded: RunState.ENDED, events.RunJudged: RunState.JUDGED},
+    RunState.ENDED: {events.RunJudged: RunState.JUDGED},
     RunState.JUDGED: {},
 }
 
-_STARTS: dict[type[Event], TrialState] = {
-    TrialStarted: TrialState.RUNNING,
-    TrialResumed: TrialState.RUNNING,
+_STARTS: dict[type[events.Event], TrialState] = {
+    events.TrialStarted: TrialState.RUNNING,
+    events.TrialResumed: TrialState.RUNNING,
 }
-_STOPS: dict[type[Event], TrialState] = {
-    TrialCancelled: TrialState.CANCELLED,
-    TrialEnded: TrialState.ENDED,
-    TrialAbandoned: TrialState.ABANDONED,
+_STOPS: dict[type[events.Event], TrialState] = {
+    events.TrialCancelled: TrialState.CANCELLED,
+    events.TrialEnded: TrialState.ENDED,
+    events.TrialAbandoned: TrialState.ABANDONED,
 }
 
-TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
+TRIAL_TRANSITIONS: dict[TrialState, dict[type[events.Event], TrialState]] = {
     TrialState.NEW: {
         **_STARTS,
         **_STOPS,
-        TrialPaused: TrialState.PAUSED,
-        FiguresImported: TrialState.GIVEN,
-        ResultsImported: TrialState.IMPORTED,
+        events.TrialPaused: TrialState.PAUSED,
+        events.FiguresImported: TrialState.GIVEN,
+        events.ResultsImported: TrialState.IMPORTED,
     },
-    TrialState.RUNNING: {**_STOPS, TrialPaused: TrialState.PAUSED},
+    TrialState.RUNNING: {**_STOPS, events.TrialPaused: TrialState.PAUSED},
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
-    TrialState.CANCELLED: {**_STARTS, TrialAbandoned: TrialState.ABANDONED},
+    TrialState.CANCELLED: {**_STARTS, events.TrialAbandoned: TrialState.ABANDONED},
     TrialState.ENDED: {
         **_STARTS,
-        TrialExtended: TrialState.PAUSED,
-        TrialAbandoned: TrialState.ABANDONED,
-        ResultsImported: TrialState.IMPORTED,
+        events.TrialExtended: TrialState.PAUSED,
+        events.TrialAbandoned: TrialState.ABANDONED,
+        events.ResultsImported: TrialState.IMPORTED,
     },
     TrialState.ABANDONED: {},
     TrialState.GIVEN: {},
@@ -209,10 +183,10 @@ class RunLife(Struct, gc=False):
     bundle: str = ""
     position: int = 0
     placed: str = ""
-    judged_again: RunJudgedAgain | None = None
-    review: RunReviewed | None = None
+    judged_again: events.RunJudgedAgain | None = None
+    review: events.RunReviewed | None = None
 
-    def apply(self, event: Event) -> bool:
+    def apply(self, event: events.Event) -> bool:
         """Record what an event says of the run. Returns whether its state changed."""
         if self.created is None:
             self.created = event.time
@@ -232,13 +206,13 @@ class RunLife(Struct, gc=False):
         start, end = self.script_started, self.script_ended
         return None if start is None or end is None or end < start else (end - start) / SECOND_NS
 
-    def _on_created(self, event: RunCreated) -> None:
+    def _on_created(self, event: events.RunCreated) -> None:
         if event.path:
             self.path = event.path
         if event.time != self.created:
             self.created = event.time
 
-    def _on_submitted(self, event: RunSubmitted) -> None:
+    def _on_submitted(self, event: events.RunSubmitted) -> None:
         self.submitted = event.time
         self.submission = event.submission
         if event.bundle:
@@ -249,18 +223,18 @@ class RunLife(Struct, gc=False):
         if self.queued is not None and self.state < _RUNNING:
             self.queued, self.job_id = None, ""
 
-    def _on_queued(self, event: JobQueued) -> None:
+    def _on_queued(self, event: events.JobQueued) -> None:
         self.queued = event.time
         self.job_id = event.job_id or self.job_id
 
-    def _on_job_started(self, event: JobStarted) -> None:
+    def _on_job_started(self, event: events.JobStarted) -> None:
         if self.job_started is None:
             self.job_started = event.time
         self.nodes = event.nodes or self.nodes
         if self.judged is None:
             self.code = _IN_PROGRESS
 
-    def _on_script_started(self, event: ScriptStarted) -> None:
+    def _on_script_started(self, event: events.ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
             self.script_started = event.time
         if event.nodes and not self.nodes:  # the scheduler's word stands
@@ -274,7 +248,7 @@ class RunLife(Struct, gc=False):
         if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 
-    def _on_script_ended(self, event: ScriptEnded) -> None:
+    def _on_script_ended(self, event: events.ScriptEnded) -> None:
         if self.script_ended is None or event.time >= self.script_ended:
             self.script_ended = event.time
             self.exit_code = event.exit_code
@@ -283,7 +257,7 @@ class RunLife(Struct, gc=False):
         if self.judged is None and self.code != _IN_PROGRESS:
             self.code = _IN_PROGRESS
 
-    def _on_job_ended(self, event: JobEnded) -> None:
+    def _on_job_ended(self, event: events.JobEnded) -> None:
         self.job_ended = event.time
         if event.nodes and event.nodes != self.nodes:
             self.nodes = event.nodes
@@ -291,7 +265,7 @@ class RunLife(Struct, gc=False):
         if recalled is not self.recalled:
             self.recalled = recalled
 
-    def _on_judged(self, event: RunJudged) -> None:
+    def _on_judged(self, event: events.RunJudged) -> None:
         if (self.judged is not None and event.time < self.judged) or self.first_code is not None:
             return
         self.judged = event.time
@@ -306,11 +280,11 @@ class RunLife(Struct, gc=False):
             self.cause, self.cause_code = event.cause, event.cause_code
             self.cause_line, self.advice = event.cause_line, event.advice
 
-    def _on_given(self, event: FigureGiven) -> None:
+    def _on_given(self, event: events.FigureGiven) -> None:
         if self.state is RunState.NEW:
             self.judged, self.code, self.stage = event.time, codes.GIVEN.number, event.stage
 
-    def _on_judged_again(self, event: RunJudgedAgain) -> None:
+    def _on_judged_again(self, event: events.RunJudgedAgain) -> None:
         if self.judged is None:
             return
         if self.first_code is None:
@@ -321,7 +295,7 @@ class RunLife(Struct, gc=False):
         if event.code == codes.PASS.number:
             self.cause, self.cause_code, self.cause_line, self.advice = "", 0, "", ""
 
-    def _on_reviewed(self, event: RunReviewed) -> None:
+    def _on_reviewed(self, event: events.RunReviewed) -> None:
         before = self.review
         if event.withdrawn:
             self.review = None
@@ -337,7 +311,7 @@ class RunLife(Struct, gc=False):
             )
 
 
-def _named(before: RunReviewed, event: RunReviewed) -> list[str]:
+def _named(before: events.RunReviewed, event: events.RunReviewed) -> list[str]:
     """Return who stands for two reviews together: of an exclusion only those who agreed to it."""
     if event.is_excluded:
         return event.names
@@ -346,18 +320,18 @@ def _named(before: RunReviewed, event: RunReviewed) -> list[str]:
     return list(dict.fromkeys([*before.names, *event.names]))
 
 
-_RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
-    RunCreated: RunLife._on_created,
-    RunSubmitted: RunLife._on_submitted,
-    JobQueued: RunLife._on_queued,
-    JobStarted: RunLife._on_job_started,
-    ScriptStarted: RunLife._on_script_started,
-    ScriptEnded: RunLife._on_script_ended,
-    JobEnded: RunLife._on_job_ended,
-    RunJudged: RunLife._on_judged,
-    RunJudgedAgain: RunLife._on_judged_again,
-    RunReviewed: RunLife._on_reviewed,
-    FigureGiven: RunLife._on_given,
+_RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
+    events.RunCreated: RunLife._on_created,
+    events.RunSubmitted: RunLife._on_submitted,
+    events.JobQueued: RunLife._on_queued,
+    events.JobStarted: RunLife._on_job_started,
+    events.ScriptStarted: RunLife._on_script_started,
+    events.ScriptEnded: RunLife._on_script_ended,
+    events.JobEnded: RunLife._on_job_ended,
+    events.RunJudged: RunLife._on_judged,
+    events.RunJudgedAgain: RunLife._on_judged_again,
+    events.RunReviewed: RunLife._on_reviewed,
+    events.FigureGiven: RunLife._on_given,
 }
 # For each state (by its number) and kind of event, what it changes and the state behind it.
 _RUN_STEPS = [
@@ -381,7 +355,7 @@ class ClockSpan(Struct):
 
     start: int
     end: int | None = None
-    ended_by: type[Event] | None = None
+    ended_by: type[events.Event] | None = None
     reason: str = ""
 
 
@@ -400,25 +374,25 @@ class TrialLife:
         self.complete = False
         self.reason = ""
         self.host = ""
-        self.opened: TrialOpened | None = None  # the latest time
+        self.opened: events.TrialOpened | None = None  # the latest time
         self.spans: list[ClockSpan] = []
         self._before_ns = 0  # what the clock had run when it was last started
         self._since: int | None = None  # when it was last started, None while it stands
 
-    def apply(self, event: Event) -> bool:
+    def apply(self, event: events.Event) -> bool:
         """Record an event. Returns whether it is of the trial and counts: none does once the trial
         is abandoned, nor does an extension that adds no time."""
         handler = _TRIAL_HANDLERS.get(type(event))
         if handler is None:
             return False
-        if isinstance(event, TrialOpened):
+        if isinstance(event, events.TrialOpened):
             self.host = event.host
         if self.state is TrialState.ABANDONED or handler(self, event) is False:
             return False
         self.state = TRIAL_TRANSITIONS[self.state].get(type(event), self.state)
         return True
 
-    def _on_started(self, event: TrialOpened) -> None:
+    def _on_started(self, event: events.TrialOpened) -> None:
         self.opened = event
         self.complete = False
         self.reason = ""
@@ -428,33 +402,43 @@ class TrialLife:
             self._end_span(event, INTERRUPTED)
         self.spans.append(ClockSpan(event.time))
 
-    def _on_paused(self, event: TrialPaused | TrialCancelled | TrialAbandoned) -> None:
+    def _on_paused(
+        self, event: events.TrialPaused | events.TrialCancelled | events.TrialAbandoned
+    ) -> None:
         self._stop(event)
-        if self.state is not TrialState.ENDED or isinstance(event, TrialAbandoned):
+        if self.state is not TrialState.ENDED or isinstance(event, events.TrialAbandoned):
             self.reason = event.reason
 
-    def _on_ended(self, event: TrialEnded) -> None:
+    def _on_ended(self, event: events.TrialEnded) -> None:
         self._stop(event)
         self.complete = True
         self.reason = event.reason
 
-    def _stop(self, event: TrialPaused | TrialCancelled | TrialAbandoned | TrialEnded) -> None:
+    def _stop(
+        self,
+        event: events.TrialPaused
+        | events.TrialCancelled
+        | events.TrialAbandoned
+        | events.TrialEnded,
+    ) -> None:
         if self._since is not None:
             self._before_ns += max(0, event.time - self._since)
             self._since = None
             self._end_span(event, event.reason, type(event))
 
-    def _end_span(self, event: Event, reason: str, ended_by: type[Event] | None = None) -> None:
+    def _end_span(
+        self, event: events.Event, reason: str, ended_by: type[events.Event] | None = None
+    ) -> None:
         span = self.spans[-1]
         span.end = max(span.start, event.time)
         span.ended_by = ended_by
         span.reason = reason
 
-    def _on_imported(self, event: FiguresImported | ResultsImported) -> None:
+    def _on_imported(self, event: events.FiguresImported | events.ResultsImported) -> None:
         self.complete = True
 
-    def _on_extended(self, event: TrialExtended) -> bool:
-        seconds = finite(event.seconds)
+    def _on_extended(self, event: events.TrialExtended) -> bool:
+        seconds = events.finite(event.seconds)
         if not self.duration or seconds is None or seconds <= 0:
             return False
         self.duration += seconds
@@ -462,9 +446,9 @@ class TrialLife:
             self.complete, self.reason = False, ""
         return True
 
-    def _on_policy_changed(self, event: PolicyChanged) -> bool:
+    def _on_policy_changed(self, event: events.PolicyChanged) -> bool:
         """Record another duration; what the trial was extended by is added to it."""
-        seconds = finite(event.parts.get("duration"))
+        seconds = events.finite(event.parts.get("duration"))
         if not self.duration or seconds is None or seconds <= 0:
             return False
         self.duration += seconds - self._planned
@@ -503,15 +487,15 @@ class TrialLife:
         return self._since + span - self._before_ns
 
 
-_TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
-    TrialStarted: TrialLife._on_started,
-    TrialResumed: TrialLife._on_started,
-    TrialPaused: TrialLife._on_paused,
-    TrialCancelled: TrialLife._on_paused,
-    TrialAbandoned: TrialLife._on_paused,
-    TrialEnded: TrialLife._on_ended,
-    TrialExtended: TrialLife._on_extended,
-    PolicyChanged: TrialLife._on_policy_changed,
-    FiguresImported: TrialLife._on_imported,
-    ResultsImported: TrialLife._on_imported,
+_TRIAL_HANDLERS: dict[type[events.Event], Callable[[TrialLife, Any], bool | None]] = {
+    events.TrialStarted: TrialLife._on_started,
+    events.TrialResumed: TrialLife._on_started,
+    events.TrialPaused: TrialLife._on_paused,
+    events.TrialCancelled: TrialLife._on_paused,
+    events.TrialAbandoned: TrialLife._on_paused,
+    events.TrialEnded: TrialLife._on_ended,
+    events.TrialExtended: TrialLife._on_extended,
+    events.PolicyChanged: TrialLife._on_policy_changed,
+    events.FiguresImported: TrialLife._on_imported,
+    events.ResultsImported: TrialLife._on_imported,
 }

@@ -3,9 +3,9 @@
     found = ranked(pattern, network, sizes, by="hop_bytes", seconds=10)
     found[0].order             # never worse than `smp`, which is among the candidates
 
-Candidates are the standard orders, cells of the grids that the pattern may be a halo exchange of,
-recursive bisection, what other programs found (``others``), and the swaps that make the best of
-these better.
+Candidates are the standard orders, what other programs find (``others``), recursive bisection where
+these give none, cells of the grids that the pattern may be a halo exchange of, and the swaps that
+make the best of these better.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, permutations
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from seatrial.arrays import Ints
 from seatrial.layout import orders
 from seatrial.layout.bisection import bisected
-from seatrial.layout.grid_fits import Shape, likely_shapes, nested_cells, order_of_cells
-from seatrial.layout.network_loads import OrderScore, PlacedNetwork
+from seatrial.layout.grid_fits import grid_orders
+from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind
 from seatrial.layout.orders import Order
-from seatrial.layout.patterns import Pattern, graph_of
+from seatrial.layout.patterns import Pattern, RankGraph, graph_of
 from seatrial.layout.refinement import refined
 from seatrial.lazy import np
 
-ScoreKind = Literal["hop_bytes", "off_node", "link_load"]
 DEFAULT = "smp"
-MAX_NODES = 4096  # more have no matrix of distances, and no swaps
-_MAX_GRIDS = 400  # of each shape
-_SHARE_OF_GRIDS = 0.3  # of the time
+_SHARE_OF_OTHERS, _SHARE_OF_GRIDS = 0.4, 0.6  # of the time: when no more are begun
+_STANDARD = 3  # orders that launchers know
 _STARTS = 2  # the best candidates from which swaps start
+_MAX_STRAINED = 1024  # nodes: more take too long for links to be relieved
+_FAILURES = 4  # rounds in a row that relieve nothing
+_HOP = 0.01  # of what a byte over the busiest link counts
 
 
 class ScoredOrder(NamedTuple):
@@ -48,41 +48,100 @@ def ranked(
     pattern: Pattern,
     network: PlacedNetwork,
     sizes: Sequence[int],
-    others: Mapping[str, Ints] | None = None,
+    others: Mapping[str, Callable[[], Ints | None]] | None = None,
     by: ScoreKind = "hop_bytes",
     seconds: float = 0.0,
 ) -> list[ScoredOrder]:
-    """Return all candidates, the best first and those that were refused last. ``others``: the node
-    of each rank, as other programs have it. ``seconds``: the time for swaps; 0 takes the usual one
+    """Return all candidates, the best first and those that were refused last. ``others`` ask other
+    programs for the node of each rank. ``seconds``: the time for all of it; 0 takes the usual one
     for this number of ranks. Raises ValueError where ranks and slots are not as many."""
     if sum(sizes) != pattern.ranks:
         raise ValueError(f"the pattern has {pattern.ranks} ranks, and the nodes have {sum(sizes)}")
     seconds = seconds or usual_seconds(pattern.ranks)
     began = time.monotonic()
-    until = began + seconds
     graph = graph_of(pattern)
     found = [scored(name, of, pattern, network, sizes) for name, of in _standard(sizes)]
-    grids_until = began + _SHARE_OF_GRIDS * seconds
-    if (grid := _best_grid(pattern, network, sizes, by, grids_until)) is not None:
-        found.append(grid)
-    own = bisected(graph, network, sizes)
-    found.append(scored("recursive bisection", own, pattern, network, sizes))
-    for name, of in (others or {}).items():
-        found.append(scored(name, of, pattern, network, sizes))
+    for name, mapped in (others or {}).items():
+        if time.monotonic() < began + _SHARE_OF_OTHERS * seconds and (of := mapped()) is not None:
+            found.append(scored(name, of, pattern, network, sizes))
+    if not any(one.order for one in found[_STANDARD:]):
+        own = bisected(graph, network, sizes)
+        found.append(scored("recursive bisection", own, pattern, network, sizes))
+    until = began + _SHARE_OF_GRIDS * seconds
+    found += _best_grid(pattern, network, sizes, by, until)
     found = _in_order(found, by)
-    if 1 < len(network) <= MAX_NODES:
-        distances = network.distances()
-        starts = [one for one in found[:_STARTS] if one.order is not None]
-        for left, start in zip(range(len(starts), 0, -1), starts, strict=True):
-            now = time.monotonic()
-            of = _nodes_of(start.order or [], sizes)
-            better = refined(graph, of, distances, now + max(0.0, until - now) / left)
-            found.append(scored(f"swaps from {start.name}", better, pattern, network, sizes))
+    if len(network) > 1 and network.distances is not None:
+        swaps = _swaps if by != "link_load" or len(network) > _MAX_STRAINED else _relief
+        found += swaps(graph, pattern, network, sizes, found, began + seconds)
     return _in_order(found, by)
 
 
+def _swaps(
+    graph: RankGraph,
+    pattern: Pattern,
+    network: PlacedNetwork,
+    sizes: Sequence[int],
+    found: Sequence[ScoredOrder],
+    until: float,
+) -> list[ScoredOrder]:
+    """Return the best candidates with fewer hop-bytes by swaps."""
+    assert network.distances is not None
+    distances = network.distances.astype(np.float64)
+    starts = [one for one in found if one.order is not None][:_STARTS]
+    better = []
+    for left, start in zip(range(len(starts), 0, -1), starts, strict=True):
+        now = time.monotonic()
+        limit = now + max(0.0, until - now) / left
+        of = refined(graph, _nodes_of(start.order or [], sizes), distances, limit)
+        better.append(scored(f"swaps from {start.name}", of, pattern, network, sizes))
+    return better
+
+
+def _relief(
+    graph: RankGraph,
+    pattern: Pattern,
+    network: PlacedNetwork,
+    sizes: Sequence[int],
+    found: Sequence[ScoredOrder],
+    until: float,
+) -> list[ScoredOrder]:
+    """Return the best candidates with fewer hop-bytes, and the best of all with its busiest links
+    relieved: bytes over busy links count for more, and swaps find other ways for them."""
+    now = time.monotonic()
+    better = _swaps(graph, pattern, network, sizes, found, now + max(0.0, until - now) / 2)
+    start = _in_order([*found, *better], "link_load")[0]
+    node_of, least = _nodes_of(start.order or [], sizes), start.score
+    best = node_of
+    assert least is not None and network.distances is not None
+    failures = 0
+    while failures < _FAILURES and time.monotonic() < until and least.link_load:
+        strains = network.strains(pattern, node_of) + _HOP * network.distances
+        node_of = refined(graph, node_of, strains, until)
+        score = network.score(pattern, node_of)
+        failures += 1
+        if score.link_load < least.link_load:
+            best, least, failures = node_of, score, 0
+    return [*better, scored(f"links relieved from {start.name}", best, pattern, network, sizes)]
+
+
+def _best_grid(
+    pattern: Pattern, network: PlacedNetwork, sizes: Sequence[int], by: ScoreKind, until: float
+) -> list[ScoredOrder]:
+    """Return the best order by cells of a grid; none where nodes differ in slots."""
+    if len(set(sizes)) > 1:
+        return []
+    best: tuple[float, str, Ints] | None = None
+    for name, of in grid_orders(pattern, network, sizes[0]):
+        cost = network.cost(pattern, of, by)
+        if best is None or cost < best[0]:
+            best = (cost, name, of)
+        if time.monotonic() > until:
+            break
+    return [scored(*best[1:], pattern, network, sizes)] if best else []
+
+
 def usual_seconds(ranks: int) -> float:
-    """Return the time for swaps that this number of ranks is given."""
+    """Return the time for a search that this number of ranks is given."""
     return 4 + ranks / 2048
 
 
@@ -119,60 +178,7 @@ def _nodes_of(order: Sequence[int], sizes: Sequence[int]) -> Ints:
 
 
 def _standard(sizes: Sequence[int]) -> Iterator[tuple[str, Ints]]:
+    """Yield the orders that launchers know; _STANDARD of them."""
     yield DEFAULT, _nodes_of(orders.smp(sizes), sizes)
     yield "round robin", _nodes_of(orders.round_robin(sizes), sizes)
     yield "folded", _nodes_of(orders.folded(sizes), sizes)
-
-
-# ---- grids --------------------------------------------------------------------------------
-
-
-def _best_grid(
-    pattern: Pattern,
-    network: PlacedNetwork,
-    sizes: Sequence[int],
-    by: ScoreKind,
-    until: float,
-) -> ScoredOrder | None:
-    """Return the best order by cells of a grid; None where nodes differ in slots."""
-    if len(set(sizes)) > 1:
-        return None
-    found: list[ScoredOrder] = []
-    for shape in likely_shapes(pattern):
-        for nodes, inner in _node_orders(network, sizes[0]):
-            for cells in islice(nested_cells(shape, inner), _MAX_GRIDS):
-                if time.monotonic() > until:
-                    break
-                of = np.empty(pattern.ranks, dtype=np.int64)
-                of[order_of_cells(shape, cells)] = np.repeat(nodes, sizes[0])
-                one = scored(_grid_name(shape, cells), of, pattern, network, sizes)
-                found = _in_order([*found, one], by)[:1]
-    return found[0] if found else None
-
-
-def _grid_name(shape: Shape, cells: Sequence[Shape]) -> str:
-    texts = ["x".join(map(str, each)) for each in (shape, *cells)]
-    return f"grid {texts[0]} by {' of '.join(texts[1:])}"
-
-
-def _node_orders(network: PlacedNetwork, ranks: int) -> Iterator[tuple[Ints, list[int]]]:
-    """Yield orders of the nodes, and the sizes of cells of cells that go with each: the ranks of a
-    node, the nodes of a smallest unit, the units of a larger one, where all have as many."""
-    if network.topology.kind == "torus":
-        for axes in permutations(range(network.at.shape[1])):
-            keys = [network.at[:, axis] for axis in reversed(axes)]
-            yield np.lexsort(keys), [ranks]
-        return
-    keys = [np.arange(len(network)), *network.units]
-    nodes = np.lexsort(keys)
-    yield nodes, [ranks]
-    inner, below = [ranks], 1
-    for unit in network.units:
-        each = set(np.bincount(unit)[np.unique(unit)].tolist())
-        if len(each) > 1:
-            break
-        own = each.pop()
-        if own > below:
-            inner = [*inner, own // below]
-            below = own
-            yield nodes, inner

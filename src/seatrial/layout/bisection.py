@@ -5,12 +5,13 @@ little is sent between the halves.
 
 The nodes are halved along their network: at a border of its largest level, or across the longest
 axis of a torus. A half of the ranks grows from one end of the graph, and is refined by moves of
-many ranks at once, in the manner of Kernighan and Lin.
+many ranks at once, in the manner of Kernighan and Lin; or another program finds it (``split``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from seatrial.arrays import Bools, Floats, Ints
 from seatrial.layout.network_loads import PlacedNetwork
@@ -18,11 +19,22 @@ from seatrial.layout.patterns import RankGraph
 from seatrial.lazy import np
 
 _ROUNDS = 30
+# Which of so many vertices are in the first part, which is to have so many of them; the ends and
+# the weights of the edges, each in both directions, by their first ends.
+Split = Callable[[int, int, Ints, Ints, Floats], Bools]
 
 
-def bisected(graph: RankGraph, network: PlacedNetwork, sizes: Sequence[int], seed: int = 0) -> Ints:
-    """Return the node of each rank; node i has ``sizes[i]`` of them."""
+def bisected(
+    graph: RankGraph,
+    network: PlacedNetwork,
+    sizes: Sequence[int],
+    split: Split | None = None,
+    seed: int = 0,
+) -> Ints:
+    """Return the node of each rank; node i has ``sizes[i]`` of them. Where ``split`` gives too many
+    to a part, those for which it costs least are moved."""
     random = np.random.default_rng(seed)
+    split = split or functools.partial(_half, random)
     owner = np.repeat(np.arange(graph.ranks), np.diff(graph.starts))
     node_of = np.zeros(graph.ranks, dtype=np.int64)
     slots = np.array(sizes, dtype=np.int64)
@@ -37,9 +49,12 @@ def bisected(graph: RankGraph, network: PlacedNetwork, sizes: Sequence[int], see
             continue
         low, high = halves(network, nodes)
         local[ranks] = np.arange(len(ranks))
-        first = _half(len(ranks), int(slots[low].sum()), local[a], local[b], weights, random)
+        wanted = min(len(ranks), int(slots[low].sum()))
+        own_a, own_b = local[a], local[b]
+        first = split(len(ranks), wanted, own_a, own_b, weights)
+        first = _filled(first, wanted, own_a, own_b, weights)
         for own, there in ((first, low), (~first, high)):
-            inside = own[local[a]] & own[local[b]]
+            inside = own[own_a] & own[own_b]
             parts.append((ranks[own], there, a[inside], b[inside], weights[inside]))
     return node_of
 
@@ -62,11 +77,23 @@ def halves(network: PlacedNetwork, nodes: Ints) -> tuple[Ints, Ints]:
     return nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
 
 
+def _filled(first: Bools, wanted: int, a: Ints, b: Ints, weights: Floats) -> Bools:
+    """Return the parts with ``wanted`` vertices in the first one."""
+    surplus = int(first.sum()) - wanted
+    if not surplus:
+        return first
+    gain = np.bincount(a, np.where(first[a] != first[b], weights, -weights), len(first))
+    there = np.flatnonzero(first if surplus > 0 else ~first)
+    moved = there[np.argsort(-gain[there], kind="stable")[: abs(surplus)]]
+    first = first.copy()
+    first[moved] = surplus < 0
+    return first
+
+
 def _half(
-    number: int, wanted: int, a: Ints, b: Ints, weights: Floats, random: np.random.Generator
+    random: np.random.Generator, number: int, wanted: int, a: Ints, b: Ints, weights: Floats
 ) -> Bools:
     """Return which of the vertices are in the first part, which has ``wanted`` of them."""
-    wanted = min(wanted, number)
     best: Bools | None = None
     least = np.inf
     for _ in range(2):

@@ -1,7 +1,8 @@
-"""Grids that a pattern may be the halo exchange of, and cells that fill nodes.
+"""Grids that a pattern may be the halo exchange of, and orders by cells that fill nodes.
 
-    shapes = likely_shapes(pattern)          # [(16, 16, 16), ...]: the best first
-    cells = cells_of((16, 16, 16), 32)       # [(2, 4, 4), (4, 2, 4), ...]
+    shapes = likely_shapes(pattern)              # [(16, 16, 16), ...]: the best first
+    cells = cells_of((16, 16, 16), 32)           # [(4, 2, 4), (4, 4, 2), ...]: the best first
+    for name, node_of in grid_orders(pattern, network, 32): ...
 
 A pattern file does not say how a program numbers its grid. So all factorisations of the number of
 ranks into up to three lengths are tried; the best is that in which messages go least far.
@@ -9,13 +10,20 @@ ranks into up to three lengths are tried; the best is that in which messages go 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
+from seatrial.arrays import Ints
+from seatrial.layout.grid_order import Curve, GridOrder, order_of_grid
+from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import Pattern
 from seatrial.lazy import np
 
 _SAMPLE = 20_000  # pairs by which shapes are compared
 _DIMENSIONS = 3
+_NEAR = 0.8  # of the way between two ranks by chance: where bytes go further, there is no grid
+_MAX_CELLS = 400  # of each shape and order of nodes
+_CURVES: dict[Curve, str] = {"Z": "", "P": " Peano", "H": " Hilbert"}
 Shape = tuple[int, ...]
 
 
@@ -32,7 +40,8 @@ def factorisations(number: int, dimensions: int) -> Iterator[Shape]:
 
 def likely_shapes(pattern: Pattern, keep: int = 3) -> list[Shape]:
     """Return the shapes, row-major, in which the bytes go least far, around the ends if that is
-    shorter. Lengths of 1 are left out, so one shape may have fewer dimensions."""
+    shorter. Lengths of 1 are left out, so one shape may have fewer dimensions. Shapes in which they
+    go about as far as between any two ranks are left out, too."""
     step = max(1, len(pattern.senders) // _SAMPLE)
     a, b = pattern.senders[::step], pattern.receivers[::step]
     volumes = pattern.volumes[::step].astype(np.float64)
@@ -47,17 +56,21 @@ def likely_shapes(pattern: Pattern, keep: int = 3) -> list[Shape]:
         ):
             apart = np.abs(x - y)
             far += np.minimum(apart, length - apart)
-        found[shape] = float(far @ volumes)
+        by_chance = float(volumes.sum()) * sum(length / 4 for length in shape)
+        if (total := float(far @ volumes)) < _NEAR * by_chance:
+            found[shape] = total
     return sorted(found, key=lambda shape: (found[shape], len(shape), shape))[:keep]
 
 
 def cells_of(shape: Sequence[int], ranks: int) -> list[Shape]:
-    """Return the cells of so many ranks whose lengths divide those of the grid."""
-    return [
+    """Return the cells of so many ranks whose lengths divide those of the grid; those with the
+    smallest surface first."""
+    cells = [
         cell
         for cell in factorisations(ranks, len(shape))
         if all(length % own == 0 for length, own in zip(shape, cell, strict=True))
     ]
+    return sorted(cells, key=lambda cell: sum(1 / length for length in cell))
 
 
 def nested_cells(shape: Sequence[int], sizes: Sequence[int]) -> Iterator[list[Shape]]:
@@ -72,7 +85,7 @@ def nested_cells(shape: Sequence[int], sizes: Sequence[int]) -> Iterator[list[Sh
             yield [cell, *rest]
 
 
-def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> list[int]:
+def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> Ints:
     """Return the ranks of a row-major grid by cells of cells, the smallest first."""
     numbers = np.arange(int(np.prod(shape))).reshape(tuple(shape))
     lengths = [*shape]
@@ -87,5 +100,70 @@ def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> list[int]:
         for level in reversed(range(depth))
         for axis in range(len(lengths))
     ]
-    order: list[int] = split.transpose(axes).reshape(-1).tolist()
+    order: Ints = split.transpose(axes).reshape(-1)
     return order
+
+
+# ---- on a network -------------------------------------------------------------------------
+
+
+def grid_orders(
+    pattern: Pattern, network: PlacedNetwork, per_node: int
+) -> Iterator[tuple[str, Ints]]:
+    """Yield names and the node of each rank: first as ``grid_order`` has them, by cells of a node
+    along each curve; then by cells of cells on nodes that are near each other."""
+    shapes = likely_shapes(pattern)
+    nodes = np.arange(len(network))
+    for name, order in curved_orders(shapes, per_node):
+        yield name, _placed(order, nodes, per_node)
+    for shape in shapes:
+        for nodes, inner in _node_orders(network, per_node):
+            for cells in itertools.islice(nested_cells(shape, inner), _MAX_CELLS):
+                name = " of ".join(map(_text, cells))
+                order = order_of_cells(shape, cells)
+                yield f"grid {_text(shape)} by {name}", _placed(order, nodes, per_node)
+
+
+def curved_orders(shapes: Sequence[Shape], per_node: int) -> Iterator[tuple[str, Ints]]:
+    """Yield the orders that ``grid_order`` has for cells of a node, named as ``run.order`` has
+    them."""
+    for shape in shapes:
+        for cell in cells_of(shape, per_node):
+            for curve, word in _CURVES.items():
+                order = order_of_grid(GridOrder(shape, cell, "R", curve))
+                yield f"grid {_text(shape)} by {_text(cell)}{word}", np.array(order)
+                turned = GridOrder(shape[::-1], cell[::-1], "C", curve)
+                name = f"grid {_text(turned.shape)} by {_text(turned.cell)} column{word}"
+                yield name, np.array(order_of_grid(turned))
+
+
+def _placed(order: Ints, nodes: Ints, per_node: int) -> Ints:
+    of = np.empty(len(order), dtype=np.int64)
+    of[order] = np.repeat(nodes, per_node)
+    return of
+
+
+def _text(shape: Shape) -> str:
+    return "x".join(map(str, shape))
+
+
+def _node_orders(network: PlacedNetwork, ranks: int) -> Iterator[tuple[Ints, list[int]]]:
+    """Yield orders of the nodes, and the sizes of cells of cells that go with each: the ranks of a
+    node, the nodes of a smallest unit, the units of a larger one, where all have as many."""
+    if network.topology.kind == "torus":
+        for axes in itertools.permutations(range(network.at.shape[1])):
+            keys = [network.at[:, axis] for axis in reversed(axes)]
+            yield np.lexsort(keys), [ranks]
+        return
+    nodes = np.lexsort([np.arange(len(network)), *network.units])
+    yield nodes, [ranks]
+    inner, below = [ranks], 1
+    for unit in network.units:
+        each = set(np.bincount(unit)[np.unique(unit)].tolist())
+        if len(each) > 1:
+            break
+        own = each.pop()
+        if own > below:
+            inner = [*inner, own // below]
+            below = own
+            yield nodes, inner

@@ -6,6 +6,11 @@
 The ranks of a cell stand together, in ascending order. Curves go from cell to cell. Z: row after
 row, along the first dimension. P (Peano): rows in turn forth and back. H (Hilbert): along Hilbert's
 curve through the cube of cells that holds all (Skilling 2004); those outside the grid are left out.
+``along`` has the dimensions, from 1 on, in which cells go up, the one that goes up first as first;
+those that it lacks follow.
+
+HPE documents which options there are (CPE 24, grid_order(1)), and two outputs of its program are
+public, both by one number as the cell and along Z. All else here is our reading of these.
 
 A cell with fewer dimensions than the grid is that of the dimensions along which ranks go up first:
 the last for row-major. Where a cell does not divide a dimension, the grid has regions of whole and
@@ -17,6 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -32,7 +38,7 @@ MAX_DIMENSIONS = 8
 class GridOrder(Struct, frozen=True):
     """What is asked: lengths of grid and cell, numbering (C: column-major, the first dimension goes
     up first; R: row-major, the last does), curve; the number of the first rank; the number from
-    which on ranks are left out (0: none)."""
+    which on ranks are left out (0: none); the order of the dimensions in which cells go up."""
 
     shape: tuple[int, ...]
     cell: tuple[int, ...]
@@ -40,6 +46,7 @@ class GridOrder(Struct, frozen=True):
     curve: Curve = "Z"
     start: int = 0
     limit: int = 0
+    along: tuple[int, ...] = ()
 
 
 class GridRegion(Struct, frozen=True):
@@ -62,6 +69,12 @@ def check_grid(grid: GridOrder) -> None:
     if len(grid.cell) > len(grid.shape):
         have, most = len(grid.cell), len(grid.shape)
         raise ValueError(f"-c: a cell of {have} dimensions in a grid of {most}; give {most}")
+    wrong = next((axis for axis in grid.along if not 1 <= axis <= len(grid.shape)), None)
+    if wrong is not None or len(set(grid.along)) < len(grid.along):
+        told = ",".join(map(str, grid.along))
+        raise ValueError(
+            f"-o {told}: give each dimension once, from 1 to {len(grid.shape)}, such as -o 2,1"
+        )
     if math.prod(grid.shape) > MAX_RANKS:
         raise ValueError(f"-g: more than {MAX_RANKS} ranks")
 
@@ -103,15 +116,17 @@ def _cells(grid: GridOrder, cell: Point, cut: Sequence[int]) -> Iterator[list[in
         size.append(rest if is_cut else own)
         number.append((1 if rest else 0) if is_cut else whole)
     strides = _strides(grid)
-    for at in _along(grid.curve, number):
+    inside = itertools.product(*map(range, size))
+    offsets = sorted(_dot(point, strides) for point in inside)
+    for at in _in_dimensions(grid, number):
         corner = [f + p * s for f, p, s in zip(first, at, size, strict=True)]
-        ranges = [range(c, c + s) for c, s in zip(corner, size, strict=True)]
-        ranks = (
-            sum(x * stride for x, stride in zip(point, strides, strict=True))
-            for point in itertools.product(*ranges)
-        )
-        own_ranks = sorted(grid.start + rank for rank in ranks)
-        yield [rank for rank in own_ranks if not grid.limit or rank < grid.limit]
+        lowest = grid.start + _dot(corner, strides)
+        ranks = [lowest + step for step in offsets]
+        yield [rank for rank in ranks if rank < grid.limit] if grid.limit else ranks
+
+
+def _dot(point: Sequence[int], strides: Sequence[int]) -> int:
+    return sum(x * stride for x, stride in zip(point, strides, strict=True))
 
 
 def _strides(grid: GridOrder) -> list[int]:
@@ -124,11 +139,23 @@ def _strides(grid: GridOrder) -> list[int]:
 # ---- curves -------------------------------------------------------------------------------
 
 
-def _along(curve: Curve, number: Sequence[int]) -> Iterator[Point]:
-    """Yield the positions of cells along a curve; ``number`` of them in each dimension."""
+def _in_dimensions(grid: GridOrder, number: Sequence[int]) -> Iterator[Point]:
+    """Yield the positions of cells; ``number`` of them in each dimension of the grid."""
+    axes = [axis - 1 for axis in grid.along]
+    axes += [axis for axis in range(len(number)) if axis not in axes]
+    for point in _positions(grid.curve, tuple(number[axis] for axis in axes)):
+        placed = [0] * len(axes)
+        for axis, x in zip(axes, point, strict=True):
+            placed[axis] = x
+        yield tuple(placed)
+
+
+@lru_cache(maxsize=8)
+def _positions(curve: Curve, number: Point) -> list[Point]:
+    """Return the positions of cells along a curve; ``number`` of them in each dimension."""
     if curve == "H" and len(number) > 1:
         return _hilbert(number)
-    return _rows(number, folds=curve == "P")
+    return list(_rows(number, folds=curve == "P"))
 
 
 def _rows(number: Sequence[int], folds: bool) -> Iterator[Point]:
@@ -143,10 +170,10 @@ def _rows(number: Sequence[int], folds: bool) -> Iterator[Point]:
             yield (x, *rest)
 
 
-def _hilbert(number: Sequence[int]) -> Iterator[Point]:
+def _hilbert(number: Sequence[int]) -> list[Point]:
     bits = max(1, (max(number) - 1).bit_length())
     points = itertools.product(*map(range, number))
-    return iter(sorted(points, key=lambda point: _hilbert_index(point, bits)))
+    return sorted(points, key=lambda point: _hilbert_index(point, bits))
 
 
 def _hilbert_index(point: Point, bits: int) -> int:
@@ -181,6 +208,8 @@ def written(grid: GridOrder, per_line: int = 0, quiet: bool = False) -> str:
     per_line = per_line or math.prod(grid.cell)
     lengths, cell = (",".join(map(str, each)) for each in (grid.shape, grid.cell))
     head = f"# grid_order -{grid.major} -{grid.curve} -c {cell} -g {lengths}"
+    if grid.along:
+        head += f" -o {','.join(map(str, grid.along))}"
     lines, done = [head], grid.start
     for region in regions(grid):
         ranks = [rank for own in region.cells for rank in own]

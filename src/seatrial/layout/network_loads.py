@@ -8,13 +8,18 @@ Distances and paths are those of ``Topology``, computed for all pairs at once by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 from seatrial.arrays import Floats, Ints
 from seatrial.layout.patterns import Pattern
 from seatrial.layout.topology import Topology
 from seatrial.lazy import np
+
+ScoreKind = Literal["hop_bytes", "off_node", "link_load"]
+MAX_NODES = 4096  # more have no matrix of distances
+_POWER = 8
 
 
 class OrderScore(NamedTuple):
@@ -52,16 +57,30 @@ class PlacedNetwork:
         hops: Ints = np.where(a == b, 0, table[height])
         return hops
 
-    def distances(self) -> Floats:
-        """Return the hops between any two nodes, as a matrix."""
-        each = np.arange(len(self.nodes))
-        rows = [self.hops(np.full(len(each), one), each) for one in each]
-        return np.array(rows, dtype=np.float64)
+    @cached_property
+    def distances(self) -> Ints | None:
+        """The hops between any two nodes, as a matrix; None for more than MAX_NODES."""
+        if len(self) > MAX_NODES:
+            return None
+        each = np.arange(len(self))
+        rows = [self.hops(np.full(len(each), one), each).astype(np.int32) for one in each]
+        return np.array(rows)
+
+    def cost(self, pattern: Pattern, node_of: Ints, by: ScoreKind) -> float:
+        """Return one figure of the score of an order; faster than all of them."""
+        if by == "link_load":
+            return self.score(pattern, node_of).link_load
+        a, b = node_of[pattern.senders], node_of[pattern.receivers]
+        if by == "off_node":
+            return float(pattern.volumes[a != b].sum())
+        far = self.hops(a, b) if self.distances is None else self.distances[a, b]
+        return float(pattern.volumes @ far)
 
     def score(self, pattern: Pattern, node_of: Ints) -> OrderScore:
         """Return what a pattern costs with each rank on this node."""
         a, b, volumes = self.traffic(pattern, node_of)
-        load = float(max(self._loads(a, b, volumes), default=0.0))
+        loads = (np.bincount(keys, volumes[pairs]) for pairs, keys in self._links(a, b))
+        load = max((float(each.max(initial=0.0)) for each in loads), default=0.0)
         return OrderScore(float(volumes.sum()), float(volumes @ self.hops(a, b)), load)
 
     def traffic(self, pattern: Pattern, node_of: Ints) -> tuple[Ints, Ints, Floats]:
@@ -71,6 +90,24 @@ class PlacedNetwork:
         keys, inverse = np.unique(a[apart] * len(self) + b[apart], return_inverse=True)
         volumes = np.bincount(inverse, pattern.volumes[apart], len(keys)).astype(np.float64)
         return keys // len(self), keys % len(self), volumes
+
+    def strains(self, pattern: Pattern, node_of: Ints) -> Floats:
+        """Return how much a byte between any two nodes, there and back, burdens links that are busy
+        already: the sum over its path of the load of each link, as a share of the largest, to a
+        high power. With these as distances, swaps relieve the busiest links."""
+        a, b, volumes = self.traffic(pattern, node_of)
+        loads = [np.bincount(keys, volumes[pairs]) for pairs, keys in self._links(a, b)]
+        largest = max((float(each.max(initial=0.0)) for each in loads), default=0.0) or 1.0
+        each = np.arange(len(self))
+        a, b = np.repeat(each, len(self)), np.tile(each, len(self))
+        found = np.zeros(len(a))
+        for load, (pairs, keys) in zip(loads, self._links(a, b), strict=True):
+            strain = np.zeros(int(keys.max(initial=0)) + 1)
+            strain[: len(load)] = (load / largest) ** _POWER
+            found += np.bincount(pairs, strain[keys], len(a))
+        square = found.reshape(len(self), len(self))
+        both: Floats = square + square.T
+        return both
 
     # ---- links ----------------------------------------------------------------------------
 
@@ -86,60 +123,44 @@ class PlacedNetwork:
         steps: Ints = np.where(up <= self.shape - up, up, up - self.shape)
         return steps
 
-    def _loads(self, a: Ints, b: Ints, volumes: Floats) -> list[float]:
-        """Return the load of the busiest link of each kind."""
-        if not len(a):
-            return []
-        found: list[float] = []
+    def _links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield for each kind of link which of the pairs of nodes take one, and its number."""
         if self.topology.kind == "torus":
-            self._torus_loads(a, b, volumes, lambda *load: found.append(_largest(*load)))
+            yield from self._torus_links(a, b)
         elif self.topology.kind == "dragonfly":
-            self._dragonfly_loads(a, b, volumes, lambda *load: found.append(_largest(*load)))
+            yield from self._dragonfly_links(a, b)
         else:
-            below = [np.arange(len(self)), *self.units]
-            for unit in below:  # the links up from these units, and down to them
-                leaves = unit[a] != unit[b]
-                found.append(_largest(unit[a][leaves], volumes[leaves]))
-                found.append(_largest(unit[b][leaves], volumes[leaves]))
-        return found
+            for unit in (np.arange(len(self)), *self.units):  # up from these, and down to them
+                leaves = np.flatnonzero(unit[a] != unit[b])
+                yield leaves, unit[a[leaves]]
+                yield leaves, unit[b[leaves]]
 
-    def _dragonfly_loads(
-        self, a: Ints, b: Ints, volumes: Floats, note: Callable[[Ints, Floats], None]
-    ) -> None:
-        note(a, volumes)  # into the router
+    def _dragonfly_links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
+        apart = np.flatnonzero(a != b)
+        yield apart, a[apart]  # into the router
         if not self.units:
             return
         router, group = self.units[0], self.units[-1]
         height = self._heights(a, b)
-        inside = (height > 0) & (height < len(self.units))
-        far = height == len(self.units)
+        inside = np.flatnonzero((height > 0) & (height < len(self.units)))
+        far = np.flatnonzero(height == len(self.units))
         routers, groups = int(router.max()) + 1, int(group.max()) + 1
-        note((router[a] * routers + router[b])[inside], volumes[inside])
-        note(router[a][far], volumes[far])
-        note(router[b][far], volumes[far])
-        note((group[a] * groups + group[b])[far], volumes[far])
+        yield inside, router[a[inside]] * routers + router[b[inside]]
+        yield far, router[a[far]]
+        yield far, router[b[far]]
+        yield far, group[a[far]] * groups + group[b[far]]
 
-    def _torus_loads(
-        self, a: Ints, b: Ints, volumes: Floats, note: Callable[[Ints, Floats], None]
-    ) -> None:
+    def _torus_links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
         steps, at = self._steps(a, b), self.at[a].copy()
         strides = np.cumprod([1, *self.shape[:-1]])
         for axis in range(len(self.shape)):
             for way in (1, -1):
-                keys, loads = [], []
+                pairs, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
                 for step in range(int((steps[:, axis] * way).max(initial=0))):
-                    moving = steps[:, axis] * way > step
+                    moving = np.flatnonzero(steps[:, axis] * way > step)
                     here = at[moving]
                     here[:, axis] = (here[:, axis] + way * step) % self.shape[axis]
+                    pairs.append(moving)
                     keys.append(here @ strides)
-                    loads.append(volumes[moving])
-                if keys:
-                    note(np.concatenate(keys), np.concatenate(loads))
+                yield np.concatenate(pairs), np.concatenate(keys)
             at[:, axis] = self.at[b][:, axis]
-
-
-def _largest(keys: Ints, loads: Floats) -> float:
-    if not len(keys):
-        return 0.0
-    _, inverse = np.unique(keys, return_inverse=True)
-    return float(np.bincount(inverse, loads).max())

@@ -5,7 +5,8 @@
 
 ``within``: all in one unit of a level, the smallest that has enough. ``across``: dealt out to the
 units of a level, as many of these as there can be, evenly. ``near``: those with the fewest hops to
-a node of the role. ``order`` is that of the ranks. Ties are drawn by the seed.
+a node of the role. ``order`` is that of the ranks; alone or with ``within``, nodes are the first
+ones in this order. Ties are drawn by the seed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def choose_nodes(
     chosen: list[list[int]] = []
     reasons = []
     for name, pool in wide:
-        taken, short = _taken(topology, pool, among or usable, wish, number, chance)
+        if wish.order and not (wish.across or wish.near):
+            taken, short = in_order(topology, pool, wish.order, seed)[:number], ""
+        else:
+            taken, short = _taken(topology, pool, among or usable, wish, number, chance)
         if short:
             reasons.append(f"{short} of {name}" if name else short)
         else:

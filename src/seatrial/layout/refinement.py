@@ -4,20 +4,24 @@
 
 The cost is the bytes of each pair of ranks times the hops between their nodes. Two nodes exchange
 ranks pair by pair, the best pair first, also at a loss; the exchange is cut where the gain was
-largest. Clusters of ranks are swapped before single ranks: whole nodes, then halves, quarters, ...:
-a swap of single ranks alone does not leave the boxes of a grid.
+largest. Clusters of ranks are swapped before single ranks: whole nodes, then clusters of ranks that
+talk to each other, of ..., 4, 2 ranks: a swap of single ranks alone does not leave the boxes of a
+grid.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
-from seatrial.arrays import Floats, Ints
+from seatrial.arrays import Bools, Floats, Ints
 from seatrial.layout.patterns import RankGraph, graph_of_edges
 from seatrial.lazy import np
 
 _LOSSES = 6  # so many swaps in a row without a new best end an exchange
 _CHUNK = 1 << 22  # elements of an array that is made in one go
+_DENSE = 3e10  # products for what each cluster would cost on each node: more take too long
+_MATCHINGS = 8  # rounds in which clusters choose each other
 
 
 def refined(
@@ -26,59 +30,78 @@ def refined(
     """Return nodes of ranks that cost no more. ``until``: the time of ``time.monotonic`` at which
     the search ends. The number of ranks of each node stays."""
     random = np.random.default_rng(seed)
-    node_of = node_of.copy()
-    largest = int(np.bincount(node_of).max())
-    sizes = [largest]
-    while sizes[-1] > 1:
-        sizes.append((sizes[-1] + 1) // 2)
-    for size in sizes:
-        cluster_of = _clusters(graph, node_of, size)
-        coarse = graph if size == 1 else _merged(graph, cluster_of)
-        first = np.unique(cluster_of, return_index=True)[1]
-        weight = np.bincount(cluster_of)
-        search = _Search(coarse, node_of[first], weight == size, distances)
-        search.run(until, random)
-        node_of = search.node_of[cluster_of]
-        if time.monotonic() > until:
-            break
+    gained = True
+    while gained and time.monotonic() < until:
+        gained = False
+        for cluster_of, movable in _levels(graph, node_of, random):
+            coarse = _merged(graph, cluster_of)
+            first = np.unique(cluster_of, return_index=True)[1]
+            search = _Search(coarse, node_of[first], movable, distances)
+            gained = search.run(until, random) or gained
+            node_of = search.node_of[cluster_of]
+            if time.monotonic() > until:
+                break
     return node_of
 
 
-def _clusters(graph: RankGraph, node_of: Ints, size: int) -> Ints:
-    """Return the cluster of each rank: ``size`` ranks of a node, each next to one before it where
-    there is one; the last of a node may be smaller."""
-    found = np.full(graph.ranks, -1, dtype=np.int64)
-    if size == 1:
-        return np.arange(graph.ranks)
-    order = np.argsort(node_of, kind="stable")
-    number = 0
-    starts = graph.starts.tolist()
-    neighbours, weights = graph.neighbours.tolist(), graph.weights.tolist()
-    own_node, cluster = node_of.tolist(), found.tolist()
-    filled: dict[int, list[int]] = {}  # the node's ranks that are left, by node
-    for rank in order.tolist():
-        filled.setdefault(own_node[rank], []).append(rank)
-    for node, ranks in filled.items():
-        left = dict.fromkeys(ranks)
-        while left:
-            near: dict[int, float] = {}
-            rank = next(iter(left))
-            for _ in range(min(size, len(left))):
-                del left[rank]
-                near.pop(rank, None)
-                cluster[rank] = number
-                for at in range(starts[rank], starts[rank + 1]):
-                    other = neighbours[at]
-                    if own_node[other] == node and other in left:
-                        near[other] = near.get(other, 0.0) + weights[at]
-                if not left:
-                    break
-                rank = max(near, key=near.__getitem__) if near else next(iter(left))
-            number += 1
-    return np.array(cluster, dtype=np.int64)
+def _levels(
+    graph: RankGraph, node_of: Ints, random: np.random.Generator
+) -> list[tuple[Ints, Bools]]:
+    """Return the cluster of each rank, and which clusters can be swapped with each other, as they
+    have as many ranks: whole nodes, and then ever smaller clusters. Each consists of whole clusters
+    of the next level, so they stay on one node when larger ones are swapped."""
+    sizes = np.bincount(node_of)
+    largest = int(sizes.max())
+    found = [(np.arange(graph.ranks), np.ones(graph.ranks, dtype=bool))]
+    coarse, nodes, of = graph, node_of, np.arange(graph.ranks)
+    size = 1
+    while 2 * size < largest:
+        full = found[-1][1]
+        pair_of = _pairs(coarse, nodes, full, random)
+        coarse, of = _merged(coarse, pair_of), pair_of[of]
+        nodes = nodes[np.unique(pair_of, return_index=True)[1]]
+        size *= 2
+        found.append((of, np.bincount(of) == size))
+    if size < largest:
+        filled = np.unique(node_of, return_inverse=True)[1]
+        found.append((filled, np.bincount(filled) == largest))
+    return found[::-1]
+
+
+def _pairs(graph: RankGraph, node_of: Ints, full: Bools, random: np.random.Generator) -> Ints:
+    """Return the pair of each cluster: of two that are full and on the same node, and that talk
+    most to each other where they chose each other. What is left alone is a pair of its own."""
+    number = graph.ranks
+    partner = np.arange(number)
+    owner = np.repeat(np.arange(number), np.diff(graph.starts))
+    other = graph.neighbours
+    inside = (node_of[owner] == node_of[other]) & full[owner] & full[other]
+    owner, other, weights = owner[inside], other[inside], graph.weights[inside]
+    lot = random.permutation(number)
+    ranked = np.lexsort([lot[owner] + lot[other], -weights])
+    owner, other = owner[ranked], other[ranked]
+    for _ in range(_MATCHINGS):
+        if not len(owner):
+            break
+        who, at = np.unique(owner, return_index=True)
+        chosen = np.full(number, -1)
+        chosen[who] = other[at]
+        mutual = who[chosen[chosen[who]] == who]
+        partner[mutual] = chosen[mutual]
+        free = (partner[owner] == owner) & (partner[other] == other)
+        owner, other = owner[free], other[free]
+    left = np.flatnonzero((partner == np.arange(number)) & full)
+    left = left[np.argsort(node_of[left], kind="stable")]
+    own = node_of[left]
+    rank = np.arange(len(left)) - np.searchsorted(own, own)
+    first = np.flatnonzero((rank[:-1] % 2 == 0) & (own[:-1] == own[1:]))
+    partner[left[first]], partner[left[first + 1]] = left[first + 1], left[first]
+    return np.unique(np.minimum(partner, np.arange(number)), return_inverse=True)[1]
 
 
 def _merged(graph: RankGraph, cluster_of: Ints) -> RankGraph:
+    if len(cluster_of) == int(cluster_of.max()) + 1:
+        return graph
     owner = np.repeat(np.arange(graph.ranks), np.diff(graph.starts))
     once = owner < graph.neighbours
     a, b = cluster_of[owner[once]], cluster_of[graph.neighbours[once]]
@@ -88,7 +111,7 @@ def _merged(graph: RankGraph, cluster_of: Ints) -> RankGraph:
 class _Search:
     """The search over swaps of clusters of one size."""
 
-    def __init__(self, graph: RankGraph, node_of: Ints, movable: Ints, distances: Floats) -> None:
+    def __init__(self, graph: RankGraph, node_of: Ints, movable: Bools, distances: Floats) -> None:
         self.graph, self.node_of, self.distances = graph, node_of.copy(), distances
         self.movable = movable
         self.local = np.full(graph.ranks, -1, dtype=np.int64)
@@ -96,19 +119,29 @@ class _Search:
         for cluster in np.flatnonzero(movable).tolist():
             self.members[self.node_of[cluster]].append(cluster)
 
-    def run(self, until: float, random: np.random.Generator) -> None:
-        """Exchange clusters between pairs of nodes until none gains, or the time is over."""
-        while time.monotonic() < until:
-            a, b = self._promising()
-            gained = sum(self._exchange(*pair) for pair in self._in_time(a, b, until))
-            if gained <= 0:
+    def run(self, until: float, random: np.random.Generator) -> bool:
+        """Exchange clusters between pairs of nodes until none gains, or the time is over. Return
+        whether any gained."""
+        nodes = len(self.distances)
+        gained = False
+        while nodes * nodes * len(self.node_of) < _DENSE:
+            pairs = list(self._in_time(*self._promising(), until))
+            if not sum(self._exchange(*pair) > 0 for pair in pairs):
                 break
-        a, b = self._adjacent()
-        shuffled = random.permutation(len(a))
-        for pair in self._in_time(a[shuffled], b[shuffled], until):
-            self._exchange(*pair)
+            gained = True
+        changed = np.ones(nodes, dtype=bool)
+        while changed.any() and time.monotonic() < until:
+            a, b = self._adjacent()
+            some = changed[a] | changed[b]
+            a, b = a[some], b[some]
+            changed = np.zeros(nodes, dtype=bool)
+            shuffled = random.permutation(len(a))
+            for pair in self._in_time(a[shuffled], b[shuffled], until):
+                if self._exchange(*pair) > 0:
+                    changed[[*pair]] = gained = True
+        return gained
 
-    def _in_time(self, a: Ints, b: Ints, until: float):  # type: ignore[no-untyped-def]
+    def _in_time(self, a: Ints, b: Ints, until: float) -> Iterator[tuple[int, int]]:
         for pair in zip(a.tolist(), b.tolist(), strict=True):
             if time.monotonic() > until:
                 return
@@ -119,10 +152,9 @@ class _Search:
         each node is in the first few of its pairs only."""
         nodes = len(self.distances)
         best = np.full((nodes, nodes), -np.inf)
-        degree = max(1, int(np.diff(self.graph.starts).max(initial=1)))
-        step = max(1, _CHUNK // (nodes * degree))
         order = np.argsort(self.node_of, kind="stable")
         order = order[self.movable[order]]
+        step = max(1, _CHUNK // nodes)
         for first in range(0, len(order), step):
             chunk = order[first : first + step]
             costs = self._costs(chunk)
@@ -133,29 +165,25 @@ class _Search:
         both = np.triu(best + best.T, 1)
         a, b = np.nonzero(both > 1e-9 * max(1.0, float(np.abs(both[np.isfinite(both)]).max())))
         ranked = np.argsort(-both[a, b], kind="stable")
-        used: dict[int, int] = {}
+        a, b = a[ranked], b[ranked]
+        used = [0] * nodes
         keep = []
-        for place, (one, other) in enumerate(
-            zip(a[ranked].tolist(), b[ranked].tolist(), strict=True)
-        ):
-            if used.get(one, 0) < 2 and used.get(other, 0) < 2:
-                used[one], used[other] = used.get(one, 0) + 1, used.get(other, 0) + 1
+        for place, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+            if used[one] < 2 and used[other] < 2:
+                used[one], used[other] = used[one] + 1, used[other] + 1
                 keep.append(place)
-        return a[ranked][keep], b[ranked][keep]
+        return a[keep], b[keep]
 
     def _costs(self, clusters: Ints) -> Floats:
         """Return what each cluster would cost on each node."""
+        nodes = len(self.distances)
         starts = self.graph.starts
         sizes = starts[clusters + 1] - starts[clusters]
-        costs = np.zeros((len(clusters), len(self.distances)))
-        some = np.flatnonzero(sizes)
-        if not len(some):
-            return costs
-        at = _ranges(starts[clusters[some]], sizes[some])
-        there = self.node_of[self.graph.neighbours[at]]
-        rows = self.distances[there] * self.graph.weights[at][:, None]
-        firsts = np.concatenate([[0], np.cumsum(sizes[some])[:-1]])
-        costs[some] = np.add.reduceat(rows, firsts, axis=0)
+        at = _ranges(starts[clusters], sizes)
+        row = np.repeat(np.arange(len(clusters)), sizes)
+        keys = row * nodes + self.node_of[self.graph.neighbours[at]]
+        sent = np.bincount(keys, self.graph.weights[at], len(clusters) * nodes)
+        costs: Floats = sent.reshape(len(clusters), nodes) @ self.distances
         return costs
 
     def _adjacent(self) -> tuple[Ints, Ints]:
@@ -225,5 +253,5 @@ def _kernighan_lin(gain: Floats, within: Floats, first: int) -> tuple[list[tuple
 def _ranges(firsts: Ints, sizes: Ints) -> Ints:
     """Return the numbers of all ranges, one after the other."""
     ends = np.cumsum(sizes)
-    numbers: Ints = np.arange(int(ends[-1])) + np.repeat(firsts - ends + sizes, sizes)
+    numbers: Ints = np.arange(int(sizes.sum())) + np.repeat(firsts - ends + sizes, sizes)
     return numbers

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -170,14 +170,26 @@ class Topology(Struct, frozen=True, dict=True):
 
     # ---- the whole network ----------------------------------------------------------------
 
-    def pairs(self) -> list[int]:
-        """Return the pairs of two nodes whose smallest common level is each level, and then those
-        that have none but the system."""
-        sizes = [Counter(level.unit_of).values() for level in self.levels]
-        within = [sum(size * (size - 1) // 2 for size in each) for each in sizes]
-        total = len(self.nodes) * (len(self.nodes) - 1) // 2
-        ends = [*within, total]
+    def pairs(self, nodes: Sequence[int] | None = None) -> list[int]:
+        """Return the pairs of two of these nodes (default: all) whose smallest common level is each
+        level, and then those that have none but the system."""
+        chosen = range(len(self.nodes)) if nodes is None else nodes
+        sizes = [Counter(level.unit_of[node] for node in chosen).values() for level in self.levels]
+        within = [_pairs_of(each) for each in sizes]
+        ends = [*within, _pairs_of([len(chosen)])]
         return [end - start for start, end in zip([0, *within], ends, strict=True)]
+
+    def mean_hops(self, nodes: Sequence[int]) -> float:
+        """Return the mean of the hops between any two of these nodes; 0 for one node."""
+        total = _pairs_of([len(nodes)])
+        if self.kind == "torus":
+            hops = sum(
+                _ring_hops([self.coordinates[node][axis] for node in nodes], length)
+                for axis, length in enumerate(self.shape)
+            )
+        else:
+            hops = sum(self.hops_at(h) * n for h, n in enumerate(self.pairs(nodes)))
+        return hops / total if total else 0.0
 
     def bisection(self) -> Bisection | None:
         """Return the bisection; None where nothing says how many links there are.
@@ -214,6 +226,18 @@ def _step(start: int, end: int, length: int) -> int:
     """Return the shorter way around a ring: below 0 for the way down."""
     up = (end - start) % length
     return up if up <= length - up else up - length
+
+
+def _pairs_of(sizes: Iterable[int]) -> int:
+    return sum(size * (size - 1) // 2 for size in sizes)
+
+
+def _ring_hops(places: Iterable[int], length: int) -> int:
+    """Return the sum of the shorter ways around a ring between any two of these places."""
+    counts = Counter(places)
+    return sum(
+        n * m * abs(_step(a, b, length)) for (a, n), (b, m) in combinations(counts.items(), 2)
+    )
 
 
 # ---- in words -----------------------------------------------------------------------------

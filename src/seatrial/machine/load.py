@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Spot, YamlNode, decode_partly
+from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
-from seatrial.machine.include import read_with_includes
+from seatrial.machine.detect_slurm import cluster_name
 from seatrial.machine.layouts import with_layout
 from seatrial.machine.model import Machine, Places
 from seatrial.machine.places import placed
@@ -153,3 +153,88 @@ def _with_paths(machine: Machine, node: YamlNode) -> Machine:
 
 def _exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
+
+
+# ---- files that share keys -----------------------------------------------------------------------
+
+INCLUDE = "include"
+
+
+def read_with_includes(path: Path, faults: Faults) -> YamlNode | None:
+    """Return the document of a machine file, laid over those that it includes; None, with the
+    faults added, if it cannot be read."""
+    return _read(path, faults, ())
+
+
+def _read(path: Path, faults: Faults, above: tuple[Path, ...]) -> YamlNode | None:
+    """``above``: the files that include this one, the outermost first."""
+    node = read(path, faults)
+    if node is None or not isinstance(node.value, dict) or INCLUDE not in node.value:
+        return node
+    chain = (*above, path)
+    own = YamlNode({k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys)
+    included: YamlNode | None = None
+    for file, at in _files(node.value[INCLUDE], path, faults):
+        if any(os.path.realpath(file) == os.path.realpath(each) for each in chain):
+            circle = " -> ".join(str(each) for each in (*chain, file))
+            faults.add(at.place, INCLUDE, f"goes round in a circle: {circle}")
+        elif not os.path.isfile(file):  # noqa: PTH113 - Path's raises where it may not look
+            faults.add(at.place, INCLUDE, f"{file} is no file; paths start at {path.parent}")
+        elif (found := _read(file, faults, chain)) is None:
+            continue
+        elif not isinstance(found.value, dict):
+            faults.add(found.place, "", "is not a mapping of keys to values")
+        else:
+            included = found if included is None else _joined(included, found, own, (), faults)
+    return own if included is None else lay_over(included, own)
+
+
+def _files(written: YamlNode, path: Path, faults: Faults) -> list[tuple[Path, YamlNode]]:
+    """Return the included files, each with the place where it is named."""
+    items = written.value if isinstance(written.value, list) else [written]
+    found = []
+    for item in items:
+        if isinstance(item.value, str) and item.value:
+            found.append((path.parent / item.value, item))
+        else:
+            faults.add(item.place, INCLUDE, "must be the path of a file, or a list of paths")
+    return found
+
+
+def _joined(
+    one: YamlNode, other: YamlNode, own: YamlNode | None, key: tuple[str, ...], faults: Faults
+) -> YamlNode:
+    """Return two included nodes as one. It is a fault if they differ where ``own``, the value of
+    the including file, says nothing."""
+    if isinstance(one.value, dict) and isinstance(other.value, dict):
+        values = dict(one.value)
+        for name, inner in other.value.items():
+            known = own.child(name) if own is not None else None
+            values[name] = (
+                _joined(values[name], inner, known, (*key, name), faults)
+                if name in values
+                else inner
+            )
+        return YamlNode(values, one.place, other.keys | one.keys)
+    if own is None and _plain(one) != _plain(other):
+        text = f"differs from {one.place}, which is included, too; give it in the file that "
+        faults.add(other.place, key_text(key), f"{text}includes both, or remove one")
+    return one
+
+
+def _plain(node: YamlNode) -> Any:
+    if isinstance(node.value, dict):
+        return {name: _plain(inner) for name, inner in node.value.items()}
+    return [_plain(each) for each in node.value] if isinstance(node.value, list) else node.value
+
+
+def require_chosen(name: str | None, key: str) -> None:
+    """Raise UsageError where no machine is named, no file describes this host, and a Slurm answers
+    here: this is a login node, where nobody wants to run tests unasked. ``key`` names a machine:
+    ``-m``, or the plan's."""
+    if name is None and machine_file(None) is None and (cluster := cluster_name()):
+        raise UsageError(
+            f"a Slurm answers here (cluster {cluster}), and no machine is named: name its file with"
+            f" {key} (`seatrial machine {cluster} --detect --scheduler slurm` makes a first one),"
+            f" or say {key} {LOCAL} to run on this host itself"
+        )

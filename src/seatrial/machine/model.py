@@ -11,7 +11,7 @@ from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
 
-LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
+LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 
 
 class WrittenLayout(FileModel, frozen=True):

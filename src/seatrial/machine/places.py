@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +47,32 @@ def groups_of_topology(text: str) -> dict[str, str]:
 
 def groups_of_places(text: str, by: str = "") -> dict[str, str]:
     """Return the groups of a JSON object that has the place of each node. Raises ValueError."""
-    try:
-        places = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"is no JSON: {error}") from None
-    if not isinstance(places, dict) or not places:
-        raise ValueError("is no object of nodes and their places")
     members: dict[str, list[str]] = {}
-    for node, place in places.items():
+    for node, place in places_in(text).items():
         if group := _group(node, place, by):
             members.setdefault(group, []).append(node)
     return {group: fold(nodes) for group, nodes in members.items()}
+
+
+def places_in(text: str) -> dict[str, Any]:
+    """Return the place of each node of a JSON object. Raises ValueError, also for a node that it
+    has twice."""
+    try:
+        places = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is no JSON: {error}") from None
+    if not isinstance(places, dict) or not places:
+        raise ValueError("is no object of nodes and their places")
+    return places
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"has {key} twice; give it one place")
+        found[key] = value
+    return found
 
 
 def _group(node: str, place: Any, by: str) -> str:

@@ -8,7 +8,7 @@ switches.levels()        # the same, then the switches above these, ...
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.machine.facts import unfold
@@ -21,7 +21,7 @@ Units = dict[str, Sequence[str]]
 
 
 class Switches(NamedTuple):
-    """The nodes of each leaf switch (or block), and the switches below each other one."""
+    """The nodes of each leaf switch or block, and what is below each larger one."""
 
     nodes: dict[str, tuple[str, ...]]
     below: dict[str, tuple[str, ...]]
@@ -67,19 +67,56 @@ class Switches(NamedTuple):
 
 def switches_of(text: str) -> Switches:
     """Return the switches or blocks of a text. Raises ValueError if none has nodes, or with the
-    name of one that is malformed."""
+    name of one that is malformed or described twice."""
     nodes: dict[str, tuple[str, ...]] = {}
     below: dict[str, tuple[str, ...]] = {}
+    joined: list[tuple[str, ...]] = []  # blocks that are one larger block
+    sizes = ""
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         fields = {key.lower(): value for key, value in _FIELD.findall(line.partition("#")[0])}
+        sizes = fields.get("blocksizes", sizes)
+        if blocks := fields.get("aggregatedblock"):
+            joined.append(_unfolded(blocks, blocks))
+            continue
         name = fields.get("switchname") or fields.get("blockname")
         kind = "nodes" if fields.get("switches", "") in _NONE else "switches"
         if not name or fields.get(kind, "") in _NONE:
             continue
-        try:
-            (nodes if kind == "nodes" else below)[name] = unfold(fields[kind])
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+        if name in nodes or name in below:
+            raise ValueError(f"{name} is described twice; give each switch or block its own name")
+        (nodes if kind == "nodes" else below)[name] = _unfolded(name, fields[kind])
     if not nodes:
         raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
-    return Switches(nodes, below)
+    return Switches(nodes, {**below, **_larger_blocks([*nodes], joined or _by_sizes(nodes, sizes))})
+
+
+def _unfolded(name: str, folded: str) -> tuple[str, ...]:
+    try:
+        return unfold(folded)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _by_sizes(blocks: Iterable[str], sizes: str) -> list[tuple[str, ...]]:
+    """Return the larger blocks that ``BlockSizes=30,120`` makes of consecutive ones (topology.conf
+    of Slurm 23.11): here of four blocks each, as the first size is that of a block."""
+    words, names = sizes.split(",") if sizes else [], list(blocks)
+    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+        raise ValueError(f"BlockSizes={sizes} are no numbers; write e.g. BlockSizes=30,120")
+    steps = [int(word) // int(words[0]) for word in words]
+    return [tuple(names[i : i + k]) for k in steps if k > 1 for i in range(0, len(names), k)]
+
+
+def _larger_blocks(
+    blocks: Sequence[str], joined: Iterable[tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return what is directly below each larger block: blocks, or larger ones that it holds."""
+    top = {block: block for block in blocks}
+    found: dict[str, tuple[str, ...]] = {}
+    for own in sorted(joined, key=len):
+        below = tuple(dict.fromkeys(top.get(block, block) for block in own))
+        if len(below) > 1:
+            name = f"{own[0]}-{own[-1]}"
+            found[name] = below
+            top.update(dict.fromkeys(own, name))
+    return found

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,6 +19,7 @@ from seatrial.documents import Spot
 from seatrial.files import read_regular
 from seatrial.layout.node_names import name_pattern, positions
 from seatrial.layout.topology import (
+    NODE,
     SYSTEM,
     Coordinates,
     NetworkLevel,
@@ -29,7 +29,7 @@ from seatrial.layout.topology import (
 )
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import LevelModel, Machine, NetworkModel
-from seatrial.machine.places import MAX_FILE_BYTES, named
+from seatrial.machine.places import MAX_FILE_BYTES, named, places_in
 from seatrial.machine.slurm_topology import switches_of
 from seatrial.units import bytes_of, count
 
@@ -146,6 +146,7 @@ def _sources(told: NetworkModel) -> None:
         raise TopologyFault("has no levels; write e.g. levels: [{router: 4}, {group: 64}]")
     if told.kind == "dragonfly" and len(told.levels) < 2 and not told.file:
         raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
+    names = set[str]()
     for i, level in enumerate(told.levels):
         if isinstance(level, str) != bool(told.file):
             text = (
@@ -156,6 +157,12 @@ def _sources(told: NetworkModel) -> None:
             raise TopologyFault(text, "levels", i)
         if not isinstance(level, str) and len(level) != 1:
             raise TopologyFault("must have one key, the name of the level", "levels", i)
+        name = level if isinstance(level, str) else next(iter(level))
+        if name in (NODE, SYSTEM):
+            raise TopologyFault(f"{name} is a word for every network; choose another", "levels", i)
+        if name in names:
+            raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
+        names.add(name)
 
 
 def _numbers(told: NetworkModel, nodes: Sequence[str]) -> list[tuple[int, ...]]:
@@ -258,7 +265,10 @@ def _coordinates(
     for node, own in zip(nodes, found, strict=True):
         for axis, number in zip(told.axes, own, strict=True):
             if number >= told.axes[axis]:
-                text = f"{node} is at {axis} = {number}, beyond 0 to {told.axes[axis] - 1}"
+                text = (
+                    f"{node} is at {axis} = {number}, beyond 0 to {told.axes[axis] - 1}; "
+                    "correct this length, or the nodes of a router in the first of `levels`"
+                )
                 raise TopologyFault(text, "axes", axis)
     return found
 
@@ -322,10 +332,7 @@ def levels_of_places(text: str, names: Sequence[str], there: Iterable[str]) -> l
     """Return the levels of a JSON object that has the place of each node: an object with a key for
     each level (or axis), or a text where there is one. Units are named by their number or text.
     Raises ValueError."""
-    try:
-        places: Any = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"is no JSON: {error}") from None
+    places = places_in(text)
     if not names:
         raise ValueError("name the keys of its places in `levels`, the smallest unit first")
     found: dict[str, dict[str, list[str]]] = {name: {} for name in names}

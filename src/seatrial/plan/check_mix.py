@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.documents import Spot
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import FileSystem, Machine
+from seatrial.plan import policy
 from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.model import Component, ComponentTest, Deck
-from seatrial.plan.policy import (
-    bytes_of_deck,
-    bytes_on_targets,
-    claim_of,
-    relative_weight,
-    safe_load_of,
-    targets_of,
-    width_of_machine,
-    widths_of,
-)
 from seatrial.suite.check import RUN_FILES, collide
 from seatrial.suite.expand import Expansion
 from seatrial.suite.fitting_nodes import unfit_groups
@@ -68,6 +59,13 @@ class ComponentInPhase(NamedTuple):
     def file_system(self, test: str) -> str:
         return self.parts[test].file_system or self.component.file_system
 
+    def fault_of(self, tests: Sequence[str], text: str, key: str) -> None:
+        """Add a fault of tests: at the ``key`` of one, or at all of them together."""
+        if len(tests) == 1:
+            self.spot(tests[0]).fault(text, key)
+        else:
+            self.at.fault(text, "tests")
+
 
 def check_mix(
     component: Component,
@@ -79,14 +77,14 @@ def check_mix(
 ) -> None:
     """Add the faults of a component in a phase. ``tests``: those that it runs and that have no
     fault of their own."""
-    widths = widths_of(expansion.cases, machine)
+    widths = policy.widths_of(expansion.cases, machine)
     running = ComponentInPhase(
         component,
         machine,
         {name: tests[name] for name in widths if name in tests},
         {name: part_of(component, name) or ComponentTest() for name in widths},
         widths,
-        width_of_machine(machine),
+        policy.width_of_machine(machine),
         frozenset(case.test for case in expansion.cases if case.exclusive),
         _pools_of(machine, tests, expansion),
         f" in phase {phase}" if phase else "",
@@ -219,20 +217,23 @@ def _copies_on_fitting_nodes(running: ComponentInPhase, held: Mapping[str, int])
     the copies of all tests that can use no others."""
     if running.whole != len(node_names(running.machine)):  # one node, whose cores are shared
         return
+    for there, confined in _confined(running, held):
+        taken = sum(held[test] for test in confined)
+        if taken > there:
+            each = listed(f"{running.parts[test].copies} of {test}" for test in confined)
+            text = f"{each} take {taken} nodes, and {there} have what they require{running.where}; "
+            running.fault_of(confined, f"{text}give fewer copies, or require less", "copies")
+            return
+
+
+def _confined(
+    running: ComponentInPhase, taken: Mapping[str, float]
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield for each set of nodes how many these are, and the tests that take some of the machine
+    and can use no others."""
     for pool in _unions(set(running.pools.values())):
         there = sum(len(unfold(names)) for names in pool)
-        confined = [test for test, own in running.pools.items() if own <= pool and held[test]]
-        taken = sum(held[test] for test in confined)
-        if taken <= there:
-            continue
-        each = listed(f"{running.parts[test].copies} of {test}" for test in confined)
-        text = f"{each} take {taken} nodes, and {there} have what they require{running.where}; "
-        text += "give fewer copies, or require less"
-        if len(confined) == 1:
-            running.spot(confined[0]).fault(text, "copies")
-        else:
-            running.at.fault(text, "tests")
-        return
+        yield there, [test for test, own in running.pools.items() if own <= pool and taken[test]]
 
 
 def _unions(pools: Collection[frozenset[str]]) -> list[frozenset[str]]:
@@ -257,7 +258,8 @@ def _shares(running: ComponentInPhase) -> None:
     if _shares_on_fitting_nodes(running, shares):
         return
     claimed = sum(
-        claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
+        policy.claim_of(part, running.widths[name], running.whole)
+        for name, part in running.parts.items()
     )
     copies = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
     if claimed > 1 + ROUNDING and sum(copies.values()) <= running.whole:  # else it was reported
@@ -272,7 +274,7 @@ def _shares(running: ComponentInPhase) -> None:
             )
             running.spot(name).fault(text, "copies")
     for name, part in running.parts.items():
-        if relative_weight(part) and claimed > 1 - ROUNDING:
+        if policy.relative_weight(part) and claimed > 1 - ROUNDING:
             text = f"shares and copies take the whole machine{running.where}; nothing is left for "
             text += f"{name}: give it fill: true, or a share"
             running.spot(name).fault(text)
@@ -280,18 +282,14 @@ def _shares(running: ComponentInPhase) -> None:
 
 def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, float]) -> bool:
     """Check the shares as the copies. Returns whether there is a fault."""
-    for pool in _unions(set(running.pools.values())):
-        there = sum(len(unfold(names)) for names in pool) / len(node_names(running.machine))
-        confined = [test for test, own in running.pools.items() if own <= pool and shares[test]]
+    for nodes, confined in _confined(running, shares):
+        there = nodes / len(node_names(running.machine))
         taken = sum(shares[test] for test in confined)
         if taken > there + ROUNDING and there < 1:
             each = listed(f"{test} {running.parts[test].share}" for test in confined)
             text = f"{each}: {100 * there:.4g} % of the nodes have what they require"
             text += f"{running.where}; give smaller shares, or require less"
-            if len(confined) == 1:
-                running.spot(confined[0]).fault(text, "share")
-            else:
-                running.at.fault(text, "tests")
+            running.fault_of(confined, text, "share")
             return True
     return False
 
@@ -299,7 +297,7 @@ def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, flo
 def _claims(running: ComponentInPhase) -> str:
     """Return the claim of each test, and their sum."""
     claims = {
-        name: claim_of(part, running.widths[name], running.whole)
+        name: policy.claim_of(part, running.widths[name], running.whole)
         for name, part in running.parts.items()
     }
     each = " + ".join(
@@ -322,7 +320,7 @@ def _caps(running: ComponentInPhase) -> None:
 
 def _opens(running: ComponentInPhase, name: str) -> None:
     part, system = running.parts[name], running.machine.file_systems.get(running.file_system(name))
-    safe = safe_load_of(running.component, system) if system and system.targets else 0.0
+    safe = policy.safe_load_of(running.component, system) if system and system.targets else 0.0
     if safe and part.opens > safe:
         text = f"{part.opens:g} open files of one run are more than a target of "
         text += f"{running.file_system(name)} bears: its safe_load is {safe:g}"
@@ -336,7 +334,7 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
     if system.runs and copies > system.runs:
         text = f"{copies} copies work on {name}, on which the machine's file allows {system.runs}"
         running.at.fault(text, "tests")
-    targets = targets_of(running.component, system)
+    targets = policy.targets_of(running.component, system)
     if system.targets and not targets:
         text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
@@ -352,7 +350,7 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
         text = f"{running.component.caps.per_target} on each of {len(targets)} targets is less "
         running.at.fault(f"{text}than the {copies} copies on {name}", "caps", "per_target")
     load = sum(running.parts[test].copies * running.parts[test].opens for test in there)
-    bears = safe_load_of(running.component, system) * len(targets)
+    bears = policy.safe_load_of(running.component, system) * len(targets)
     if bears and load > bears:
         text = f"all copies on {name} hold {load:g} files open; its targets bear {bears:g}"
         running.at.fault(text, "tests")
@@ -366,7 +364,7 @@ def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) 
         for test, each in running.tests.items()
         if running.file_system(test) == name
     ]
-    return bytes_on_targets(decks, len(targets_of(running.component, system)))
+    return policy.bytes_on_targets(decks, len(policy.targets_of(running.component, system)))
 
 
 def _deck(running: ComponentInPhase, name: str) -> None:
@@ -386,7 +384,7 @@ def _deck(running: ComponentInPhase, name: str) -> None:
     if system is None:
         return
     space = bytes_of(system.space) - _bytes_on_targets(running, running.file_system(name), system)
-    size = bytes_of_deck(deck, test.folder)
+    size = policy.bytes_of_deck(deck, test.folder)
     if bytes_of(system.space) and size and size * max(1, part.copies) > max(space, 0):
         text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
         text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"

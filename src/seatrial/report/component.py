@@ -20,27 +20,29 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.journal.journal import Reading, read
-from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import people, tables
 from seatrial.report.as_found import Facts, told
 from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.conditions import conditions
 from seatrial.report.content import (
     ReportComponent,
     titled,
 )
 from seatrial.report.elapsed_figures import courses
-from seatrial.report.excluded import excluded
+from seatrial.report.excluded import conditions, excluded
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.given import beside_given
-from seatrial.report.judged_again import corrected_references, judged_again
-from seatrial.report.operator_actions import operator_actions
+from seatrial.report.people import (
+    causes,
+    corrected_references,
+    excluded_by_agreement,
+    judged_again,
+    operator_actions,
+)
 from seatrial.report.ran import ran
-from seatrial.report.reviewed import causes, excluded_by_agreement
 from seatrial.report.traceability import JudgedComponent
 from seatrial.report.versions import definitions
 from seatrial.store import queries
@@ -98,7 +100,7 @@ def gathered_trial(
     evidence = evidence_of(component.evidence, kept.given, home)
     found = with_evidence(with_documents(found, home), evidence)
     row = queries.trial(store, str(folder.path))
-    varied = variability(store, row, groups_of(record.machine))
+    varied = variability(store, row, record.machine)
     view = TrialView(history, found.now, references_now(record, history))
     notes = _notes(folder, record, history, found.now)
     made = [
@@ -113,7 +115,8 @@ def gathered_trial(
         *tables.sub_phases(found),
     ]
     made += conditions(record, history, found.now)
-    made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
+    made += [tables.spreads(varied), tables.shared(varied), tables.places(varied)]
+    made.append(tables.notes_table(notes))
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     drawn += beside_given(store, folder, given) if given is not None else []

@@ -14,21 +14,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from seatrial import draw
 from seatrial.acceptance.criteria import Result
 from seatrial.acceptance.status import Status
-from seatrial.draw import (
-    Axis,
-    Bar,
-    BoxGroup,
-    ChartSeries,
-    Curve,
-    Interval,
-    ReferenceLine,
-    bars,
-    boxes,
-    chart,
-    forest,
-)
 from seatrial.draw import scaling as scaling_plot
 from seatrial.report.content import (
     FEW_RUNS,
@@ -75,7 +63,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
             form = {"met": 1, "not met": 8}.get(one.state, 4)
             label = f"{one.value + 0.0:+.2f} %"
-            drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
+            drawn.append(draw.Interval(one.subject, one.value, low, high, label, colour, form))
     columns = (
         "case | alone: number | n alone: count | at full machine: number | n full: count"
         " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
@@ -87,11 +75,11 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         "are intervals of 95 %."
     )
     data = bounded("Alone and at full machine", columns, rows)
-    drawing = forest(
+    drawing = draw.forest(
         drawn,
         title=title,
         about=about,
-        axis=Axis("better by", "%"),
+        axis=draw.Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
         bars=True,
@@ -126,7 +114,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
         label = f"{passed:,} of {ended:,} passed"
         missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
-        drawn.append(Bar(part.test, values, label + missed))
+        drawn.append(draw.Bar(part.test, values, label + missed))
     columns = f"test | ended: count | {': count | '.join(names)}: count"
     columns += " | passed: share | not passed: share"
     title = "Runs and failures of each application"
@@ -134,8 +122,8 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         "Runs that ended, by their verdict; those that another run of their case replaced are "
         "called again. Recalled runs never started, and are left out."
     )
-    axis = Axis("runs")
-    drawing = bars(drawn, title=title, about=about, axis=axis, parts=legend, colours=colours)
+    axis = draw.Axis("runs")
+    drawing = draw.bars(drawn, title=title, about=about, axis=axis, parts=legend, colours=colours)
     yield ReportFigure(title, about, bounded("Runs by verdict", columns, rows), str(drawing))
 
 
@@ -152,13 +140,15 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
     )
     data = bounded("Accepted over time", "until: seconds | accepted: share", points)
     whole = status.utilisation
-    levels = [] if whole is None else [ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
-    drawing = chart(
-        [ChartSeries("", _steps(points), "steps")],
+    levels = (
+        [] if whole is None else [draw.ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
+    )
+    drawing = draw.chart(
+        [draw.ChartSeries("", _steps(points), "steps")],
         title=title,
         about=about,
-        x=Axis("time of the trial", kind="clock"),
-        y=Axis("accepted", "%", low=0, high=100),
+        x=draw.Axis("time of the trial", kind="clock"),
+        y=draw.Axis("accepted", "%", low=0, high=100),
         levels=levels,
         height=160,
     )
@@ -198,7 +188,7 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
             continue
         middle = median(times)
         away = sorted(100 * (time / middle - 1) for time in times)
-        groups.append(BoxGroup(kind.name, away))
+        groups.append(draw.BoxGroup(kind.name, away))
         at = [away[round(share * (len(away) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
@@ -213,9 +203,9 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         "slower. A box holds "
         "the middle half of them."
     )
-    axis = Axis("elapsed against the median", "%")
+    axis = draw.Axis("elapsed against the median", "%")
     data = bounded("Elapsed against the median", columns, rows)
-    drawing = boxes(groups, title=title, about=about, axis=axis)
+    drawing = draw.boxes(groups, title=title, about=about, axis=axis)
     yield ReportFigure(title, about, data, str(drawing))
 
 
@@ -246,7 +236,7 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
                 if cell.speedup is not None:
                     points.append((cell.x, cell.speedup, cell.low, cell.high))
             if points:
-                curves.append(Curve(panel.case, points))
+                curves.append(draw.Curve(panel.case, points))
     columns = columns_of(
         f"case | {x}: number | median: number | n: count | speed-up: number | 95 % from: number"
         " | to: number | ideal: number | efficiency: share | why not"
@@ -264,8 +254,8 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         curves[:MAX_CURVES],
         title=title,
         about=about,
-        x=Axis(x),
-        y=Axis("speed over the best" if fixed else "speed-up"),
+        x=draw.Axis(x),
+        y=draw.Axis("speed over the best" if fixed else "speed-up"),
         ideal=0.0 if fixed else 1.0,
         height=150,
     )

@@ -17,20 +17,8 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 
 from seatrial.files import open_regular
+from seatrial.journal import events
 from seatrial.journal.codes import code_of
-from seatrial.journal.events import (
-    PERSONAL,
-    Event,
-    MetricRecorded,
-    OutputRemoved,
-    ReferencesCorrected,
-    RequestedEvent,
-    RunCreated,
-    RunJudged,
-    RunJudgedAgain,
-    ScriptEnded,
-    TrialOpened,
-)
 from seatrial.journal.journal import Block, read_blocks
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
@@ -39,11 +27,11 @@ from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
 
 _AFTER_END: Final = (  # may follow its end
-    OutputRemoved,
-    MetricRecorded,
-    RunJudgedAgain,
-    ReferencesCorrected,
-    *PERSONAL,
+    events.OutputRemoved,
+    events.MetricRecorded,
+    events.RunJudgedAgain,
+    events.ReferencesCorrected,
+    *events.PERSONAL,
 )
 OutputState = Literal["as it was", "changed", "not here", "cannot be read", "too large"]
 
@@ -97,7 +85,7 @@ class _JudgedRun(Struct):
     code: int | None = None
     sha256: dict[str, str] | None = None
     sizes: dict[str, int] = {}
-    removed: list[OutputRemoved] = []
+    removed: list[events.OutputRemoved] = []
 
 
 def read_journal(path: Path, size: int, record: Record) -> JournalReading:
@@ -106,7 +94,10 @@ def read_journal(path: Path, size: int, record: Record) -> JournalReading:
     runs: dict[str, _JudgedRun] = {}
     for block in _blocks(path, 0, size):
         for event in block.events:
-            if isinstance(event, RunCreated | ScriptEnded | RunJudged | OutputRemoved):
+            if isinstance(
+                event,
+                events.RunCreated | events.ScriptEnded | events.RunJudged | events.OutputRemoved,
+            ):
                 _note(event, runs.setdefault(event.run_id, _JudgedRun()))
             else:
                 life.apply(event)
@@ -114,7 +105,7 @@ def read_journal(path: Path, size: int, record: Record) -> JournalReading:
         event.run_id
         for block in _blocks(path, size, path.stat().st_size)
         for event in block.events
-        if isinstance(event, OutputRemoved)
+        if isinstance(event, events.OutputRemoved)
     }
     found = [
         RunOutputs(run_id, run.test, run.path, run.sha256, _removed(run, run_id in since, record))
@@ -124,12 +115,15 @@ def read_journal(path: Path, size: int, record: Record) -> JournalReading:
     return JournalReading(life, found)
 
 
-def _note(event: RunCreated | ScriptEnded | RunJudged | OutputRemoved, run: _JudgedRun) -> None:
-    if isinstance(event, RunCreated):
+def _note(
+    event: events.RunCreated | events.ScriptEnded | events.RunJudged | events.OutputRemoved,
+    run: _JudgedRun,
+) -> None:
+    if isinstance(event, events.RunCreated):
         run.test, run.path = event.test, event.path
-    elif isinstance(event, ScriptEnded):
+    elif isinstance(event, events.ScriptEnded):
         run.sizes = event.sizes or {}
-    elif isinstance(event, RunJudged):
+    elif isinstance(event, events.RunJudged):
         run.test, run.code = run.test or event.test, event.code
         run.sha256 = event.sha256 or run.sha256
     else:
@@ -153,7 +147,7 @@ def _removed(run: _JudgedRun, since: bool, record: Record) -> frozenset[str]:
     )
 
 
-def _tells(event: OutputRemoved, name: str) -> bool:
+def _tells(event: events.OutputRemoved, name: str) -> bool:
     """Whether a file is among those that were removed, of which an event names only the first."""
     names = event.names or []
     return normpath(name) in names or event.files > len(names)
@@ -164,7 +158,7 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
     does. After the end of a trial a person may go on with it, and the last line may be unfinished
     then; nothing else may come. Raises OSError."""
     damaged, read = 0, size
-    first: Event | None = None
+    first: events.Event | None = None
     with open_regular(path) as file:
         end = file.seek(0, 2)
     for block in _blocks(path, size, end):
@@ -174,7 +168,7 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
     lines = damaged + (read < end)
     if not life.over:
         return f"{count(lines, 'line')} of them no event" if lines > 1 else ""
-    went_on = isinstance(first, RequestedEvent | TrialOpened)
+    went_on = isinstance(first, events.RequestedEvent | events.TrialOpened)
     if damaged or (lines and not went_on):
         return f"after the end of the trial, {count(lines, 'line')} of them no event"
     if first is not None and not went_on:
@@ -182,7 +176,7 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
     return ""
 
 
-def _name(event: Event) -> str:
+def _name(event: events.Event) -> str:
     return str(event.__struct_config__.tag)
 
 

@@ -136,6 +136,23 @@ def shared(varied: Variability) -> Table:
     return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
+def places(varied: Variability) -> Table:
+    """Return the tests whose times go with where their nodes were in the network."""
+    columns = (
+        "test | elapsed goes with | from: number | to: number | ratio: number | low: number"
+        " | high: number | runs: count | p: number | and with"
+    )
+    rows: list[list[Cell]] = []
+    for one in varied.places.trends:
+        numbers = (one.start, one.end, one.ratio, one.low, one.high, one.runs, one.p)
+        rows.append([one.test, one.covariate, *numbers, ", ".join(one.also)])
+    about = (
+        "ratio: of the times at the two ends, with its interval of 95 %; p: by permutations, "
+        "corrected for all covariates of all tests."
+    )
+    return bounded("Times and places in the network", columns, rows, about, MAX_ROWS)
+
+
 def notes_table(notes: Iterable[Note]) -> Table:
     """Return the table of what people noted."""
     rows = (

@@ -32,14 +32,29 @@ class RuleSet(NamedTuple):
     waivers: list[RuleWaiver]
 
 
-def load(paths: Iterable[Path] = (), shipped: bool = True) -> RuleSet:
+def load(paths: Iterable[Path] = ()) -> RuleSet:
     """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
     UsageError for a file that is not there."""
-    faults = Faults()
+    return with_shipped(read_files(paths))
+
+
+def with_shipped(own: Iterable[RuleFile]) -> RuleSet:
+    """Return rules after the shipped ones; of equal names the last one counts."""
     rules: dict[str, Rule] = {}
     values: dict[str, Scalar] = {}
     waivers: list[RuleWaiver] = []
-    for path in [*(sorted(SHIPPED.glob("*.yaml")) if shipped else ()), *paths]:
+    for file in [*read_files(sorted(SHIPPED.glob("*.yaml"))), *own]:
+        rules.update({rule.name: rule for rule in file.rules})
+        values.update(file.values)
+        waivers += file.waivers
+    return RuleSet(list(rules.values()), values, waivers)
+
+
+def read_files(paths: Iterable[Path]) -> list[RuleFile]:
+    """Return what files of rules hold. Raises as ``load`` does."""
+    faults = Faults()
+    files = []
+    for path in paths:
         node = read(path, faults)
         found = decode(node, RuleFile, faults) if node is not None else None
         if found is None or node is None:
@@ -49,11 +64,9 @@ def load(paths: Iterable[Path] = (), shipped: bool = True) -> RuleSet:
             _check(rule, spot.inside("rules", i))
         for i, waiver in enumerate(found.waivers):
             _check_waiver(waiver, spot.inside("waivers", i))
-        rules.update({rule.name: rule for rule in found.rules})
-        values.update(found.values)
-        waivers += found.waivers
+        files.append(found)
     faults.raise_any()
-    return RuleSet(list(rules.values()), values, waivers)
+    return files
 
 
 def own_files() -> list[Path]:

@@ -1,4 +1,5 @@
-"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun or none."""
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
+none."""
 
 from __future__ import annotations
 
@@ -7,23 +8,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.machine.model import Launcher, Machine
-from seatrial.runs.binding import (
-    RANKFILE,
-    aprun,
-    mpi,
-    numa_policy,
-    ordered_rankfile,
-    rankfile,
-    says_binding,
-    slot_cores,
-    srun,
-    srun_order,
-)
+from seatrial.runs import binding
 from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
+from seatrial.runs.pattern_recorder import recorder_words
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
-from seatrial.runs.rsh_launch import rsh_options
+from seatrial.runs.resource_sets import jsrun
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
+from seatrial.runs.tm_launch import agent_in_pbs
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
@@ -45,29 +37,32 @@ class LaunchLine(NamedTuple):
 def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> LaunchLine:
     """Return how the tasks of a case are started, on nodes that were chosen for its run, if any."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
-    policy = numa_policy(launcher, case)
+    policy = binding.numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
-    inside = container_words(case)
+    inside = [*container_words(case), *recorder_words(test)]
     if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
     order = _order(machine, test, case, nodes, launcher)
     if launcher.kind == "srun":
-        arguments = [*_step(case), *srun(launcher, case, geometry, order), *_of_job(case)]
+        arguments = [*_step(case), *binding.srun(launcher, case, geometry, order), *_of_job(case)]
     elif launcher.kind == "aprun":
-        arguments = aprun(case, geometry)
+        arguments = binding.aprun(case, geometry)
+    elif launcher.kind == "jsrun":
+        arguments = jsrun(launcher, case)
     else:
-        placed = mpi(launcher, machine, case, geometry, order)
+        placed = binding.mpi(launcher, machine, case, geometry, order)
         arguments = ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
-    last = [*srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
+    last = [*binding.srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
     if order is not None and order.cpus:
         last = [*last, f"./{BIND}"]
     if binds_gpus(launcher, case):
         last = [*last, f"./{TASK_GPUS}"]
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last, *inside]
-    before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
+    before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
+    before += agent_in_pbs(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
@@ -79,7 +74,7 @@ def container_words(case: Case) -> list[str]:
 
 def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[Sequence[int]]:
     """Return the CPUs of each slot that the line of a launcher asks for."""
-    if geometry is None or not geometry.layout.numbered or says_binding(launcher):
+    if geometry is None or not geometry.layout.numbered or binding.says_binding(launcher):
         return ()
     told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
     return geometry.cpus if told else ()
@@ -94,7 +89,7 @@ def _order(
         found = rank_order_of(machine, test, case, nodes)
     except ValueError:
         return None
-    return found._replace(cpus=()) if found and says_binding(launcher) else found
+    return found._replace(cpus=()) if found and binding.says_binding(launcher) else found
 
 
 def _hosts(
@@ -120,13 +115,13 @@ def _before(
 ) -> str:
     """Return the bash that comes before $LAUNCH; ``by_file``: its line names a rankfile."""
     if order is None:
-        return rankfile(machine, case, geometry) if by_file and geometry is not None else ""
+        return binding.rankfile(machine, case, geometry) if by_file and geometry is not None else ""
     check = expected_hosts(order.nodes) if order.nodes else ""
     if reorders(launcher):
         variables = f'MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"'
         return f"{check}export {variables}\n"
-    cores = slot_cores(launcher, machine, case, geometry) if by_file else None
-    return check + (ordered_rankfile(machine, cores) if cores else "")
+    cores = binding.slot_cores(launcher, machine, case, geometry) if by_file else None
+    return check + (binding.ordered_rankfile(machine, cores) if cores else "")
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:
@@ -154,3 +149,29 @@ def _of_job(case: Case) -> list[str]:
     if case.at_once > 1:
         options.append("--exact")  # other pieces have the other cores of the job
     return [*options, *(["--mem=0"] if case.job.memory or case.at_once > 1 else [])]
+
+
+# ---- MPI over rsh --------------------------------------------------------------------------------
+
+# Open MPI 5 calls its agent plm_ssh_agent, Open MPI 4 plm_rsh_agent; each ignores the other's name.
+# Slurm's own way is ruled out, rather than rsh asked for, as that has two names, too.
+_OPENMPI = {
+    "plm": "^slurm",
+    "ras": "^slurm",
+    "plm_ssh_agent": "rsh",
+    "plm_rsh_agent": "rsh",
+    "pml": "ob1",
+    "btl": "tcp,self",
+}
+
+
+def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
+    """Return the options by which an MPI's launcher takes the hosts of the run from its files, and
+    starts its processes there by rsh; none for an MPI that is not known. Intel MPI's hydra has the
+    options of MPICH's. ``hostfile``: another one for Open MPI."""
+    if flavour == "openmpi":
+        settings = [word for name, value in _OPENMPI.items() for word in ("--mca", name, value)]
+        return ["--hostfile", hostfile, *settings]
+    if flavour == "mpich":
+        return ["-launcher", "ssh", "-launcher-exec", "rsh", "-f", MACHINEFILE]
+    return []

@@ -20,6 +20,7 @@ from seatrial.runs.containers import image_lines
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
+from seatrial.runs.pattern_recorder import CLEARED
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
@@ -165,13 +166,14 @@ exit "$_code"
 """
 
 # On other hosts a run's end tells the sizes of stdout and of the files that are judged, so that a
-# file that is seen late here, or was cut by a crash of a host, is not judged as it is.
+# file that is seen late here, or was cut by a crash of a host, is not judged as it is. No process
+# is started for an empty file.
 _SIZES = r"""
 for _file in %s; do
-  if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
-    seatrial_json "$_file"
-    _sizes+=",\"$_text\":$_size"
-  fi
+  _size=0
+  [[ -f $_file && ! -s $_file ]] || _size=$(stat -L -c %%s -- "$_file" 2> /dev/null) || continue
+  seatrial_json "$_file"
+  _sizes+=",\"$_text\":$_size"
 done
 """
 
@@ -211,6 +213,7 @@ class ScriptWriter:
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
+                CLEARED if test.run.pattern else "",
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,

@@ -14,9 +14,10 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -27,12 +28,12 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
-from seatrial.runs.build_variables import digest_of_variables
 from seatrial.runs.builds import BuildResult, lock_of, result_of
 from seatrial.runs.checksums import checksum
 from seatrial.runs.compiler_versions import FoundCompilers, probe, read_found, versions_of
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.environment import inherited, preamble
+from seatrial.suite.build_key import words_of
 from seatrial.suite.model import Case, Test
 
 FOLDER = ".builds"
@@ -316,3 +317,30 @@ def remove(build: StoredBuild) -> bool:
         return False
     finally:
         os.close(lock)
+
+
+# ---- what a build may differ in ------------------------------------------------------------------
+
+# What make, CMake, Autoconf, compilers and their wrappers read, whatever the script says.
+_READ_BY_TOOLS = re.compile(
+    r"\w*(FLAGS|LIBS|_ROOT|_PREFIX|PATH)"
+    r"|(CC|CXX|FC|F77|F90|CPP|LD|AR|MPI(CC|CXX|FC))"
+    r"|(OMPI|MPICH|I_MPI|CRAY|CRAYPE|PE|CUDA|ROCM|HIP|NVHPC|MKL|CMAKE|CC|CXX)_\w+"
+)
+# They differ from shell to shell, and decide nothing of a build.
+_OF_SESSIONS = re.compile(
+    r"PWD|OLDPWD|SHLVL|_|MANPATH|INFOPATH|WINDOWPATH|(SEATRIAL|XDG|SSH|DBUS|GPG|SLURM)_\w*"
+)
+
+
+def digest_of_variables(test: Test, digest: str, environment: Mapping[str, str]) -> str:
+    """Return the hash of ``digest`` with the variables of the environment that the build of a test
+    may depend on: those that tools read, and those that its script names."""
+    assert test.build is not None
+    named = words_of(test.build.script)
+    seen = sorted(
+        (name, value)
+        for name, value in environment.items()
+        if (name in named or _READ_BY_TOOLS.fullmatch(name)) and not _OF_SESSIONS.fullmatch(name)
+    )
+    return hashlib.sha256(repr((digest, seen)).encode(errors="surrogateescape")).hexdigest()[:8]

@@ -24,32 +24,9 @@ from typing import Any, NamedTuple
 
 from msgspec import field
 
-from seatrial.journal import codes
+from seatrial.journal import codes, events
 from seatrial.journal.codes import KNOWN, RECALLED
 from seatrial.journal.encoding import members
-from seatrial.journal.events import (
-    EVENT_KINDS,
-    BuildEnded,
-    BuildEvent,
-    BuildStarted,
-    CheckStarted,
-    Event,
-    GaugeRead,
-    JobQueued,
-    MetricRecorded,
-    NodeAdmitted,
-    NodeDown,
-    NodeExcluded,
-    NodeUp,
-    OutputRemoved,
-    RunEvent,
-    RunJudged,
-    RunJudgedAgain,
-    RunReviewed,
-    ScriptStarted,
-    UnknownEvent,
-    finite,
-)
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.machine.facts import unfold
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
@@ -73,16 +50,21 @@ _HEALTH = {
     codes.NODE_FAILURE.number: "FAILED",
     codes.BOOT_FAILURE.number: "FAILED",
 }
-_NodeEvent = NodeDown | NodeExcluded | NodeUp | NodeAdmitted
-_OF_NODES: dict[type[Event], str] = {
-    NodeDown: "FAILED",
-    NodeExcluded: "FAILED",
-    NodeUp: "SUCCESS",
-    NodeAdmitted: "SUCCESS",
+_NodeEvent = events.NodeDown | events.NodeExcluded | events.NodeUp | events.NodeAdmitted
+_OF_NODES: dict[type[events.Event], str] = {
+    events.NodeDown: "FAILED",
+    events.NodeExcluded: "FAILED",
+    events.NodeUp: "SUCCESS",
+    events.NodeAdmitted: "SUCCESS",
 }
-_AFTER_VERDICT = (MetricRecorded, OutputRemoved, RunJudgedAgain, RunReviewed)
-_KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
-_MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
+_AFTER_VERDICT = (
+    events.MetricRecorded,
+    events.OutputRemoved,
+    events.RunJudgedAgain,
+    events.RunReviewed,
+)
+_KINDS: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
+_MEMBERS: dict[type[events.Event], Callable[[Any], tuple[Any, ...]]] = {
     kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "app", "test")
     for kind in _KINDS
 }
@@ -126,21 +108,20 @@ class TrialPoints:
         self._mark = {"rehearsed": "true"} if about.rehearsed else {}
         self._trial = {"machine": about.machine.machine, "runtag": about.tag, **self._mark}
 
-    def of(self, event: Event) -> list[bytes]:
+    def of(self, event: events.Event) -> list[bytes]:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
-        run = None
-        running = 0
+        run, running = None, 0
         late = self._is_late(event)
         if late:
             run = self._judged.get(event.run_id)
-        elif isinstance(event, RunEvent) and event.run_id:
+        elif isinstance(event, events.RunEvent) and event.run_id:
             known = self._runs.get(event.run_id)
             was_running = known is not None and known.state == RunState.RUNNING
             run = self._run(event, moment)
             running = (run.state == RunState.RUNNING) - was_running
         lines = [self._event(event, moment, run, running)]
-        if isinstance(event, RunJudged) and run is not None:
+        if isinstance(event, events.RunJudged) and run is not None:
             del self._runs[event.run_id]
             lines += self._over(event, moment, run)
             run.figures = {}
@@ -148,31 +129,31 @@ class TrialPoints:
             if len(self._judged) >= MAX_RUNS:
                 del self._judged[next(iter(self._judged))]
             self._judged[event.run_id] = run
-        elif isinstance(event, RunJudgedAgain) and run is not None:
+        elif isinstance(event, events.RunJudgedAgain) and run is not None:
             lines += self._corrected(event, run)
-        elif isinstance(event, MetricRecorded) and late and run is not None:
+        elif isinstance(event, events.MetricRecorded) and late and run is not None:
             lines += self._late_figure(event, run)
         elif isinstance(event, _NodeEvent):
             lines += self._of_nodes(event, moment)
-        elif isinstance(event, GaugeRead):
+        elif isinstance(event, events.GaugeRead):
             lines += self._gauge(event, moment)
-        elif isinstance(event, BuildStarted):
+        elif isinstance(event, events.BuildStarted):
             self._builds[event.key] = event.time
-        elif isinstance(event, BuildEnded):
+        elif isinstance(event, events.BuildEnded):
             lines += self._build(event, moment)
         return lines
 
     # ---- one event ------------------------------------------------------------------------
 
-    def _event(self, event: Event, moment: int, run: _Run | None, running: int) -> bytes:
+    def _event(self, event: events.Event, moment: int, run: _Run | None, running: int) -> bytes:
         name = event_name(event.name)
         written = _Written(*_MEMBERS[type(event)](event))
-        run_id = event.run_id if isinstance(event, RunEvent) else ""
-        if run is not None and isinstance(event, RunJudged) and run.code == RECALLED.number:
+        run_id = event.run_id if isinstance(event, events.RunEvent) else ""
+        if run is not None and isinstance(event, events.RunJudged) and run.code == RECALLED.number:
             # Version 0.1 wrote that it was cancelled.
             written = written._replace(value=RECALLED.number, alias=RECALLED.name)
         value = None if written.value is None else str(written.value)
-        if isinstance(event, JobQueued):
+        if isinstance(event, events.JobQueued):
             value = event.job_id
         fields: Fields = {
             "test_id": None if self._oth else run_id or None,
@@ -189,59 +170,59 @@ class TrialPoints:
             "hostname": self._about.host or None,
             "user": self._about.user or None,
         }
-        if isinstance(event, BuildEvent):
+        if isinstance(event, events.BuildEvent):
             fields |= {"build_directory": event.path or None, "run_archive": None}
-        if isinstance(event, BuildEnded):
+        if isinstance(event, events.BuildEnded):
             fields |= {"output_txt": event.log or None, "comment": None}
         if self._oth:
             run_path = written.path or (run.path if run else "")
-            where = "" if isinstance(event, BuildEvent) else run_path
+            where = "" if isinstance(event, events.BuildEvent) else run_path
             fields |= self._oth.of(event, written.test or "", where)
             fields = {key: fields.get(key) or NO_VALUE for key in FIELDS}
-        building = isinstance(event, BuildStarted) - isinstance(event, BuildEnded)
+        building = isinstance(event, events.BuildStarted) - isinstance(event, events.BuildEnded)
         fields |= {
             "building": building or None,
             "running": running or None,
-            "value": finite(written.value),
+            "value": events.finite(written.value),
             "nodes": written.nodes or (run.nodes if run else "") or None,
         }
-        if isinstance(event, MetricRecorded):
+        if isinstance(event, events.MetricRecorded):
             fields["unit"] = event.unit or None
-        elif isinstance(event, RunJudged):
+        elif isinstance(event, events.RunJudged):
             fields |= {"cause": event.cause or None, "advice": event.advice or None}
         # A build is of many runs, so its key is in place of a run: that a build began and ended is
         # told of one id.
-        own_id = event.key if isinstance(event, BuildEvent) else run_id
+        own_id = event.key if isinstance(event, events.BuildEvent) else run_id
         tags = self._tags_of(written.app or "", written.test or "", own_id)
         return line("events", tags, field_text(fields), moment)
 
-    def _is_late(self, event: Event) -> bool:
+    def _is_late(self, event: events.Event) -> bool:
         """Return whether an event comes after the verdict of its run."""
-        if isinstance(event, RunJudgedAgain | RunReviewed):
+        if isinstance(event, events.RunJudgedAgain | events.RunReviewed):
             return True
         known = event.run_id in self._judged and event.run_id not in self._runs
         return known and isinstance(event, _AFTER_VERDICT)
 
-    def _run(self, event: RunEvent, moment: int) -> _Run:
+    def _run(self, event: events.RunEvent, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
         if run is None:
             if len(self._runs) >= MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
             run = self._runs[event.run_id] = _Run(moment=moment)
         run.apply(event)
-        if isinstance(event, ScriptStarted):
+        if isinstance(event, events.ScriptStarted):
             run.moment = moment
-        elif isinstance(event, CheckStarted):
+        elif isinstance(event, events.CheckStarted):
             run.checked = moment
-        elif isinstance(event, MetricRecorded):
-            number = finite(event.value)
+        elif isinstance(event, events.MetricRecorded):
+            number = events.finite(event.value)
             if number is not None and len(run.figures) < MAX_METRICS:
                 run.figures[event.metric] = number
         return run
 
     # ---- a run that is over ---------------------------------------------------------------
 
-    def _over(self, event: RunJudged, moment: int, run: _Run) -> list[bytes]:
+    def _over(self, event: events.RunJudged, moment: int, run: _Run) -> list[bytes]:
         lines = [self._summary(event, run)]
         if run.figures or run.elapsed is not None:
             lines.append(self._figures(event, moment, run))
@@ -251,10 +232,10 @@ class TrialPoints:
             lines.append(self._health(event.test, event.run_id, moment, run.nodes, status, message))
         return lines
 
-    def _late_figure(self, event: MetricRecorded, run: _Run) -> list[bytes]:
+    def _late_figure(self, event: events.MetricRecorded, run: _Run) -> list[bytes]:
         """Return the point of a figure that was found when the run was judged again. It has the key
         of the point of the run's other figures, so InfluxDB adds it to them."""
-        number = finite(event.value)
+        number = events.finite(event.value)
         if number is None:
             return []
         fields: Fields = {} if self._oth else {"test_id": event.run_id}
@@ -262,7 +243,7 @@ class TrialPoints:
         tags = self._tags_of(event.app, event.test, event.run_id)
         return [line("metrics", tags, field_text(fields), run.checked)]
 
-    def _corrected(self, event: RunJudgedAgain, run: _Run) -> list[bytes]:
+    def _corrected(self, event: events.RunJudgedAgain, run: _Run) -> list[bytes]:
         """Return the point of a run that was judged again, and that of its verdict before, which
         counts no more: a point cannot be removed, and the verdict is a part of its key."""
         former = self._summary(event, run, counts=False)
@@ -270,7 +251,9 @@ class TrialPoints:
         run.apply(event)
         return [self._summary(event, run), *([former] if run.code != was else [])]
 
-    def _summary(self, event: RunJudged | RunJudgedAgain, run: _Run, counts: bool = True) -> bytes:
+    def _summary(
+        self, event: events.RunJudged | events.RunJudgedAgain, run: _Run, counts: bool = True
+    ) -> bytes:
         passed = run.code == codes.PASS.number and counts
         failed = (
             not passed
@@ -284,13 +267,13 @@ class TrialPoints:
         fields: Fields = {
             "test_id": None if self._oth else event.run_id,
             "case": event.case or None,
-            "code": finite(run.code),
+            "code": events.finite(run.code),
             "passed": float(passed),
             "failed": float(failed),
             "again": run.will_rerun or not counts or None,
             "elapsed": run.elapsed,
             "waited": waited,
-            "exit_code": finite(run.exit_code),
+            "exit_code": events.finite(run.exit_code),
             "job_id": run.job_id or None,
             "nodes": run.nodes or None,
             "run_archive": run.path or None,
@@ -298,7 +281,7 @@ class TrialPoints:
             "stage": run.stage or None,
             "comment": event.reason or None,
             "cause": run.cause or None,
-            "cause_code": finite(run.cause_code) if run.cause_code else None,
+            "cause_code": events.finite(run.cause_code) if run.cause_code else None,
             "advice": run.advice or None,
             "judged": time_text(event.time),
         }
@@ -306,7 +289,7 @@ class TrialPoints:
         tags += tag_text({"verdict": codes.code_of(run.code).name})
         return line("runs", tags, field_text(fields), run.moment)
 
-    def _figures(self, event: RunJudged, moment: int, run: _Run) -> bytes:
+    def _figures(self, event: events.RunJudged, moment: int, run: _Run) -> bytes:
         stem = _stem(event)
         fields: Fields = {} if self._oth else {"test_id": event.run_id}
         fields |= {f"{stem}-{name}": value for name, value in run.figures.items()}
@@ -316,7 +299,7 @@ class TrialPoints:
 
     # ---- builds, nodes, gauges ------------------------------------------------------------
 
-    def _build(self, event: BuildEnded, moment: int) -> list[bytes]:
+    def _build(self, event: events.BuildEnded, moment: int) -> list[bytes]:
         start = self._builds.pop(event.key, None)
         if start is None or event.time < start:
             return []
@@ -340,8 +323,8 @@ class TrialPoints:
         fields: Fields = {"test_id": run_id, "status": status, "message": message}
         return line("node_health", tag_text(tags), field_text(fields), moment)
 
-    def _gauge(self, event: GaugeRead, moment: int) -> list[bytes]:
-        number = finite(event.value)
+    def _gauge(self, event: events.GaugeRead, moment: int) -> list[bytes]:
+        number = events.finite(event.value)
         if number is None:
             return []
         tags = tag_text({**self._trial, "name": event.gauge})
@@ -365,6 +348,6 @@ class TrialPoints:
         return {node: name for name, folded in groups for node in unfold(folded)}
 
 
-def _stem(event: RunEvent | BuildEvent) -> str:
+def _stem(event: events.RunEvent | events.BuildEvent) -> str:
     """What the names of figures begin with."""
     return "-".join(filter(None, (event.app, event.test)))

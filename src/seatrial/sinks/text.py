@@ -9,20 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from seatrial.journal import events
 from seatrial.journal.codes import KNOWN, PASS, RECALLED, code_of
-from seatrial.journal.events import (
-    AlertRaised,
-    Event,
-    NodeExcluded,
-    RunJudged,
-    RunJudgedAgain,
-    TestStopped,
-    TrialAbandoned,
-    TrialCancelled,
-    TrialEnded,
-    TrialPaused,
-    UnknownEvent,
-)
 from seatrial.verify.reading import plain_line
 
 PLACE = "$TEXT"  # in a template
@@ -36,38 +24,44 @@ TEAMS = (
 MAX_LINES = 20
 MAX_LINE = 500
 
-_TURNS = (TrialPaused, TrialCancelled, TrialAbandoned, TestStopped, NodeExcluded)
+_TURNS = (
+    events.TrialPaused,
+    events.TrialCancelled,
+    events.TrialAbandoned,
+    events.TestStopped,
+    events.NodeExcluded,
+)
 _WORDS = {
-    TrialPaused: "paused",
-    TrialCancelled: "cancelled",
-    TrialAbandoned: "abandoned",
-    TestStopped: "a test is stopped",
-    NodeExcluded: "nodes are excluded",
+    events.TrialPaused: "paused",
+    events.TrialCancelled: "cancelled",
+    events.TrialAbandoned: "abandoned",
+    events.TestStopped: "a test is stopped",
+    events.NodeExcluded: "nodes are excluded",
 }
 
 
-def is_news(event: Event) -> bool:
+def is_news(event: events.Event) -> bool:
     """Return whether an event is an alert, a verdict that is not pass and stands, another verdict
     in place of one that stood, or a turn of its trial."""
-    if isinstance(event, RunJudged):
+    if isinstance(event, events.RunJudged):
         return not event.will_rerun and event.code not in (
             PASS.number,
             RECALLED.number,
             KNOWN.number,
         )
-    if isinstance(event, RunJudgedAgain):
+    if isinstance(event, events.RunJudgedAgain):
         return not event.will_rerun and event.code != event.before
-    return isinstance(event, (AlertRaised, TrialEnded, *_TURNS))
+    return isinstance(event, (events.AlertRaised, events.TrialEnded, *_TURNS))
 
 
-def line_of(event: Event, case: str = "") -> str:
+def line_of(event: events.Event, case: str = "") -> str:
     """Return an event in one line without control characters; ``case``: the name of its case, "" if
     it is not known."""
     line = plain_line(f"{event.trial} on {event.machine}: {_said(event, case)}")
     return f"{line[: MAX_LINE - 1]}…" if len(line) > MAX_LINE else line
 
 
-def text_of(event: Event, case: str = "") -> str:
+def text_of(event: events.Event, case: str = "") -> str:
     """Return the line of an event in which nothing is markup for the chats that read &, < and > as
     such."""
     line = line_of(event, case)
@@ -80,23 +74,23 @@ def shortened(lines: Sequence[str]) -> list[str]:
     return [*lines[:MAX_LINES], f"and {more} more"] if more > 0 else list(lines)
 
 
-def _said(event: Event, case: str) -> str:
-    if isinstance(event, AlertRaised):
+def _said(event: events.Event, case: str) -> str:
+    if isinstance(event, events.AlertRaised):
         return f"{'alert' if event.active else 'over'}: {event.text}"
-    if isinstance(event, RunJudged):
+    if isinstance(event, events.RunJudged):
         reason = " ".join(line.strip() for line in event.reason.splitlines())
         reason = ": ".join(filter(None, (event.cause, reason)))
         return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
-    if isinstance(event, RunJudgedAgain):
+    if isinstance(event, events.RunJudgedAgain):
         was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
         return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")
-    if isinstance(event, TrialEnded):
+    if isinstance(event, events.TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how
     if isinstance(event, _TURNS):
         about = getattr(event, "test", "") or getattr(event, "nodes", "")
         return ": ".join(filter(None, (_WORDS[type(event)], about, event.reason)))
-    name = event.kind if isinstance(event, UnknownEvent) else event.name
+    name = event.kind if isinstance(event, events.UnknownEvent) else event.name
     return " ".join(filter(None, (name, getattr(event, "test", ""), event.run_id)))
 
 

@@ -21,13 +21,13 @@ from seatrial.lazy import np
 from seatrial.statistics import modes
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate, student_quantile
+from seatrial.statistics.theil_sen import theil_sen
 
 FALSE = 0.05
 TAILS = 3  # degrees of freedom of the residuals: latencies have heavy tails
 MIN_EFFECT = 0.05
 MIN_PAIRS = 8  # of the levels together, for pairs to be odd
 MIN_FREEDOM = 4
-MAX_SLOPES = 1000  # pairs of which the cost of a hop is estimated; evenly chosen of more
 
 Better = Literal["lower", "higher"]
 
@@ -171,23 +171,13 @@ def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | N
 
 
 def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
-    """Return the median of the slopes of all two pairs with different hops (Sen 1968)."""
-    chosen = pairs[:: max(1, math.ceil(len(pairs) / MAX_SLOPES))]
-    hops = np.array([one.hops for one in chosen], dtype=float)
-    values = np.array([one.value for one in chosen])
-    i, j = np.triu_indices(len(chosen), 1)
-    apart = hops[i] != hops[j]
-    slopes = np.sort((values[j] - values[i])[apart] / (hops[j] - hops[i])[apart])
-    if not len(slopes):
+    """Return the slope of the figures over hops; None where all pairs are as many hops apart."""
+    hops, values = [float(one.hops) for one in pairs], [one.value for one in pairs]
+    found = theil_sen(hops, values)
+    if found is None:
         return None
-    n = len(chosen)
-    ties = sum(t * (t - 1) * (2 * t + 5) for t in np.unique(hops, return_counts=True)[1].tolist())
-    reach = NormalDist().inv_cdf(1 - FALSE / 2) * math.sqrt((n * (n - 1) * (2 * n + 5) - ties) / 18)
-    low = max(0, math.floor((len(slopes) - reach) / 2))
-    high = min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2))
-    cost = float(np.median(slopes))
-    start = float(np.median(values - cost * hops))
-    return HopCost(start, cost, float(slopes[low]), float(slopes[high]))
+    start = float(np.median(np.array(values) - found.slope * np.array(hops)))
+    return HopCost(start, *found)
 
 
 def _odd(pairs: Sequence[Pair], bands: Sequence[Band], better: Better) -> list[OddPair]:

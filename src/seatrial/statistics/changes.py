@@ -32,7 +32,7 @@ from msgspec import Struct
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics import rank_tests, step_location
+from seatrial.statistics import rank_tests
 from seatrial.statistics.segments import starts
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate
@@ -278,7 +278,7 @@ def _placed(series: Floats, changes: list[int]) -> list[int]:
         start, at, end = marks[i - 1 : i + 2]
         step = _step(series, start, at, end)
         if step.variance:
-            moved = start + step_location.likely(step.figures, step.variance, SHORTEST)
+            moved = start + likely(step.figures, step.variance, SHORTEST)
             if _step(series, start, moved, end).holds(len(series)):
                 marks[i] = moved
     return marks[1:-1]
@@ -341,3 +341,19 @@ def _suspect(series: Floats, start: int, end: int) -> _Step | None:
     step = _step(series, start, start + at + 1, end)
     weak = normal_deviate(float(student[at]), count - 2) < SUSPECTED
     return None if weak or step.small else step
+
+
+def likely(figures: Floats, variance: float, shortest: int) -> int:
+    """Return the median place of a step between any two levels, in normal noise.
+
+    ``figures``: shape (n,), n >= 2 ``shortest``; winsorise outliers before calling. ``variance`` of
+    the noise: above 0. At least ``shortest`` figures are on each side. The likelihood is profiled
+    over both levels, with an even prior over the places.
+    """
+    count = len(figures)
+    first = np.arange(shortest, count - shortest + 1)
+    sums = np.cumsum(figures - figures.mean())[first - 1]
+    squares = sums * sums * (count / (first * (count - first)))
+    with np.errstate(over="ignore", under="ignore"):  # far less likely places weigh nothing
+        weights = np.cumsum(np.exp((squares - squares.max()) / (2 * variance)))
+    return int(first[weights.searchsorted(weights[-1] / 2)])

@@ -16,30 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from seatrial.journal.events import (
-    EVENT_KINDS,
-    PERSONAL,
-    BuildEnded,
-    BuildEvent,
-    BuildStarted,
-    Event,
-    FigureGiven,
-    JobQueued,
-    MetricRecorded,
-    NodeAdmitted,
-    NodeDown,
-    NodeExcluded,
-    NodeUp,
-    ReferencesCorrected,
-    RunEvent,
-    RunJudgedAgain,
-    RunReviewed,
-    RunSubmitted,
-    ScriptStarted,
-    TrialStarted,
-    UnknownEvent,
-    finite,
-)
+from seatrial.journal import events
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.store.run_upserts import (
     LONGEST_NAME,
@@ -55,19 +32,22 @@ _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
 
 # The members of an event that its row has as value and as detail, where these are others.
-_VALUES: dict[type[Event], str] = {ScriptStarted: "gpus", RunSubmitted: "nodes"}
-_DETAILS: dict[type[Event], str] = {
-    JobQueued: "job_id",
-    ScriptStarted: "nodes",
-    NodeDown: "nodes",
-    NodeUp: "nodes",
-    NodeExcluded: "nodes",
-    NodeAdmitted: "nodes",
-    UnknownEvent: "kind",
+_VALUES: dict[type[events.Event], str] = {
+    events.ScriptStarted: "gpus",
+    events.RunSubmitted: "nodes",
+}
+_DETAILS: dict[type[events.Event], str] = {
+    events.JobQueued: "job_id",
+    events.ScriptStarted: "nodes",
+    events.NodeDown: "nodes",
+    events.NodeUp: "nodes",
+    events.NodeExcluded: "nodes",
+    events.NodeAdmitted: "nodes",
+    events.UnknownEvent: "kind",
 }
 
-_OF_PEOPLE = (RunJudgedAgain, RunReviewed)  # long after the trial, as a rule
-_BESIDE = (ReferencesCorrected, *PERSONAL)  # so are these, of no run
+_OF_PEOPLE = (events.RunJudgedAgain, events.RunReviewed)  # long after the trial, as a rule
+_BESIDE = (events.ReferencesCorrected, *events.PERSONAL)  # so are these, of no run
 _APPENDED = -1  # the place of who judged a run, and why, which are several members
 
 
@@ -81,7 +61,7 @@ class _Places(NamedTuple):
     text: int
 
 
-def _places_in(kind: type[Event]) -> _Places:
+def _places_in(kind: type[events.Event]) -> _Places:
     names = [about.encode_name for about in msgspec.structs.fields(kind)]
     at = {name: place for place, name in enumerate(names)}
     detail = _APPENDED if kind in _OF_PEOPLE else at.get(_DETAILS.get(kind, "alias"), 0)
@@ -89,12 +69,12 @@ def _places_in(kind: type[Event]) -> _Places:
     return _Places(kind.number, value, detail, at.get("text", at.get("unit", 0)))
 
 
-_KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
+_KINDS: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
 _PLACES = {kind: _places_in(kind) for kind in _KINDS}
-_PLACES_OF_RUNS: dict[type[Event], _Places] = {
-    kind: places for kind, places in _PLACES.items() if issubclass(kind, RunEvent)
+_PLACES_OF_RUNS: dict[type[events.Event], _Places] = {
+    kind: places for kind, places in _PLACES.items() if issubclass(kind, events.RunEvent)
 }
-_TIME, _RUN_ID = map(RunEvent.__struct_fields__.index, ("time", "run_id"))
+_TIME, _RUN_ID = map(events.RunEvent.__struct_fields__.index, ("time", "run_id"))
 _run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
 
 
@@ -110,31 +90,31 @@ class _Build(Struct):
     text: str = ""
 
 
-def fold(writer: Writer, trial: TrialRecord, blocks: Iterable[Sequence[Event]]) -> None:
+def fold(writer: Writer, trial: TrialRecord, blocks: Iterable[Sequence[events.Event]]) -> None:
     """Update the rows of a trial by the next events of its journal; ``trial`` itself is changed. A
     block is folded before the next one is asked for: small ones stay in the processor's cache."""
     runs = RunUpserts(writer, trial)
-    for events in blocks:
-        _fold_block(writer, trial, runs, events)
+    for block in blocks:
+        _fold_block(writer, trial, runs, block)
     runs.write()
 
 
 def _fold_block(
-    writer: Writer, trial: TrialRecord, runs: RunUpserts, events: Sequence[Event]
+    writer: Writer, trial: TrialRecord, runs: RunUpserts, block: Sequence[events.Event]
 ) -> None:
-    events, cases = _bounded(events)
+    block, cases = _bounded(block)
     runs.look_up(cases)
     known, places_of, figures = runs.known.get, _PLACES_OF_RUNS.get, runs.figures
     rows: list[tuple[Any, ...]] = []
-    of_trial: list[tuple[int, Event]] = []
+    of_trial: list[tuple[int, events.Event]] = []
     latest = trial.last or 0
-    for seq, event in enumerate(events, trial.events + 1):  # often 200,000 of them a second
+    for seq, event in enumerate(block, trial.events + 1):  # often 200,000 of them a second
         places = places_of(event.__class__)
         members = astuple(event)  # quicker than to read each by its name
         if places is None or not members[_RUN_ID]:
             of_trial.append((seq, event))
             continue
-        run = known(members[_RUN_ID]) or runs.make(cast(RunEvent, event))
+        run = known(members[_RUN_ID]) or runs.make(cast(events.RunEvent, event))
         time = members[_TIME]
         if event.__class__ in _OF_PEOPLE:
             members = (*members, event.by_and_why)
@@ -143,14 +123,14 @@ def _fold_block(
             if time > latest:
                 latest = time
         run.life.apply(event)
-        if event.__class__ is MetricRecorded:
-            figure = finite(event.value)
+        if event.__class__ is events.MetricRecorded:
+            figure = events.finite(event.value)
             if figure is not None:
                 figures[run.id, runs.metric(event)] = figure
-        elif event.__class__ is FigureGiven:
+        elif event.__class__ is events.FigureGiven:
             runs.keep_given(run.id, event)
         rows.append(_row(run.id, seq, members, places))
-    trial.events += len(events)
+    trial.events += len(block)
     if rows:
         trial.last = latest
         writer.insert("events", _EVENT, rows)
@@ -170,16 +150,18 @@ def _row(of: int, seq: int, members: Sequence[Any], places: _Places) -> tuple[An
     return of, members[_TIME], seq, number, value, detail, text
 
 
-def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, Event]]) -> None:
+def _fold_trial(
+    writer: Writer, trial: TrialRecord, block: Sequence[tuple[int, events.Event]]
+) -> None:
     """Fold the events that are of no run, with their places in the journal."""
     builds: dict[str, _Build] = {}
     rows = []
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
-    for seq, event in events:
+    for seq, event in block:
         rows.append(_row(trial.id, seq, astuple(event), _PLACES[type(event)]))
         if not isinstance(event, _BESIDE):
             trial.last = max(trial.last or 0, event.time)
-        if isinstance(event, BuildStarted | BuildEnded):
+        if isinstance(event, events.BuildStarted | events.BuildEnded):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
@@ -190,33 +172,33 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
         writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
 
 
-def _change_trial(trial: TrialRecord, life: TrialLife, event: Event) -> None:
+def _change_trial(trial: TrialRecord, life: TrialLife, event: events.Event) -> None:
     if event.time >= trial.state_time and life.apply(event):
         trial.state = life.state.value
         trial.state_time = event.time
-        if isinstance(event, TrialStarted) and trial.started is None:
+        if isinstance(event, events.TrialStarted) and trial.started is None:
             trial.started = event.time
 
 
-def _bounded(events: Sequence[Event]) -> tuple[Sequence[Event], dict[str, str]]:
+def _bounded(block: Sequence[events.Event]) -> tuple[Sequence[events.Event], dict[str, str]]:
     """Return the events with names that the indexes of either database can hold, and the case of
     each run."""
-    cases = _cases(events)
+    cases = _cases(block)
     names = (*cases, *cases.values())
     if max(map(len, names), default=0) > LONGEST_NAME or "\0" in "".join(names):
-        events = [
+        block = [
             msgspec.structs.replace(event, run_id=_name(event.run_id), case=_name(event.case))
-            if isinstance(event, RunEvent)
+            if isinstance(event, events.RunEvent)
             else event
-            for event in events
+            for event in block
         ]
-        cases = _cases(events)
-    return events, cases
+        cases = _cases(block)
+    return block, cases
 
 
-def _cases(events: Sequence[Event]) -> dict[str, str]:
+def _cases(block: Sequence[events.Event]) -> dict[str, str]:
     """Return the case of each run, by its first event."""
-    ids, cases_of = map(_run_id_of, reversed(events)), map(_case_of, reversed(events))
+    ids, cases_of = map(_run_id_of, reversed(block)), map(_case_of, reversed(block))
     cases = dict(zip(ids, cases_of, strict=True))  # of the same run, the last one is kept
     cases.pop("", None)
     return cases
@@ -238,11 +220,13 @@ def _build_of(writer: Writer, trial: int, builds: dict[str, _Build], key: str) -
     return builds[key]
 
 
-def _change_build(build: _Build, event: BuildEvent) -> None:
+def _change_build(build: _Build, event: events.BuildEvent) -> None:
     build.path = event.path or build.path
-    if isinstance(event, BuildStarted):
+    if isinstance(event, events.BuildStarted):
         build.started = max(build.started or 0, event.time)
-    elif isinstance(event, BuildEnded) and (build.ended is None or event.time >= build.ended):
+    elif isinstance(event, events.BuildEnded) and (
+        build.ended is None or event.time >= build.ended
+    ):
         build.ended = event.time
         build.value = event.code
         build.text = event.log[:LONGEST_TEXT]

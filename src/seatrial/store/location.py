@@ -8,6 +8,7 @@ A URL may hold a password. Whatever people see goes through ``shown``.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -45,3 +46,31 @@ def shown(location: Location) -> str:
         address = host  # no port, but perhaps a password whose host was forgotten
     words = "&".join(_HARMLESS.findall(query))
     return f"{scheme}://{user}{at}{address}{slash}{database}" + (f"?{words}" if words else "")
+
+
+FIELDS_OF_MOUNT = 10
+
+# On these, every process that has the file open is on this host, as SQLite's WAL needs.
+LOCAL_FILE_SYSTEMS = frozenset(
+    ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay")
+)
+
+
+def file_system(path: Path) -> str:
+    """Return the type of the file system that a path is on, such as ext4 or nfs4; "" when
+    unknown."""
+    here = os.path.realpath(path)
+    best, kind = "", ""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < FIELDS_OF_MOUNT or "-" not in fields:
+            continue
+        point = fields[4].replace("\\040", " ")
+        inside = here == point or here.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[fields.index("-") + 1]
+    return kind

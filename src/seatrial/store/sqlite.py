@@ -22,8 +22,7 @@ import msgspec
 
 from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular
-from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
-from seatrial.store.location import NoStore
+from seatrial.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
 from seatrial.store.schema import (
     CannotGrow,
     Store,

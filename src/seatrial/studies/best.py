@@ -10,7 +10,7 @@ best one is among those that are not told to be worse (``statistics.subset_selec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
@@ -31,11 +31,9 @@ from seatrial.store.by_case import (
     excluded_of,
     figures_of,
 )
-from seatrial.studies.blocks_of_runs import agreement_of, by_block
 from seatrial.studies.compare import causes
-from seatrial.studies.constant_resources import SpeedDrop, are_constant, drops_of
+from seatrial.studies.constant_resources import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.studies.panels import APART, along, panels, title, varying
-from seatrial.studies.plateau import plateau_of
 from seatrial.studies.scaling_cells import Cell, are_numbers
 from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -286,3 +284,78 @@ def _by_least(
         verdict: SettingVerdict = "best" if key == top else "worse" if worse else "as good"
         compared[key] = replace(one, verdict=verdict, ratio=ratio)
     return compared
+
+
+# ---- blocks in which settings were measured together ---------------------------------------------
+
+Key = tuple[str, ...]
+Blocks = Mapping[str, Mapping[Key, list[float]]]
+
+
+def by_block(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind) -> Blocks:
+    """Return the figures of the settings by block, of blocks with two settings or more: by jobs
+    (``TRIAL\\nJOB``) where settings share one, else by trials."""
+    return _shared(groups, kind, True) or _shared(groups, kind, False)
+
+
+def _shared(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind, by_job: bool) -> Blocks:
+    found: dict[str, dict[Key, list[float]]] = {}
+    for key, cases in groups.items():
+        for case in cases:
+            values = case.values.get(kind, [])
+            jobs = case.jobs.get(kind, [""] * len(values))
+            for value, job in zip(values, jobs, strict=True):
+                if job or not by_job:
+                    name = f"{case.trial}\n{job}" if by_job else case.trial
+                    found.setdefault(name, {}).setdefault(key, []).append(value)
+    return {name: block for name, block in found.items() if len(block) > 1}
+
+
+def agreement_of(blocks: Blocks, best: Key, better: Better) -> tuple[int, int]:
+    """Return in how many blocks the setting has the best median, and in how many it was measured;
+    (0, 0) where there is one block, which cannot disagree."""
+    sign = 1 if better == "higher" else -1
+    having = [block for block in blocks.values() if best in block]
+    if len(having) < 2:
+        return 0, 0
+    first = sum(
+        all(sign * median(block[best]) >= sign * median(values) for values in block.values())
+        for block in having
+    )
+    return first, len(having)
+
+
+# ---- settings as good as the best ----------------------------------------------------------
+
+
+def plateau_of(ratios: Mapping[Key, float | None], best: Key, told: Collection[Key]) -> set[Key]:
+    """Return the settings that can be reached from the best one by steps along one parameter, over
+    settings within 5 % of it or not ``told`` to be worse. A step leads to the next number; from a
+    word to any other one. Settings without a ratio are passed over."""
+    known = [key for key, ratio in ratios.items() if ratio is not None]
+    good = {key for key in known if (ratios[key] or 0.0) >= 1 - PLATEAU or key not in told}
+    places = [_places([key[i] for key in known]) for i in range(len(best))]
+    reached, edge = {best}, [best]
+    while edge:
+        key = edge.pop()
+        near = {other for other in good - reached if _is_next(key, other, places)}
+        reached |= near
+        edge += near
+    return reached
+
+
+def _places(values: list[str]) -> dict[str, int]:
+    """Return the places of numbers in their order; of words, which have none, nothing."""
+    distinct = list(dict.fromkeys(values))
+    if not are_numbers(distinct):
+        return {}
+    return {value: place for place, value in enumerate(sorted(distinct, key=float))}
+
+
+def _is_next(one: Key, other: Key, places: list[dict[str, int]]) -> bool:
+    steps = [
+        abs(order[a] - order[b]) if order else 1
+        for a, b, order in zip(one, other, places, strict=True)
+        if a != b
+    ]
+    return steps == [1]

@@ -18,23 +18,8 @@ from typing import Literal
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError
+from seatrial.journal import events
 from seatrial.journal.codes import code_of
-from seatrial.journal.events import (
-    EVENT_NAMES,
-    CheckStarted,
-    CompatStarted,
-    JobEnded,
-    JobQueued,
-    JobStarted,
-    MetricRecorded,
-    OutputRemoved,
-    RunJudged,
-    RunJudgedAgain,
-    RunSubmitted,
-    ScriptEnded,
-    ScriptStarted,
-    SubmitEnded,
-)
 from seatrial.runs.launchers import launch_line
 from seatrial.runs.task_gpus import TASK_GPUS
 from seatrial.store import queries
@@ -54,27 +39,27 @@ from seatrial.verify.references import References
 def told(event: EventRow) -> str:
     """What an event of a run says, in a few words of one line."""
     value = event.value
-    if event.event == EVENT_NAMES[MetricRecorded]:
+    if event.event == events.EVENT_NAMES[events.MetricRecorded]:
         if isinstance(value, int | float):
             return f"{event.detail} = {show_figure(value, event.text)}"
         return f"{event.detail} = {value}"
-    if event.event == EVENT_NAMES[RunJudgedAgain] and isinstance(value, int):
+    if event.event == events.EVENT_NAMES[events.RunJudgedAgain] and isinstance(value, int):
         verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
         return f"{verdict}; by {event.detail}"
-    if event.event == EVENT_NAMES[CompatStarted]:
+    if event.event == events.EVENT_NAMES[events.CompatStarted]:
         return f"{event.detail}: {event.text}"
-    words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
-    if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
+    words = [] if event.event == events.EVENT_NAMES[events.RunJudged] else [event.detail]
+    if event.event == events.EVENT_NAMES[events.RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
-    elif event.event == EVENT_NAMES[JobEnded] and isinstance(value, int):
+    elif event.event == events.EVENT_NAMES[events.JobEnded] and isinstance(value, int):
         words.insert(0, code_of(value).name if value else "")
-    elif event.event == EVENT_NAMES[OutputRemoved] and isinstance(value, int):
+    elif event.event == events.EVENT_NAMES[events.OutputRemoved] and isinstance(value, int):
         return f"{count(value, 'file')} removed by keep: {event.detail}"
-    elif event.event == EVENT_NAMES[ScriptStarted] and isinstance(value, str):
+    elif event.event == events.EVENT_NAMES[events.ScriptStarted] and isinstance(value, str):
         words.append(f"GPUs {value}")
-    elif event.event == EVENT_NAMES[RunSubmitted] and isinstance(value, str):
+    elif event.event == events.EVENT_NAMES[events.RunSubmitted] and isinstance(value, str):
         words.append(f"on {value}")
-    elif event.event == EVENT_NAMES[ScriptEnded]:
+    elif event.event == events.EVENT_NAMES[events.ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
@@ -82,17 +67,21 @@ def told(event: EventRow) -> str:
     return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
 
 
-def modules_of(events: Sequence[EventRow]) -> str:
+def modules_of(rows: Sequence[EventRow]) -> str:
     """Return the modules that were loaded when the run's script started the latest time, with
     blanks between them."""
-    texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
+    texts = [
+        event.text for event in rows if event.event == events.EVENT_NAMES[events.ScriptStarted]
+    ]
     return texts[-1].replace(":", " ") if texts else ""
 
 
-def gpus_of(events: Sequence[EventRow]) -> list[str]:
+def gpus_of(rows: Sequence[EventRow]) -> list[str]:
     """Return the unique ids of the GPUs that the run was given on its first node, as its script
     started the latest time; [] if none are known."""
-    started = [event.value for event in events if event.event == EVENT_NAMES[ScriptStarted]]
+    started = [
+        event.value for event in rows if event.event == events.EVENT_NAMES[events.ScriptStarted]
+    ]
     return started[-1].split() if started and isinstance(started[-1], str) else []
 
 
@@ -106,10 +95,10 @@ def told_by_rank(gpus: Sequence[str], how: Launched, case: CaseRow) -> list[str]
     return [f"{gpu} of rank {number // each}" for number, gpu in enumerate(gpus)]
 
 
-def removed_by_keep(events: Sequence[EventRow]) -> str:
+def removed_by_keep(rows: Sequence[EventRow]) -> str:
     """Return, after the name of a file that is not there, that ``keep`` removed outputs of the run;
     "" if it did not."""
-    removed = any(event.event == EVENT_NAMES[OutputRemoved] for event in events)
+    removed = any(event.event == events.EVENT_NAMES[events.OutputRemoved] for event in rows)
     return "was removed by `keep`, after its verdict" if removed else ""
 
 
@@ -123,10 +112,10 @@ class FormerVerdict(Struct, frozen=True):
     by_and_why: str
 
 
-def former_verdict(events: Sequence[EventRow]) -> FormerVerdict | None:
+def former_verdict(rows: Sequence[EventRow]) -> FormerVerdict | None:
     """Return the first verdict of a run that was judged again; None for any other."""
-    first = [event for event in events if event.event == EVENT_NAMES[RunJudged]]
-    again = [event for event in events if event.event == EVENT_NAMES[RunJudgedAgain]]
+    first = [event for event in rows if event.event == events.EVENT_NAMES[events.RunJudged]]
+    again = [event for event in rows if event.event == events.EVENT_NAMES[events.RunJudgedAgain]]
     if not first or not again:
         return None
     code = first[0].value
@@ -150,22 +139,26 @@ class RunPhase(Struct, frozen=True):
         return max(0, (now if self.until is None else self.until) - self.since) / SECOND_NS
 
 
-def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:
+def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
     """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
     but not yet its script, its script, then its verdict. What it never came to is not there."""
     first: dict[str, int] = {}
-    for event in events:
+    for event in rows:
         first.setdefault(event.event, event.time)
-    queued = first.get(EVENT_NAMES[JobQueued]) or first.get(EVENT_NAMES[SubmitEnded])
+    queued = first.get(events.EVENT_NAMES[events.JobQueued]) or first.get(
+        events.EVENT_NAMES[events.SubmitEnded]
+    )
     ended = run.script_ended if run.script_started is not None else None
     marks: list[tuple[PhaseName, int | None]] = [
         ("prepared", run.created),
         ("queued", queued),
-        ("starting", first.get(EVENT_NAMES[JobStarted])),
+        ("starting", first.get(events.EVENT_NAMES[events.JobStarted])),
         ("running", run.script_started),
         (
             "judged",
-            ended or first.get(EVENT_NAMES[JobEnded]) or first.get(EVENT_NAMES[CheckStarted]),
+            ended
+            or first.get(events.EVENT_NAMES[events.JobEnded])
+            or first.get(events.EVENT_NAMES[events.CheckStarted]),
         ),
     ]
     known = [(name, at) for name, at in marks if at is not None]

@@ -20,7 +20,7 @@ from seatrial.layout.patterns import RankGraph
 from seatrial.lazy import np
 
 _PROGRAMS = ("scotch_gmap", "gmap")
-_SECONDS = 60
+_SECONDS = 60.0
 _LARGEST_WEIGHT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
@@ -30,9 +30,9 @@ def program() -> str | None:
     return next(filter(None, map(shutil.which, _PROGRAMS)), None)
 
 
-def mapped(graph: RankGraph, network: PlacedNetwork) -> Ints | None:
-    """Return the node of each rank by Scotch; None where there is no Scotch, or it fails, which is
-    logged."""
+def mapped(graph: RankGraph, network: PlacedNetwork, seconds: float = _SECONDS) -> Ints | None:
+    """Return the node of each rank by Scotch; None where there is no Scotch, or it fails or takes
+    longer than this, which is logged."""
     gmap = program()
     if gmap is None:
         return None
@@ -44,7 +44,7 @@ def mapped(graph: RankGraph, network: PlacedNetwork) -> Ints | None:
         words = [gmap, "-b0.001", "-cq", "pattern.grf", "nodes.tgt", "ranks.map"]
         try:
             done = subprocess.run(
-                words, cwd=folder, capture_output=True, timeout=_SECONDS, check=False
+                words, cwd=folder, capture_output=True, timeout=seconds, check=False
             )
             rows = np.array((folder / "ranks.map").read_text().split()[1:], dtype=np.int64)
             parts = rows.reshape(-1, 2)

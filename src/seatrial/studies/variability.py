@@ -1,7 +1,7 @@
 """How much the tests of a trial vary: the table of an acceptance report, and its outliers.
 
-    found = variability(store, trial, groups)
-    found.rows, found.kinds, found.spans, found.suspects
+    found = variability(store, trial, machine)
+    found.rows, found.kinds, found.spans, found.suspects, found.places
 
 A row is a metric of the runs of one kind (a case; the nodes that it is pinned to are taken
 together), first of all the elapsed time. Runs without a right answer are excluded, by their
@@ -12,11 +12,13 @@ What a row of numbers hides is told beside it: changes of the level, modes, defe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import astuple
 
+from seatrial.machine.facts import groups_of
+from seatrial.machine.model import Machine
 from seatrial.statistics import changes, defective_nodes, modes, suspects
 from seatrial.statistics.defective_nodes import Survey
 from seatrial.statistics.modes import Mode
@@ -27,6 +29,7 @@ from seatrial.store.queries import MEASURED
 from seatrial.store.rows import Filters, MetricRow, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
+from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.units import SECOND_NS, Direction, count, direction_of, listed, unfit
 from seatrial.verify.figures import ELAPSED
 
@@ -60,25 +63,29 @@ class VariabilityRow(NamedTuple):
 
 class Variability(NamedTuple):
     """``rows``: the table. ``kinds``: the outliers of each kind of runs. What outliers share:
-    ``spans`` of time (s since the epoch), and ``suspects`` among nodes and groups."""
+    ``spans`` of time (s since the epoch), and ``suspects`` among nodes and groups. ``places``:
+    where nodes were in the network, as a cause of times."""
 
     rows: list[VariabilityRow]
     kinds: list[RunKind]
     spans: list[BadSpan]
     suspects: suspects.Suspects
     evidence: NodeEvidence
+    places: SlowPlaces
 
 
 def variability(
     store: Store,
     trial: TrialRow,
-    groups: Mapping[str, str],
+    machine: Machine | None,
     test: str = "",
     metric: str = "",
     deviations: float | None = None,
 ) -> Variability:
-    """The variability of a trial's tests; ``test`` and ``metric`` choose."""
+    """The variability of a trial's tests; ``test`` and ``metric`` choose. ``machine``: the trial's,
+    None if it is not known."""
     outcomes = series.outcomes(store, Filters(trial=trial.path, test=test))
+    beside = series.outcomes(store, Filters(trial=trial.path)) if test else outcomes
     kinds = classified(outcomes)
     evidence = jobs_of(kinds)
     timed = sorted(
@@ -86,10 +93,12 @@ def variability(
         for job, start in zip(evidence.jobs, evidence.starts, strict=True)
         if start is not None
     )
+    groups = groups_of(machine) if machine else {}
     of_nodes = {node: [group] for node, group in groups.items()}
     found = suspects.find(evidence.jobs, of_nodes)
     rows = _rows(store, outcomes, metric, deviations)
-    return Variability(rows, kinds, spans(timed), found, evidence)
+    places = places_of(outcomes, machine, beside)
+    return Variability(rows, kinds, spans(timed), found, evidence, places)
 
 
 def _rows(

@@ -96,6 +96,8 @@ def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
         return str(error)
     if launcher.kind == "none" or (launcher.kind == "compat" and launcher.flavour == "other"):
         return "no launcher that takes an order: `launcher` of the machine or the test names one"
+    if launcher.kind == "jsrun":
+        return "jsrun takes no order of ranks: name another launcher"
     if reorders(launcher):
         return refused(order, sizes)
     if launcher.flavour == "mpich" and launcher.kind != "srun":

@@ -52,7 +52,8 @@ class AskedPlace:
         }
         try:
             wishes = wishes_in(said.pop("", ""), topology) | said
-            return _wish_of({k: v for k, v in wishes.items() if v != DEFAULT})
+            asked = {k: v for k, v in wishes.items() if v != DEFAULT}
+            return NodeWish(**asked) if asked else None
         except ValueError as error:
             raise ExpressionError(str(error), "run", "place") from None
 
@@ -83,10 +84,6 @@ def _in_short(word: str, topology: Topology) -> tuple[str, str]:
         if word in (f"{level}s", f"{level}es"):
             return "across", level
     return "within", word  # it is no level of this network
-
-
-def _wish_of(said: dict[str, str]) -> NodeWish | None:
-    return NodeWish(**said) if said else None
 
 
 def _unknown(wish: NodeWish, topology: Topology) -> str:

@@ -12,36 +12,21 @@ from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.machine.failures import check_known_failures, log_pattern
-from seatrial.suite.asked_launcher import fault_of_launcher
-from seatrial.suite.asked_order import fault_of_order
-from seatrial.suite.asked_place import KEYS as PLACE_KEYS
-from seatrial.suite.container_image import CONTAINER_FILE, fault_of_image, image_of
-from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
+from seatrial.suite.check_expressions import ExpressionChecker
+from seatrial.suite.check_run import RunChecker
+from seatrial.suite.container_image import CONTAINER_FILE
+from seatrial.suite.expressions import FACTS
 from seatrial.suite.inputs import name_of
-from seatrial.suite.job_options import (
-    GPU_KEYS,
-    TEXT_KEYS,
-    Text,
-    fault_of_name,
-    faults_of_options,
-)
-from seatrial.suite.model import AskedNodes, Build, FromParameter, Input, Keep, KeepWord, Test, show
+from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
-from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
     DIRECTORY_FILE,
     JOB_STATS_FILE,
     OPEN_FILES_FILE,
     PAGES_FILE,
     STRIPES_FILE,
-    fault_of_directory,
-    fault_of_pages,
-    fault_of_tunable,
-    stripe_count,
-    stripe_size,
 )
-from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.suite.toolchain_flags import FLAGS
 from seatrial.suite.variables import (
     HOSTFILE,
@@ -51,7 +36,7 @@ from seatrial.suite.variables import (
     ORDER_FILE,
     is_reserved,
 )
-from seatrial.units import bytes_of, seconds, span_of
+from seatrial.units import bytes_of, seconds
 
 RUN_FILES = frozenset(
     {
@@ -67,7 +52,6 @@ BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
 
 
@@ -77,7 +61,7 @@ def check(test: Test, spot: Spot, names_known: bool = True) -> None:
     checker = _Checker(test, spot, names_known)
     checker.words()
     checker.parameters()
-    checker.run()
+    RunChecker(test, spot, names_known).check()
     checker.build()
     checker.inputs()
     check_keep(test.keep, spot)
@@ -101,12 +85,9 @@ def _failures(test: Test, spot: Spot) -> None:
         codes.setdefault(mode.code, name)
 
 
-class _Checker:
+class _Checker(ExpressionChecker):
     def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
-        self.test = test
-        self.spot = spot
-        self.fault = spot.fault
-        self.names_known = names_known
+        super().__init__(test, spot, names_known)
         self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
     # ---- names and words ------------------------------------------------------------------
@@ -166,18 +147,17 @@ class _Checker:
             self._parameter_name(name, "defaults")
             if name in self.test.parameters:
                 self.fault("is in `parameters`, too; remove one of them", "defaults", name)
-            if fault := fault_of_value(usual):
-                self.fault(fault, "defaults", name)
+            self.told(fault_of_value(usual), "defaults", name)
         for name, value in self.test.parameters.items():
             self._parameter_name(name, "parameters")
             if isinstance(value, list):
                 self._literals(name, value)
             elif isinstance(value, str):
-                self.used[name] = self._expression(value, known, "parameters", name)
+                self.used[name] = self.expression(value, known, "parameters", name)
             known.add(name)
         self._groups()
         for i, condition in enumerate(self.test.exclude):
-            self._expression(condition, known, "exclude", i)
+            self.expression(condition, known, "exclude", i)
 
     def _groups(self) -> None:
         grouped: set[str] = set()
@@ -219,213 +199,13 @@ class _Checker:
         for i, value in enumerate(values):
             if show(value) in seen and not zipped:
                 self.fault(f"{show(value)} is given twice", "parameters", name, i)
-            if fault := fault_of_value(value):
-                self.fault(fault, "parameters", name, i)
+            self.told(fault_of_value(value), "parameters", name, i)
             if value in FACTS:
                 message = f"{value} in a list is only text; for its value put the list in quotes"
                 self.fault(f"{message}: '[1, {value}]'", "parameters", name, i)
             seen.add(show(value))
 
-    def _expression(self, text: str, known: set[str], *key: str | int) -> frozenset[str]:
-        """Check an expression; return the names that it uses."""
-        try:
-            names = compile_expression(text).names
-        except ExpressionError as error:
-            self.fault(str(error), *key)
-            return frozenset()
-        for name in sorted(names - known if self.names_known else ()):
-            self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
-        return names
-
-    def _remedy(self, name: str, key: str | int) -> str:
-        known = [*self.test.parameter_names, *FACTS]
-        if name in known:
-            return "; it is written further down, and must stand above"
-        if near := suggest(name, known):
-            return f"; {near}"
-        words = f"for a word write [{name}]; " if key == "parameters" else ""
-        return f"; {words}the facts are {', '.join(FACTS)}"
-
-    # ---- run and build --------------------------------------------------------------------
-
-    def run(self) -> None:
-        run = self.test.run
-        known = {*FACTS, *self.test.parameter_names}
-        if not self.spot.given("run"):
-            self._without_run()
-            return
-        if not run.script.strip():
-            self.fault("is empty", "run", "script")
-        if run.tasks is not None and run.tasks_per_node is not None:
-            self.fault("give tasks or tasks_per_node, not both", "run", "tasks_per_node")
-        for key in ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa"):
-            value = getattr(run, key)
-            if isinstance(value, str):
-                self._expression(value, known, "run", key)
-            elif value is not None and value < 1:
-                self.fault(f"{value} is less than 1", "run", key)
-        self._pieces(known)
-        self._placement(known)
-        self._job_options(known)
-        if run.prove and self.test.build is not None and self.test.build.prebuilt:
-            self.fault(
-                "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
-            )
-        self._settings(known)
-        self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
-        if run.scope == "each_node" and run.nodes != 1:
-            self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
-        try:
-            seconds(run.walltime)
-        except ValueError as error:
-            if isinstance(run.walltime, str) and _is_expression(run.walltime, known):
-                self._expression(run.walltime, known, "run", "walltime")
-            else:
-                self.fault(str(error), "run", "walltime")
-
-    def _pieces(self, known: set[str]) -> None:
-        run = self.test.run
-        for key in ("pieces", "at_once"):
-            value = getattr(run, key)
-            if isinstance(value, str):
-                self._expression(value, known, "run", key)
-            elif value is not None and not 1 <= value <= MAX_PIECES:
-                self.fault(f"{value} is not from 1 to {MAX_PIECES}", "run", key)
-        if run.pieces is None and run.at_once != 1:
-            self.fault("goes with `pieces`: how many runs are there?", "run", "at_once")
-        if run.pieces is not None and PIECE in self.test.parameter_names:
-            self.fault(
-                f"each run of `run.pieces` has the parameter {PIECE}: rename this one",
-                "parameters",
-                PIECE,
-            )
-
-    def _without_run(self) -> None:
-        """Check a test that passes when it builds."""
-        if self.test.build is None:
-            self.fault("is missing; only a test with a `build` needs no `run`", "run")
-            return
-        for key in ("inputs", "verify", "metrics"):
-            if getattr(self.test, key):
-                self.fault("goes with no test without `run`: nothing is run that writes it", key)
-        if self.test.repeat != 1:
-            self.fault("a test without `run` is built once; remove it", "repeat")
-
-    def _placement(self, known: set[str]) -> None:
-        """Check what the run says of cores and memory of its tasks."""
-        run = self.test.run
-        named = run.launcher in self.test.parameter_names or not self.names_known
-        if run.launcher and not named and (fault := fault_of_launcher(run.launcher)):
-            self.fault(fault, "run", "launcher")
-        for key in CHOICES:
-            text = getattr(run, key)
-            if text is None or text in known:
-                continue
-            if not _WORD.fullmatch(text):
-                self._expression(text, known, "run", key)
-            elif (fault := fault_of_choice(key, text)) and self.names_known:
-                self.fault(fault, "run", key)
-        if run.spread not in (None, "default") and run.tasks_per_numa is not None:
-            self.fault(NOT_BOTH, "run", "tasks_per_numa")
-        if run.order and run.order not in known:
-            words = self._text(run.order, known, "run", "order")
-            if words and self.names_known and (fault := fault_of_order(words)):
-                self.fault(fault, "run", "order")
-        self._place(known)
-        if isinstance(run.spare_cores, str):
-            self._expression(run.spare_cores, known, "run", "spare_cores")
-        elif run.spare_cores < 0:
-            self.fault(f"{run.spare_cores} is less than 0", "run", "spare_cores")
-
-    def _place(self, known: set[str]) -> None:
-        """Check where the nodes are to be; the machine knows its levels."""
-        place = self.test.run.place
-        if isinstance(place, AskedNodes):
-            for key in PLACE_KEYS:
-                self._text(getattr(place, key), known, "run", "place", key)
-        elif place is not None:
-            self._text(place, known, "run", "place")
-        if place is not None and self.test.run.scope == "each_node":
-            self.fault("scope: each_node has its nodes; remove place", "run", "place")
-
-    def _job_options(self, known: set[str]) -> None:
-        run = self.test.run
-        if run.gpus_per_node is not None and run.gpus_per_task is not None:
-            text = "give gpus_per_node or gpus_per_task, not both"
-            self.fault(text, "run", "gpus_per_task")
-        for key in GPU_KEYS:
-            value = getattr(run, key)
-            if isinstance(value, str):
-                self._expression(value, known, "run", key)
-            elif value is not None and value < 0:
-                self.fault(f"{value} is less than 0", "run", key)
-        if run.memory is not None:
-            try:
-                memory(run.memory)
-                self._expression(split_size(run.memory)[0], known, "run", "memory")
-            except ExpressionError as error:
-                self.fault(str(error), "run", "memory")
-        for key in TEXT_KEYS:
-            if (text := getattr(run, key)) is not None:
-                fixed = self._text(text, known, "run", key)
-                if fixed and (fault := fault_of_name(fixed)):
-                    self.fault(fault, "run", key)
-        options = [
-            self._text(each, known, "run", "options", i) for i, each in enumerate(run.options)
-        ]
-        for i, fault in faults_of_options([each or "--unknown" for each in options]):
-            self.fault(fault, "run", "options", i)
-
-    def _settings(self, known: set[str]) -> None:
-        run = self.test.run
-        if run.pages:
-            pages = self._text(run.pages, known, "run", "pages")
-            if pages and (fault := fault_of_pages(pages)):
-                self.fault(fault, "run", "pages")
-        if run.directory:
-            directory = self._text(run.directory, known, "run", "directory")
-            if directory and (fault := fault_of_directory(directory)):
-                self.fault(fault, "run", "directory")
-        if run.container:
-            self._container(known)
-        for name, value in run.malloc.items():
-            if fault := fault_of_tunable(name):
-                self.fault(fault, "run", "malloc", name)
-            if isinstance(value, str) and value != DEFAULT:
-                self._expression(value, known, "run", "malloc", name)
-        if run.stripe is None:
-            return
-        at = ("run", "stripe")
-        if isinstance(run.stripe.count, str) and run.stripe.count != DEFAULT:
-            self._expression(run.stripe.count, known, *at, "count")
-        else:
-            self.spot.parsed(stripe_count, run.stripe.count, *at, "count")
-        if run.stripe.size and (size := self._text(run.stripe.size, known, *at, "size")):
-            self.spot.parsed(stripe_size, size, *at, "size")
-
-    def _container(self, known: set[str]) -> None:
-        image = self._text(self.test.run.container, known, "run", "container")
-        if image and (fault := fault_of_image(image)):
-            self.fault(fault, "run", "container")
-        elif image and image.startswith("."):
-            path = image_of(image, self.test.folder)
-            if not Path(path).exists():
-                self.fault(f"there is no {path}; build the image first", "run", "container")
-        if self.test.run.prove:
-            message = "cannot be proved: hello is built for the host, and $LAUNCH starts the image"
-            self.fault(message, "run", "container")
-
-    def _text(self, written: str, known: set[str], *key: str | int) -> str | None:
-        """Check a text with expressions in braces; return it where it has none."""
-        try:
-            text = Text.of(written)
-        except ExpressionError as error:
-            self.fault(str(error), *key)
-            return None
-        for each in text.parts:
-            if isinstance(each, Expression):
-                self._expression(each.text, known, *key)
-        return text.fixed
+    # ---- build and inputs -----------------------------------------------------------------
 
     def build(self) -> None:
         build = self.test.build
@@ -523,8 +303,3 @@ def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
 def collide(one: str, other: str) -> bool:
     """Return True if two names are equal, or one lies below the other."""
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
-
-
-def _is_expression(walltime: str, known: set[str]) -> bool:
-    """Return True if a walltime that is no duration was meant as an expression."""
-    return bool(known.intersection(_WORD.findall(walltime)) or set("*/+(") & set(walltime))

@@ -25,6 +25,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Check, Input, Test
 from seatrial.suite.proving import with_proof
+from seatrial.suite.recording import with_recorder
 
 TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
@@ -62,7 +63,7 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
             check(suite.tests[name], Spot(node, own, keys), names_known(node, keys))
-            suite.tests[name] = with_proof(suite.tests[name])
+            suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
         if own.found:
             suite.faulty[name] = keys
         faults.add_all(own)

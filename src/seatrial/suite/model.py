@@ -18,7 +18,7 @@ from seatrial.units import Direction
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "compat", "none"]
+Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 Spread = Literal["numa", "socket", "pack"]
 Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]
@@ -162,6 +162,7 @@ class RunSpec(FileModel, frozen=True):
     prove: Annotated[
         bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
     ] = False
+    pattern: Annotated[bool, doc("record which rank sends how much to which")] = False
     quiet_for: Annotated[
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0

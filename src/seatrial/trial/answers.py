@@ -13,22 +13,7 @@ from msgspec.structs import replace
 from seatrial.conduct.policy_change import refused, too_short, with_parts
 from seatrial.conduct.policy_difference import conflicts
 from seatrial.conduct.state import ConductorState
-from seatrial.journal.events import (
-    NodeAdmitted,
-    NodeExcluded,
-    PolicyChanged,
-    RequestedEvent,
-    RequestRefused,
-    RunCancelAsked,
-    RunReviewed,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TestStopped,
-    TrialAbandoned,
-    TrialExtended,
-    TrialPaused,
-)
+from seatrial.journal import events
 from seatrial.machine.facts import node_names, unfold
 from seatrial.trial.folder import Record
 from seatrial.trial.requests import MAX_REASON, Request, recorded
@@ -40,7 +25,7 @@ HEAVY = "heavy"
 
 def answer_to(
     request: Request, state: ConductorState, record: Record, *, by: str, file: str = "", now: int
-) -> RequestedEvent | RunCancelAsked | RunReviewed:
+) -> events.RequestedEvent | events.RunCancelAsked | events.RunReviewed:
     """Return the event that answers a request of a person (``by``) at ``now`` (ns)."""
     if request.request == "record":
         return recorded(request, by, file)
@@ -50,7 +35,7 @@ def answer_to(
         answer = _answer(request, text, reason, by, state, record, now)
     except ValueError as error:
         asked = " ".join(filter(None, (request.request, text)))
-        answer = RequestRefused(asked=asked, reason=str(error), by=by)
+        answer = events.RequestRefused(asked=asked, reason=str(error), by=by)
     return replace(answer, request=file)
 
 
@@ -62,37 +47,37 @@ def _answer(
     state: ConductorState,
     record: Record,
     now: int,
-) -> RequestedEvent | RunCancelAsked:
+) -> events.RequestedEvent | events.RunCancelAsked:
     kind = request.request
     if kind == "extend":
         if not state.policy.duration:
             raise ValueError("the trial has no duration to extend; only a sustained one has")
-        return TrialExtended(seconds=seconds(request.value), by=by)
+        return events.TrialExtended(seconds=seconds(request.value), by=by)
     if kind == "abandon":
-        return TrialAbandoned(reason=text or "abandoned", by=by)
+        return events.TrialAbandoned(reason=text or "abandoned", by=by)
     if kind == "pause":
-        return TrialPaused(reason=text or "paused by `seatrial accept`", by=by)
+        return events.TrialPaused(reason=text or "paused by `seatrial accept`", by=by)
     if kind == "change":
         return _change(request, reason, by, state, now)
     if kind == "cancel":
         return _cancel(text, reason, by, state)
     if kind in ("hold", "release"):
-        made = TestHeld if kind == "hold" else TestReleased
+        made = events.TestHeld if kind == "hold" else events.TestReleased
         if text == HEAVY and HEAVY not in record.tests:
             return made(io=HEAVY, reason=reason, by=by)
         return made(test=_test(text, record), reason=reason, by=by)
     if kind == "stop":
-        return TestStopped(test=_test(text, record), reason=reason, by=by)
+        return events.TestStopped(test=_test(text, record), reason=reason, by=by)
     if kind == "exclude":
-        return NodeExcluded(nodes=_nodes(text, record), reason=reason, by=by)
+        return events.NodeExcluded(nodes=_nodes(text, record), reason=reason, by=by)
     if text in record.tests:
-        return TestAdmitted(test=text, reason=reason, by=by)
-    return NodeAdmitted(nodes=_nodes(text, record), reason=reason, by=by)
+        return events.TestAdmitted(test=text, reason=reason, by=by)
+    return events.NodeAdmitted(nodes=_nodes(text, record), reason=reason, by=by)
 
 
 def _change(
     request: Request, reason: str, by: str, state: ConductorState, now: int
-) -> PolicyChanged:
+) -> events.PolicyChanged:
     """Return the change of the policy. Raises ValueError if it contradicts what ran, or what
     somebody else has changed in the meantime."""
     changed = with_parts(state.policy, request.parts)
@@ -105,14 +90,14 @@ def _change(
         raise ValueError("; ".join(map(str, faults)))
     if fault := too_short(life, state.policy, changed, now):
         raise ValueError(fault)
-    return PolicyChanged(parts=request.parts, reason=reason, by=by)
+    return events.PolicyChanged(parts=request.parts, reason=reason, by=by)
 
 
-def _cancel(run_id: str, reason: str, by: str, state: ConductorState) -> RunCancelAsked:
+def _cancel(run_id: str, reason: str, by: str, state: ConductorState) -> events.RunCancelAsked:
     flight = state.in_flight.get(run_id)
     if flight is None or not flight.holds_room:
         raise ValueError(f"run {run_id} is not in flight")
-    return RunCancelAsked(run_id=run_id, reason=reason, by=by)
+    return events.RunCancelAsked(run_id=run_id, reason=reason, by=by)
 
 
 def _test(name: str, record: Record) -> str:

@@ -22,19 +22,7 @@ from seatrial.conduct.commands import Finish, Launch, in_bundles
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
-from seatrial.journal.events import (
-    PERSONAL,
-    AlertRaised,
-    Event,
-    NodeDown,
-    NodeUp,
-    PolicyChanged,
-    RunEvent,
-    TrialAbandoned,
-    TrialCancelled,
-    TrialEnded,
-    TrialPaused,
-)
+from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
 from seatrial.machine.facts import fold
@@ -54,8 +42,7 @@ from seatrial.trial.job_stats import JobStats
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop, remedy
 from seatrial.trial.requests import Request, WaitingRequest
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
@@ -138,8 +125,8 @@ class Driver:
         that drove it is down, and its processes with it. Raises JournalError, TrialError,
         BackendError and Stop."""
         self._drive = asyncio.current_task()
-        asked: list[Event] = [TrialCancelled(reason=cancel)] if cancel else []
-        asked += [TrialAbandoned(reason=abandon)] if abandon else []
+        asked: list[events.Event] = [events.TrialCancelled(reason=cancel)] if cancel else []
+        asked += [events.TrialAbandoned(reason=abandon)] if abandon else []
         try:
             return await self._drive_to_end(asked, host_is_gone)
         except asyncio.CancelledError:
@@ -147,7 +134,9 @@ class Driver:
                 raise
             raise self._stop from None
 
-    async def _drive_to_end(self, asked: Sequence[Event], host_is_gone: bool) -> DriveOutcome:
+    async def _drive_to_end(
+        self, asked: Sequence[events.Event], host_is_gone: bool
+    ) -> DriveOutcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
@@ -155,9 +144,9 @@ class Driver:
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
-            if any(isinstance(event, TrialCancelled) for event in asked):
+            if any(isinstance(event, events.TrialCancelled) for event in asked):
                 self._require_to_cancel(unresolved)
-            abandons = any(isinstance(event, TrialAbandoned) for event in asked)
+            abandons = any(isinstance(event, events.TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
             if self.conductor.state.abandoned and not unresolved:
@@ -298,9 +287,9 @@ class Driver:
         outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
             reason = finish.reason if self.conductor.unbuildable else ""
-            self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
+            self.ledger.note(events.TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
         elif self.conductor.state.trial.clock_runs and not self._interrupts:
-            self.ledger.note(TrialPaused(reason=finish.reason))
+            self.ledger.note(events.TrialPaused(reason=finish.reason))
         return outcome
 
     def interrupt(self) -> None:
@@ -308,16 +297,16 @@ class Driver:
         jobs, the third leaves at once, as a scheduler that does not answer cannot cancel."""
         self._interrupts += 1
         if self._interrupts == 1:
-            self._tasks.put(TrialPaused(reason=INTERRUPTED))
+            self._tasks.put(events.TrialPaused(reason=INTERRUPTED))
         elif self._interrupts == 2:
-            self._tasks.put(TrialCancelled(reason=TWICE))
+            self._tasks.put(events.TrialCancelled(reason=TWICE))
         else:
             self.stop("interrupted three times; jobs go on")
 
     def _on_cancel(self) -> None:
         """Handle `seatrial cancel`."""
         self._interrupts += 1
-        self._tasks.put(TrialCancelled(reason="cancelled by `seatrial cancel`"))
+        self._tasks.put(events.TrialCancelled(reason="cancelled by `seatrial cancel`"))
 
     def stop(self, reason: str = "told to stop; jobs go on") -> None:
         """Leave at once, as on SIGTERM and SIGHUP."""
@@ -340,7 +329,7 @@ class Driver:
             if groups := self.record.policy.bundle_of:
                 runs = in_bundles(runs, [groups[run.case] for run in runs])
             self._jobs.write(runs)
-            self.ledger.note(TrialPaused(reason="dry run: nothing was submitted"))
+            self.ledger.note(events.TrialPaused(reason="dry run: nothing was submitted"))
             return len(runs)
 
     # ---- updates --------------------------------------------------------------------------
@@ -349,13 +338,13 @@ class Driver:
         _log.log(WARNING if isinstance(update, Trouble) else DEBUG, "told %s", update)
         if isinstance(update, BaseException):
             raise update
-        if isinstance(update, Event):
+        if isinstance(update, events.Event):
             self._on_event(update)
         elif isinstance(update, WaitingRequest):
             self._answer(update.request, update.by, update.file)
         elif isinstance(update, Trouble):
             active = 0 if update.over else 1
-            alert = AlertRaised(
+            alert = events.AlertRaised(
                 kind="scheduler", subject=update.command, text=update.text, active=active
             )
             self.ledger.note(alert)
@@ -364,30 +353,30 @@ class Driver:
                 f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
                 "was beside it on this host; let these trials run one after the other"
             )
-            self.ledger.note(AlertRaised(kind="disturbed", subject=update.run_id, text=text))
+            self.ledger.note(events.AlertRaised(kind="disturbed", subject=update.run_id, text=text))
         elif isinstance(update, Doubled):
             jobs = " and ".join(map(str, update.jobs))
             text = (
                 f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
                 "the job that is ahead is followed, and the other is cancelled or does nothing"
             )
-            alert = AlertRaised(kind="doubled", subject=update.submission, text=text)
+            alert = events.AlertRaised(kind="doubled", subject=update.submission, text=text)
             self.ledger.note(alert)
         elif isinstance(update, NodesDown):
-            self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
+            self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
-            self.ledger.note(NodeUp(nodes=update.nodes))
+            self.ledger.note(events.NodeUp(nodes=update.nodes))
         elif not isinstance(update, Nudge) and not self._building.receive(update):
             self._jobs.on_update(update)
 
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, TrialCancelled | TrialAbandoned):
+    def _on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.TrialCancelled | events.TrialAbandoned):
             self._building.cancel()
-        is_of_run = isinstance(event, RunEvent) and not isinstance(event, PERSONAL)
+        is_of_run = isinstance(event, events.RunEvent) and not isinstance(event, events.PERSONAL)
         if is_of_run and event.run_id not in self.ledger.runs:
             return
         self.ledger.note(event)
-        if isinstance(event, PolicyChanged):
+        if isinstance(event, events.PolicyChanged):
             self._gauges.watch(self.conductor.state.policy)
 
     def _flush(self) -> None:
@@ -422,7 +411,7 @@ class Driver:
                 self._answer(each.request, each.by, each.file)
         self._flush()
 
-    def _answer(self, request: Request, by: str, file: str = "") -> Event:
+    def _answer(self, request: Request, by: str, file: str = "") -> events.Event:
         """Record the answer to a request of a person; return it."""
         now = self.ledger.journal.now()
         event = answer_to(request, self.conductor.state, self.record, by=by, file=file, now=now)
@@ -438,7 +427,7 @@ class Driver:
             self.ledger.replay()
             self._answer_left()
 
-    def answer(self, request: Request) -> Event | None:
+    def answer(self, request: Request) -> events.Event | None:
         """Record a request to a trial that nobody drives. Return the event, None where there was
         nothing to record. Raises Owned where another process drives it, and TrialError where it is
         over."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from seatrial.journal.events import (
-    AlertRaised,
-    BuildEvent,
-    Event,
-    TestAdmitted,
-    TestHeld,
-    TestReleased,
-    TestStopped,
-)
+from seatrial.journal import events
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
 
-_OF_A_TEST = (BuildEvent, TestStopped, TestAdmitted, TestHeld, TestReleased, AlertRaised)
+_OF_A_TEST = (
+    events.BuildEvent,
+    events.TestStopped,
+    events.TestAdmitted,
+    events.TestHeld,
+    events.TestReleased,
+    events.AlertRaised,
+)
 
 
 class RunEventHeader(TypedDict):
@@ -41,10 +40,10 @@ def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
     }
 
 
-def header_of(record: Record, event: Event) -> dict[str, str]:
+def header_of(record: Record, event: events.Event) -> dict[str, str]:
     """Return the header of an event of no run. ``app`` is "" if it is of no test either."""
     header = {"trial": record.tag, "machine": record.machine.machine}
     if not isinstance(event, _OF_A_TEST):
         return header
-    name = event.subject if isinstance(event, AlertRaised) else event.test
+    name = event.subject if isinstance(event, events.AlertRaised) else event.test
     return {**header, "app": record.tests[name].app if name in record.tests else ""}

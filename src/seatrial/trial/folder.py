@@ -35,13 +35,14 @@ from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
+from seatrial.rules.model import RuleFile
 from seatrial.runs.environment import write_script
 from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
 from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.script import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import remedy
 from seatrial.verify.references import Reference, References, loads
 
 T = TypeVar("T")
@@ -58,7 +59,8 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line. ``together``: all runs share allocations, as far as they
     need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
-    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them."""
+    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them.
+    ``pattern``: it is recorded which rank sends how much to which."""
 
     suites: list[str]
     jobs: int = 0
@@ -68,6 +70,7 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     together: bool = False
     allocations: int = 1
     labels: dict[str, str] = field(default_factory=dict)
+    pattern: bool = False
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
@@ -101,7 +104,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
     the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
     neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
-    reasons. Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
+    reasons. ``rules`` are a site's own, by which facts of nodes are judged.
+    Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
     ``imported`` says which other tool made the runs of a trial.
     Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text."""
 
@@ -129,6 +133,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     cases_bytes: int = -1
     cases_sha256: str = ""
     left_out: list[tuple[str, str]] = []
+    rules: list[RuleFile] = []
     given: GivenFrom | None = None
     imported: ImportedFrom | None = None
     known_failures: list[KnownFailure] = []

@@ -31,24 +31,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
-from seatrial.journal.codes import (
-    CANCELLED,
-    HUNG,
-    LOST,
-    RECALLED,
-    REFUSED,
-    Code,
-    code_of,
-)
-from seatrial.journal.events import (
-    CheckStarted,
-    JobEnded,
-    JobQueued,
-    JobStarted,
-    MetricRecorded,
-    RunSubmitted,
-    SubmitEnded,
-)
+from seatrial.journal import codes, events
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.daemon_thread import run_in_thread
@@ -61,7 +44,7 @@ from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.launch_guard import LaunchGuard
 from seatrial.trial.ledger import Ledger, Unresolved
-from seatrial.trial.remedies import remedy
+from seatrial.trial.outcome import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
@@ -137,11 +120,11 @@ class Jobs:
             )
             job = self._make_job(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
-                code = RECALLED.number if end.recalled else end.code or None
+                code = codes.RECALLED.number if end.recalled else end.code or None
                 self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
             elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
                 # What it wrote may be cut, as it was not on the disk when the host crashed.
-                self._on_ended(Ended(run.run_id, LOST.number, "host restarted", None))
+                self._on_ended(Ended(run.run_id, codes.LOST.number, "host restarted", None))
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
@@ -161,7 +144,7 @@ class Jobs:
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, why in refused.items():
-            self.on_update(Refused(run_id, why, REFUSED.number))
+            self.on_update(Refused(run_id, why, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
     async def _why_refused(self, job: Job) -> str:
@@ -174,14 +157,16 @@ class Jobs:
         """Record a run without a job, which has no directory."""
         self._make_job(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
-        self._verdict(command.run_id, code_of(command.code), command.reason)
+        self._verdict(command.run_id, codes.code_of(command.code), command.reason)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
         """Cancel runs, each once."""
         new = [run_id for run_id in run_ids if run_id not in self._cancelled]
         if new:
             self._cancelled.update(new)
-            hung = [each for each in new if self._conductor.state.ended_for(each) == HUNG.number]
+            hung = [
+                each for each in new if self._conductor.state.ended_for(each) == codes.HUNG.number
+            ]
             for run_id in hung:
                 self._tasks.spawn(self._end_hung(run_id))
             await self._backend.cancel([each for each in new if each not in hung])
@@ -261,7 +246,7 @@ class Jobs:
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
                 _, target, stage, position, nodes = self._attempts[job.run_id]
-                announced = RunSubmitted(
+                announced = events.RunSubmitted(
                     run_id=job.run_id,
                     submission=submission.name,
                     target=target,
@@ -337,17 +322,17 @@ class Jobs:
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is not None and flight.queued and flight.job_id == update.job_id:
                 return  # an earlier driver recorded it
-            note(SubmitEnded(run_id=run_id, refused=0))
-            note(JobQueued(run_id=run_id, job_id=update.job_id))
+            note(events.SubmitEnded(run_id=run_id, refused=0))
+            note(events.JobQueued(run_id=run_id, job_id=update.job_id))
         elif isinstance(update, Started):
-            note(JobStarted(run_id=run_id, nodes=update.nodes))
+            note(events.JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, Refused):
-            note(SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
-            self._verdict(run_id, code_of(update.code), update.reason)
+            note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
+            self._verdict(run_id, codes.code_of(update.code), update.reason)
         elif isinstance(update, Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
-            self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
+            self._on_ended(Ended(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
 
@@ -364,10 +349,12 @@ class Jobs:
     def _on_ended(self, ended: Ended) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
         waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
-        recalled = waited and ended.code == CANCELLED.number and ended.run_id in self._recalled
+        recalled = (
+            waited and ended.code == codes.CANCELLED.number and ended.run_id in self._recalled
+        )
         if recalled:
-            ended = replace(ended, code=RECALLED.number)
-        noted = JobEnded(
+            ended = replace(ended, code=codes.RECALLED.number)
+        noted = events.JobEnded(
             run_id=ended.run_id,
             code=ended.code or 0,
             state=ended.state,
@@ -406,7 +393,8 @@ class Jobs:
         ended_alone = self._conductor.state.ended_for(ended.run_id) is not None
         broken = ended_alone and ended.code is None and own.end is None
         if broken or (
-            ended.code == CANCELLED.number and (ended_alone or ended.run_id in self._cancelled)
+            ended.code == codes.CANCELLED.number
+            and (ended_alone or ended.run_id in self._cancelled)
         ):
             return replace(ended, code=code, state=reason)
         return ended
@@ -414,9 +402,9 @@ class Jobs:
     def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
         for event in collected.job_events:
             self._ledger.note(replace(event, run_id=run_id))
-        self._ledger.note(CheckStarted(run_id=run_id))
+        self._ledger.note(events.CheckStarted(run_id=run_id))
         for figure in collected.figures:
-            recorded = MetricRecorded(
+            recorded = events.MetricRecorded(
                 run_id=run_id,
                 metric=figure.name,
                 value=figure.value,
@@ -444,7 +432,7 @@ class Jobs:
     def _verdict(
         self,
         run_id: str,
-        code: Code,
+        code: codes.Code,
         reason: str,
         sums: dict[str, str] | None = None,
         cause: FoundCause = NO_CAUSE,

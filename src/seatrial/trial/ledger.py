@@ -16,26 +16,9 @@ from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
+from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.codes import Code, code_of
-from seatrial.journal.events import (
-    AlertRaised,
-    ClockStepped,
-    Event,
-    IssueRecorded,
-    JobEnded,
-    OutputRemoved,
-    ReferencesCorrected,
-    RunCreated,
-    RunEvent,
-    RunJudged,
-    RunJudgedAgain,
-    RunReviewed,
-    RunSubmitted,
-    TrialOpened,
-    TrialResumed,
-    TrialStarted,
-)
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.known_failures import KnownFailures
@@ -47,7 +30,7 @@ from seatrial.units import SECOND_NS, listed, show_seconds
 from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.references import References, corrected
 
-_AFTER_THE_END = (OutputRemoved, RunJudgedAgain, RunReviewed)
+_AFTER_THE_END = (events.OutputRemoved, events.RunJudgedAgain, events.RunReviewed)
 
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
@@ -60,7 +43,7 @@ class Unresolved(NamedTuple):
 
     run_id: str
     life: RunLife
-    ended: JobEnded | None = None
+    ended: events.JobEnded | None = None
     before_boot: bool = False
 
 
@@ -88,7 +71,7 @@ class Ledger:
         # The latest that were replayed: judged runs and alerts (kind, ns).
         self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
-        self._corrected: dict[str, RunJudgedAgain] = {}  # of runs whose verdict was lost
+        self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
         self.references: References | None = None  # that people corrected
         self.answered: set[str] = set()  # files of requests
         self.issues = 0  # the number of the latest
@@ -117,35 +100,35 @@ class Ledger:
         """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
         lives: dict[str, RunLife] = {}
-        ends: dict[str, JobEnded] = {}
+        ends: dict[str, events.JobEnded] = {}
         before_boot: set[str] = set()
         rebooted, boot = False, boot_id()
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, RunEvent) and not isinstance(event, _AFTER_THE_END):
+            if isinstance(event, events.RunEvent) and not isinstance(event, _AFTER_THE_END):
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
-                if isinstance(event, RunSubmitted):
+                if isinstance(event, events.RunSubmitted):
                     self.runs[event.run_id] = self._number(event)
                     (before_boot.add if rebooted else before_boot.discard)(event.run_id)
-                elif isinstance(event, JobEnded):
+                elif isinstance(event, events.JobEnded):
                     ends[event.run_id] = event
-                elif isinstance(event, RunJudged):
+                elif isinstance(event, events.RunJudged):
                     del lives[event.run_id]
                     ends.pop(event.run_id, None)
                     before_boot.discard(event.run_id)
                     if self.runs.pop(event.run_id, None) is not None and life.path:
                         of = (event.run_id, event.test, event.case, Path(life.path))
                         self.judged.append(JudgedDirectory(*of, event.code))
-            elif isinstance(event, TrialOpened):
+            elif isinstance(event, events.TrialOpened):
                 rebooted = event.boot not in ("", boot)  # since then
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
-            elif isinstance(event, ClockStepped):
+            elif isinstance(event, events.ClockStepped):
                 self.journal.clock.told(round(event.seconds * SECOND_NS))
-            elif isinstance(event, ReferencesCorrected):
+            elif isinstance(event, events.ReferencesCorrected):
                 self.references = corrected(event) or self.references
-            elif isinstance(event, AlertRaised):
+            elif isinstance(event, events.AlertRaised):
                 self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
         unresolved = [
@@ -156,7 +139,7 @@ class Ledger:
         self._unjudged = [each.run_id for each in unresolved]
         return unresolved
 
-    def _number(self, event: RunSubmitted) -> int:
+    def _number(self, event: events.RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)
         if number is None:
             raise TrialError(
@@ -169,11 +152,11 @@ class Ledger:
         """Record that the trial starts, or is resumed: first of all, as `report verify` takes what
         else follows the end of a trial for an addition by somebody else."""
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
-        kind = TrialStarted if self._fresh else TrialResumed
+        kind = events.TrialStarted if self._fresh else events.TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
         self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
         if self._damaged:
-            self.note(AlertRaised(kind="journal", text=self._about_damage()))
+            self.note(events.AlertRaised(kind="journal", text=self._about_damage()))
 
     def _about_damage(self) -> str:
         lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
@@ -187,18 +170,18 @@ class Ledger:
         """Record a step of the wall clock, and alert people."""
         if step := self.journal.clock.step():
             host = gethostname()
-            self.note(ClockStepped(host=host, seconds=step / SECOND_NS))
+            self.note(events.ClockStepped(host=host, seconds=step / SECOND_NS))
             way = "forward" if step > 0 else "back"
             text = (
                 f"the clock of {host} was set {way} by {show_seconds(abs(step) / SECOND_NS)}; the "
                 "clock of the trial did not follow, and durations are right"
             )
-            self.note(AlertRaised(kind="clock", subject=host, text=text))
+            self.note(events.AlertRaised(kind="clock", subject=host, text=text))
 
     def begin(self, run_id: str, number: int, path: str) -> None:
         """Record that a run of a case is being created."""
         self.runs[run_id] = number
-        self.note(RunCreated(run_id=run_id, path=path))
+        self.note(events.RunCreated(run_id=run_id, path=path))
 
     def verdict(
         self,
@@ -213,7 +196,7 @@ class Ledger:
         code, reason, known = self._known.judged(case, code, reason, time, cause.text)
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
-            RunJudged(
+            events.RunJudged(
                 time=time,
                 run_id=run_id,
                 code=code.number,
@@ -234,37 +217,37 @@ class Ledger:
             changes = {"time": 0, "will_rerun": reruns, "before": code.number}
             self.note(replace(again, **changes), self.conductor.state.cases[number])
 
-    def note(self, event: Event, case: Case | None = None) -> None:
+    def note(self, event: events.Event, case: Case | None = None) -> None:
         """Record an event: append it to the journal, apply it, report it. Its time is the present
         unless it has one; trial, machine, application, test and case are filled in. ``case`` is
         needed of a run that was judged. What people say of a run has them already."""
-        if isinstance(event, RunEvent) and not isinstance(event, RunReviewed):
+        if isinstance(event, events.RunEvent) and not isinstance(event, events.RunReviewed):
             case = case or self.case(event.run_id)
             header: Mapping[str, Any] = run_header(self.record, case, event.run_id)
         else:
             header = header_of(self.record, event)
-        if isinstance(event, IssueRecorded) and not event.issue:
+        if isinstance(event, events.IssueRecorded) and not event.issue:
             event = replace(event, issue=self.issues + 1)
         event = replace(event, time=event.time or self.journal.now(), **header)
         self.journal.append(event)
         self._fold(event)
         self.observer.on_event(event, case)
 
-    def _fold(self, event: Event) -> None:
+    def _fold(self, event: events.Event) -> None:
         finished = self.conductor.state.finished
         self.conductor.apply(event)
         if event.request:
             self.answered.add(event.request)
-            if isinstance(event, IssueRecorded):
+            if isinstance(event, events.IssueRecorded):
                 self.issues = max(self.issues, event.issue)
-        if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
+        if isinstance(event, events.RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
-        elif isinstance(event, RunSubmitted):
+        elif isinstance(event, events.RunSubmitted):
             self._corrected.pop(event.run_id, None)  # what was judged is not what runs now
-        elif isinstance(event, RunJudgedAgain):
+        elif isinstance(event, events.RunJudgedAgain):
             self._correct(event)
 
-    def _correct(self, event: RunJudgedAgain) -> None:
+    def _correct(self, event: events.RunJudgedAgain) -> None:
         """Count the latest verdict of a run in place of the one before, unless its own line is
         damaged, and it was not counted."""
         before = code_of(event.before).name

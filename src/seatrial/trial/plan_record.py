@@ -15,6 +15,7 @@ from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.trial.prepare import MAX_LEFT_OUT
+from seatrial.verify.node_findings import own_rules
 
 
 def record_of(
@@ -52,6 +53,7 @@ def record_of(
             part.tests, plan.plan.known_failures, part.machine.known_failures
         ),
         left_out=part.skipped[:MAX_LEFT_OUT],
+        rules=own_rules(part.tests.values()),
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
 

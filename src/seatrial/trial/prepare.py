@@ -28,11 +28,13 @@ from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
+from seatrial.suite.recording import recorded
 from seatrial.suite.select import idle_words
 from seatrial.suite.shared_allocations import sharing_groups
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
+from seatrial.verify.node_findings import own_rules
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -80,6 +82,7 @@ class Prepared(NamedTuple):
             tests=tests,
             policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
             left_out=self.skipped[:MAX_LEFT_OUT],
+            rules=own_rules(tests.values()),
             known_failures=known_failures_of(tests, of_machine=self.site.machine.known_failures),
         )
 
@@ -91,6 +94,8 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     expected = load_references(site.references).entries
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
+    if asked.pattern:
+        suite.tests.update({name: recorded(test) for name, test in suite.tests.items()})
     check_judging(suite, faults)
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, asked, faults, keys)

@@ -13,14 +13,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from seatrial.journal.events import (
-    EvidenceGiven,
-    IssueRecorded,
-    ItemTicked,
-    PersonsEvent,
-    PlanEntry,
-    RunReviewed,
-)
+from seatrial.journal import events
 from seatrial.plan.checklist import RESULTS
 from seatrial.plan.moments import day_of
 
@@ -33,12 +26,12 @@ KINDS = ("milestone", "part", "incident")
 _SUM = re.compile(r"[0-9a-f]{64}")
 
 
-def fault_of(event: PersonsEvent | RunReviewed) -> str:
+def fault_of(event: events.PersonsEvent | events.RunReviewed) -> str:
     """Return the first fault of a record with its remedy; "" if it has none."""
     return next(_faults(event), "")
 
 
-def _faults(event: PersonsEvent | RunReviewed) -> Iterator[str]:
+def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
     yield from _faults_of_names(event.names)
     for name, text in _texts(event):
         if len(text) > MAX_TEXT:
@@ -46,20 +39,20 @@ def _faults(event: PersonsEvent | RunReviewed) -> Iterator[str]:
                 f"{name} has {len(text)} characters; give at most {MAX_TEXT}, and put the rest "
                 "into a document"
             )
-    if isinstance(event, RunReviewed):
+    if isinstance(event, events.RunReviewed):
         if event.is_excluded and len({name.strip().casefold() for name in event.names}) < 2:
             yield "an exclusion is by agreement of both sides; name them: --by A --by B"
-    elif isinstance(event, ItemTicked):
+    elif isinstance(event, events.ItemTicked):
         if event.result not in RESULTS:
             yield f"{event.result!r} is no result; there are {', '.join(RESULTS)}"
-    elif isinstance(event, EvidenceGiven):
+    elif isinstance(event, events.EvidenceGiven):
         yield from _faults_of_document(event)
-    elif isinstance(event, PlanEntry):
+    elif isinstance(event, events.PlanEntry):
         if event.kind not in KINDS:
             yield f"{event.kind!r} is no kind of record; there are {', '.join(KINDS)}"
         if event.at < 0:
             yield "the time of a record is before 1970"
-    elif isinstance(event, IssueRecorded) and (event.issue < 0 or event.state not in STATES):
+    elif isinstance(event, events.IssueRecorded) and (event.issue < 0 or event.state not in STATES):
         yield f"issue {event.issue} {event.state}: is no issue with a state"
 
 
@@ -73,7 +66,7 @@ def _faults_of_names(names: list[str]) -> Iterator[str]:
             yield f"--by: {name!r} has control characters or line ends; write a name in one line"
 
 
-def _texts(event: PersonsEvent | RunReviewed) -> Iterator[tuple[str, str]]:
+def _texts(event: events.PersonsEvent | events.RunReviewed) -> Iterator[tuple[str, str]]:
     """Yield each text of a record with its name."""
     for name in event.__struct_fields__:
         value = getattr(event, name)
@@ -81,7 +74,7 @@ def _texts(event: PersonsEvent | RunReviewed) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _faults_of_document(event: EvidenceGiven) -> Iterator[str]:
+def _faults_of_document(event: events.EvidenceGiven) -> Iterator[str]:
     if event.size < 0 or not _SUM.fullmatch(event.sha256):
         yield f"{event.document}: has no size and SHA-256 of a document"
     try:

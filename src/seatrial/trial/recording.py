@@ -16,17 +16,8 @@ import time
 from msgspec.structs import replace
 
 from seatrial.errors import JournalError, Owned, UsageError
+from seatrial.journal import events
 from seatrial.journal.encoding import encode
-from seatrial.journal.events import (
-    PERSONAL,
-    ClockStepped,
-    Event,
-    IssueRecorded,
-    PersonsEvent,
-    RunReviewed,
-    TrialEnded,
-    TrialOpened,
-)
 from seatrial.journal.journal import Journal, read
 from seatrial.plan.checklist import Ticks, items_of
 from seatrial.trial import requests
@@ -45,7 +36,9 @@ def account() -> str:
     return f"{user_name()}@{socket.gethostname()}"
 
 
-def record(folder: TrialFolder, event: PersonsEvent | RunReviewed) -> Event | None:
+def record(
+    folder: TrialFolder, event: events.PersonsEvent | events.RunReviewed
+) -> events.Event | None:
     """Record what a person says. Return the event as the journal has it; None where it is left for
     the next process that owns the journal. Raises UsageError for a record that `fault_of` refuses,
     JournalError and TrialError."""
@@ -78,16 +71,16 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
     answered: set[str] = set()
     issues, ended, ticks = 0, False, Ticks()
     for event in read(folder.journal):
-        if isinstance(event, TrialOpened):
+        if isinstance(event, events.TrialOpened):
             journal.clock.go_on(event.boot, event.time, event.uptime)
-        elif isinstance(event, ClockStepped):
+        elif isinstance(event, events.ClockStepped):
             journal.clock.told(round(event.seconds * SECOND_NS))
-        elif isinstance(event, PERSONAL):
+        elif isinstance(event, events.PERSONAL):
             answered.add(event.request)
             ticks.apply(event)
-            if isinstance(event, IssueRecorded):
+            if isinstance(event, events.IssueRecorded):
                 issues = max(issues, event.issue)
-        elif isinstance(event, TrialEnded):
+        elif isinstance(event, events.TrialEnded):
             ended = True
     files = []
     for file, request, by in requests.waiting(folder):
@@ -97,7 +90,7 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
         if file in answered:
             continue
         event = requests.recorded(request, by, file)
-        if isinstance(event, IssueRecorded):
+        if isinstance(event, events.IssueRecorded):
             if event.issue > issues:
                 continue  # there is none with that number
             if not event.issue:
@@ -108,7 +101,7 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
         ticks.apply(event)
     items = items_of(trial.component.items if trial.component else (), ticks)
     if items and not ended and all(item.tick for item in items):
-        end = TrialEnded(failed=int(any(item.state == "fail" for item in items)))
+        end = events.TrialEnded(failed=int(any(item.state == "fail" for item in items)))
         journal.append(replace(end, time=journal.now(), **header_of(trial, end)))
     journal.flush(durable=True)
     requests.drop(folder, files)

@@ -33,8 +33,8 @@ from seatrial.files import is_of_host, open_regular
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.outcome import remedy
 from seatrial.trial.record_faults import fault_of
-from seatrial.trial.remedies import remedy
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REASON = 1000  # characters

@@ -17,21 +17,11 @@ from msgspec.structs import replace
 from seatrial.backends.protocol import Ended
 from seatrial.errors import UsageError
 from seatrial.files import is_full, open_regular
-from seatrial.journal.codes import (
-    BOOT_FAILURE,
-    FAILED,
-    HUNG,
-    LOST,
-    PASS,
-    PERFORMANCE,
-    TIMEOUT,
-    WITHDRAWN,
-    Code,
-    code_of,
-)
+from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
+from seatrial.rules.load import RuleSet, with_shipped
 from seatrial.rules.log_rules import log_rules_for
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
@@ -41,6 +31,7 @@ from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
+from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import (
     CLAIMED,
     END_NOT_WRITTEN,
@@ -84,7 +75,7 @@ class CollectedRun(NamedTuple):
 
     job_events: Sequence[JobsOwnEvent]
     figures: Sequence[MetricValue]
-    code: Code
+    code: codes.Code
     reason: str
     stop: str = ""
     sums: dict[str, str] | None = None
@@ -191,7 +182,7 @@ class RunCollector:
             return False
         code = run.explain(left.own).code
         if code is not None:
-            return code == TIMEOUT.number and not left.own.claimed
+            return code == codes.TIMEOUT.number and not left.own.claimed
         if run.explain(left.own).exit_code == NOT_BOOTED and left.own.compat is not None:
             return False  # its script never began
         return left.own.end is None or bool(left.cut)
@@ -202,7 +193,7 @@ class RunCollector:
         if self._network is not None:  # its matrix may be large
             return False
         test = self.record.tests[run.case.test]
-        if is_named(self._outputs(test)):  # facts of many nodes
+        if is_named(self._outputs(test)) or test.run.pattern:  # facts of many nodes, of ranks
             return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
@@ -227,17 +218,21 @@ class RunCollector:
         try:
             figures, code, reason = self._verdict(run, left)
         except HostFailed as error:
-            code, reason, stop = LOST, str(error), str(error)
+            code, reason, stop = codes.LOST, str(error), str(error)
         sizes = sizes_of(run.path, self._outputs(self.record.tests[run.case.test]))
-        if code is not LOST and run.explain(own).code is None:
-            if code not in (PASS, PERFORMANCE) and is_full(run.path):
-                code, reason = LOST, "the file system was full when it ended"
+        if code is not codes.LOST and run.explain(own).code is None:
+            if code not in (codes.PASS, codes.PERFORMANCE) and is_full(run.path):
+                code, reason = codes.LOST, "the file system was full when it ended"
                 stop = "No space left on device"
             elif sizes.get("stderr") and (said := _write_error(run.path)):
-                code, reason = LOST, f"its stderr says: {said}"
+                code, reason = codes.LOST, f"its stderr says: {said}"
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
-        bound = self.record.tests[run.case.test].bound(run.case.parameters)
+        test = self.record.tests[run.case.test]
+        if test.run.pattern:
+            with contextlib.suppress(OSError):
+                collect_pattern(run.path)
+        bound = test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
             self._captured.append(run.path)
@@ -251,12 +246,16 @@ class RunCollector:
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
         return CollectedRun(events, figures, code, reason, stop, sums, own.refused, cause)
 
-    def _cause(self, run: EndedRun, code: Code, exit_code: int | None) -> FoundCause:
+    def _cause(self, run: EndedRun, code: codes.Code, exit_code: int | None) -> FoundCause:
         """Return what a run failed of, as its output tells; NO_CAUSE for one that did not fail."""
-        if code in (PASS, PERFORMANCE) or code.number in WITHDRAWN:
+        if code in (codes.PASS, codes.PERFORMANCE) or code.number in codes.WITHDRAWN:
             return NO_CAUSE
         modes = self.record.tests[run.case.test].failures
         return self._causes.of_run(run.path, modes, exit_code, run.output)
+
+    @cached_property
+    def _rules(self) -> RuleSet:
+        return with_shipped(self.record.rules)
 
     @cached_property
     def _causes(self) -> CauseSearch:
@@ -268,31 +267,33 @@ class RunCollector:
             self._named[test.name] = ("stdout", "stderr", *judged_files(test))
         return self._named[test.name]
 
-    def _verdict(self, run: EndedRun, left: LeftByJob) -> tuple[Sequence[MetricValue], Code, str]:
+    def _verdict(
+        self, run: EndedRun, left: LeftByJob
+    ) -> tuple[Sequence[MetricValue], codes.Code, str]:
         own, ended = left.own, run.explain(left.own)
         if ended.code is not None:
-            code = code_of(ended.code)
+            code = codes.code_of(ended.code)
             if self._must_wait(run, left):  # given to a node that was dead, and nobody noticed
-                return (), LOST, "its walltime has passed, and its job script never started"
+                return (), codes.LOST, "its walltime has passed, and its job script never started"
             reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
-            if code is HUNG and (waits := waits_in(run.path)):
+            if code is codes.HUNG and (waits := waits_in(run.path)):
                 reason = f"{reason}; {waits}"
             return (), code, reason
         if own.end is None:
             return (), *_without_end(run.path, own, ended.exit_code)
         if left.cut:
-            return (), LOST, f"{left.cut}; it is not judged"
+            return (), codes.LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
         names = names_of(test, run.case, self.record.machine)
         of_files = file_use.figures_in(run.path) if self.record.machine.file_use else ()
         ran = RunConditions(run.stage, own.elapsed, of_files)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
-        if self._network is not None and verdict.code in (PASS, PERFORMANCE):
+        if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):
             figures = [*figures, *findings_in(run.path, self._network)]
-        if is_named(self._outputs(test)) and verdict.code in (PASS, PERFORMANCE):
+        if is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            figures = [*figures, *node_findings.findings_in(run.path, self._roles)]
+            figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
             if test.app == facts.APP:
                 self._keep_digests(run.path / facts.FILE)
         return figures, verdict.code, verdict.why
@@ -311,24 +312,24 @@ class RunCollector:
         self._captured.clear()
 
 
-def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[Code, str]:
+def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[codes.Code, str]:
     """Return the verdict on a run whose script left no end."""
     if exit_code is None:
-        return LOST, "the job ended without a word and left no exit code"
+        return codes.LOST, "the job ended without a word and left no exit code"
     if exit_code == CLAIMED:
-        return LOST, "it was started twice, and the first left no end"
+        return codes.LOST, "it was started twice, and the first left no end"
     if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
-        return LOST, "its directory could not be written: see its space, quota, permissions"
+        return codes.LOST, "its directory could not be written: see its space, quota, permissions"
     if exit_code in (NO_MODULE, BROKEN) and (said := own_words(path)):
-        return FAILED, said
+        return codes.FAILED, said
     if exit_code == NOT_BOOTED and own.compat is not None:
-        return BOOT_FAILURE, own_words(path) or own.compat.text
+        return codes.BOOT_FAILURE, own_words(path) or own.compat.text
     if not own.claimed and path.is_dir():
-        return LOST, "its job ended, and nothing that its job script wrote is there"
+        return codes.LOST, "its job ended, and nothing that its job script wrote is there"
     if own.start is not None and exit_code == 0:
-        return LOST, "its job ended well, and the end of its script is not there"
+        return codes.LOST, "its job ended well, and the end of its script is not there"
     reason = "the job script ended before the test's own did, "
-    return FAILED, reason + f"with exit code {exit_code}: see stderr"
+    return codes.FAILED, reason + f"with exit code {exit_code}: see stderr"
 
 
 def _write_error(path: Path) -> str:

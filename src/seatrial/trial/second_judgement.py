@@ -24,21 +24,9 @@ from msgspec import Struct
 
 from seatrial.documents import Faults
 from seatrial.errors import TrialError, UsageError
-from seatrial.journal import codes
+from seatrial.journal import codes, events
 from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
-from seatrial.journal.events import (
-    ClockStepped,
-    JobEnded,
-    MetricRecorded,
-    OutputRemoved,
-    ReferencesCorrected,
-    RunEvent,
-    RunJudged,
-    RunJudgedAgain,
-    ScriptEnded,
-    TrialOpened,
-)
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife
 from seatrial.runs.checksums import changed_file
@@ -99,8 +87,8 @@ class JudgedRun(Struct):
     case: Case
     life: RunLife
     ended_itself: bool = False
-    end: ScriptEnded | None = None
-    figures: dict[str, MetricRecorded] = {}
+    end: events.ScriptEnded | None = None
+    figures: dict[str, events.MetricRecorded] = {}
     sha256: dict[str, str] = {}
     is_cleaned: bool = False
 
@@ -203,21 +191,21 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
     runs: dict[str, JudgedRun] = {}
     reading = read(folder.journal)
     for event in reading:
-        if not isinstance(event, RunEvent) or event.case not in by_id:
+        if not isinstance(event, events.RunEvent) or event.case not in by_id:
             continue
         run = runs.get(event.run_id)
         if run is None:
             run = runs[event.run_id] = JudgedRun(event.run_id, by_id[event.case], RunLife())
         run.life.apply(event)
-        if isinstance(event, JobEnded):
+        if isinstance(event, events.JobEnded):
             run.ended_itself = event.code == 0
-        elif isinstance(event, ScriptEnded):
+        elif isinstance(event, events.ScriptEnded):
             run.end = event
-        elif isinstance(event, MetricRecorded):
+        elif isinstance(event, events.MetricRecorded):
             run.figures[event.metric] = event
-        elif isinstance(event, RunJudged):
+        elif isinstance(event, events.RunJudged):
             run.sha256 = event.sha256 or {}
-        elif isinstance(event, OutputRemoved):
+        elif isinstance(event, events.OutputRemoved):
             run.is_cleaned = True
     if reading.damaged:
         damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
@@ -263,7 +251,7 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
     test = now.tests[run.case.test]
     names = names_of(test, _with_new_parameters(run.case, test, record), record.machine)
     exit_code = run.end.exit_code if run.end is not None else None
-    recorded: Mapping[str, MetricRecorded] = run.figures
+    recorded: Mapping[str, events.MetricRecorded] = run.figures
     known = {
         name: (float(event.value), event.unit)
         for name, event in recorded.items()
@@ -330,9 +318,9 @@ def record_judgements(
         judgements = list(judge_again(folder, record, now))
         before = checksum_of(references_by_now(folder, record))
         for event in read(folder.journal):
-            if isinstance(event, TrialOpened):
+            if isinstance(event, events.TrialOpened):
                 journal.clock.go_on(event.boot, event.time, event.uptime)
-            elif isinstance(event, ClockStepped):
+            elif isinstance(event, events.ClockStepped):
                 journal.clock.told(round(event.seconds * SECOND_NS))
         if now.references_sha256 != before:
             correction = _correction(now, journal.now(), by, why)
@@ -346,12 +334,12 @@ def record_judgements(
     return now, judgements
 
 
-def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorded]:
+def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.MetricRecorded]:
     """Yield the figures that had not been found, as of the time of the run's verdict: what a person
     records long afterwards does not make the trial longer."""
     run = judgement.run
     for figure in judgement.figures:
-        yield MetricRecorded(
+        yield events.MetricRecorded(
             time=run.life.judged or 0,
             **run_header(record, run.case, run.run_id),
             metric=figure.name,
@@ -361,18 +349,20 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[MetricRecorde
         )
 
 
-def _correction(now: Definitions, time: int, by: str, why: str) -> ReferencesCorrected:
+def _correction(now: Definitions, time: int, by: str, why: str) -> events.ReferencesCorrected:
     """Return the event by which criteria, too, use other references from now on."""
     entries: list[dict[str, Any]] = msgspec.to_builtins(now.references.entries)
     sha256 = now.references_sha256
-    return ReferencesCorrected(time=time, references=sha256, entries=entries, by=by, reason=why)
+    return events.ReferencesCorrected(
+        time=time, references=sha256, entries=entries, by=by, reason=why
+    )
 
 
 def _change(
     judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
-) -> RunJudgedAgain:
+) -> events.RunJudgedAgain:
     run = judgement.run
-    return RunJudgedAgain(
+    return events.RunJudgedAgain(
         time=time,
         **run_header(record, run.case, run.run_id),
         code=judgement.code.number,

@@ -17,6 +17,7 @@ from seatrial.runs.compat.run import prepare as prepare_compat
 from seatrial.runs.containers import prepare as prepare_container
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
+from seatrial.runs.pattern_recorder import prepare as prepare_recorder
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
 from seatrial.runs.rank_order import prepare as prepare_order
 from seatrial.runs.task_gpus import prepare as prepare_gpus
@@ -103,6 +104,7 @@ class Staging:
         prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
         prepare_gpus(self._record.machine, test, room.case, room.path)
         prepare_container(self._record.machine, test, room.case, room.path, room.build)
+        prepare_recorder(test, room.path, room.build)
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 

@@ -11,23 +11,18 @@ prints goes to ``check.out`` there; the last line is the reason of a verdict tha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
+import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from seatrial.files import is_of_host
-from seatrial.journal.codes import (
-    CHECK_ERROR,
-    CODES,
-    FAILED,
-    NODE_FAILURE,
-    PASS,
-    PERFORMANCE,
-    WRONG_ANSWER,
-    Code,
-)
+from seatrial.journal import codes
 from seatrial.suite.model import Check, show
 from seatrial.units import bytes_of, seconds, show_seconds
 from seatrial.verify.figures import Finding
@@ -39,10 +34,19 @@ MEMORY = 2 << 30  # bytes
 LAST_LINES = 4096  # bytes of its output in which the reason is looked for
 LONGEST_REASON = 400
 
-OTH = {code.number: code for code in (PASS, FAILED, WRONG_ANSWER, PERFORMANCE, NODE_FAILURE)}
+OTH = {
+    code.number: code
+    for code in (
+        codes.PASS,
+        codes.FAILED,
+        codes.WRONG_ANSWER,
+        codes.PERFORMANCE,
+        codes.NODE_FAILURE,
+    )
+}
 """The exit codes of check scripts of the OLCF Test Harness, which are the numbers of verdicts."""
 
-_NAMES = {code.name: code for code in CODES.values()}
+_NAMES = {code.name: code for code in codes.CODES.values()}
 _VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -52,7 +56,7 @@ def find_by_script(
     """Return the finding of a test's own script on the run in ``folder``; None if it passes.
     ``names`` are those of expressions, with their values. Raises HostFailed if this host cannot
     start it."""
-    from seatrial.verify.script_process import run_script
+    from seatrial.verify.check_script import run_script
 
     script = test_folder / (check.script or "")
     limit = SECONDS if check.time_limit is None else seconds(check.time_limit)
@@ -62,35 +66,35 @@ def find_by_script(
         exit_code = run_script(script, folder, folder / OUTPUT, variables, limit, memory)
     except TimeoutError:
         text = f"{script.name} took longer than {show_seconds(limit)}; see `time_limit:`"
-        return Finding(CHECK_ERROR, text)
+        return Finding(codes.CHECK_ERROR, text)
     except OSError as error:
         if is_of_host(error):
             raise HostFailed(f"{script} cannot be started: {error.strerror}") from error
-        return Finding(CHECK_ERROR, f"{script} cannot be started: {error.strerror}")
+        return Finding(codes.CHECK_ERROR, f"{script} cannot be started: {error.strerror}")
     code = verdict_of(check, exit_code)
-    if code is PASS:
+    if code is codes.PASS:
         return None
     how = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
     if code is None:
-        code, how = CHECK_ERROR, f"{how}, which `codes:` does not name"
+        code, how = codes.CHECK_ERROR, f"{how}, which `codes:` does not name"
     said = _last_line(folder)
     return Finding(code, f"{script.name}: {said} ({how})" if said else f"{script.name}: {how}")
 
 
-def verdict_of(check: Check, exit_code: int) -> Code | None:
+def verdict_of(check: Check, exit_code: int) -> codes.Code | None:
     """Return the verdict of an exit code of the script of a check; None where there is none. 0 is a
     pass unless a table says otherwise, and without ``codes`` any other is a wrong answer. 126 and
     127 (the shell cannot start a command) and signals are no verdict unless a table names them."""
     if check.codes == "any":
-        return PASS
+        return codes.PASS
     if isinstance(check.codes, dict):
         named = {int(number): _NAMES[name] for number, name in check.codes.items()}
-        return {0: PASS, **named}.get(exit_code)
+        return {0: codes.PASS, **named}.get(exit_code)
     if check.codes == "oth":
         return OTH.get(exit_code)
     if exit_code in (126, 127) or not 0 <= exit_code < 128:
         return None
-    return WRONG_ANSWER if exit_code else PASS
+    return codes.WRONG_ANSWER if exit_code else codes.PASS
 
 
 def faults_of_script(check: Check, test_folder: Path) -> list[tuple[str, str]]:
@@ -129,3 +133,61 @@ def _last_line(folder: Path) -> str:
     lines = [line.strip() for line in found.text.splitlines()] if found else []
     said = next(filter(None, reversed(lines)), "")
     return plain(said[:LONGEST_REASON])
+
+
+# ---- the process of a script ---------------------------------------------------------------------
+
+MOST_OUTPUT = 64 << 20  # bytes of a file that it writes
+
+# dash and bash take one limit a command; KiB and blocks of 512 bytes.
+_LIMITED = 'ulimit -v "$1"; ulimit -f "$2"; shift 2; exec "$@"'
+
+
+def run_script(
+    script: Path,
+    folder: Path,
+    output: Path,
+    environment: Mapping[str, str],
+    limit: float,
+    memory: int,
+) -> int:
+    """Run a script in ``folder``, with its output to a new file, and return its exit code, or minus
+    the signal that ended it. It and its children are killed after ``limit`` seconds. ``memory``:
+    bytes that each of its processes may have. Raises TimeoutError and OSError."""
+    script = script.absolute()
+    command = [str(script)] if os.access(script, os.X_OK) else ["bash", str(script)]
+    limits = [str(memory >> 10), str(MOST_OUTPUT >> 9)]
+    output.unlink(missing_ok=True)  # perhaps a link or a FIFO that the job left
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+    finally:
+        os.close(descriptor)
+    late = threading.Event()
+
+    def kill() -> None:  # before it is reaped, so that the number is its own
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def end() -> None:
+        late.set()
+        kill()
+
+    timer = threading.Timer(limit, end)  # wait() with a limit of time looks only now and then
+    timer.start()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    timer.cancel()
+    timer.join()
+    kill()  # what it left behind, too
+    exit_code = process.wait()
+    if late.is_set():
+        raise TimeoutError
+    return exit_code

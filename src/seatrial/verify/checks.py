@@ -17,33 +17,12 @@ from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER,
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Check, Test
 from seatrial.units import bytes_of, listed, show_number
+from seatrial.verify import check_values, reading
 from seatrial.verify.check_script import find_by_script
-from seatrial.verify.check_values import (
-    BOUNDS,
-    NO_NAMES,
-    PATTERNS,
-    Names,
-    ValueBounds,
-    bounds_of,
-    depends,
-    pattern_of,
-    text_of,
-)
 from seatrial.verify.figures import Finding, number, shown
 from seatrial.verify.own_words import own_words
 from seatrial.verify.placement_check import find_misplaced
 from seatrial.verify.python_function import FunctionFailed, fault_by
-from seatrial.verify.reading import (
-    DEFAULT_LIMIT,
-    HostFailed,
-    Missing,
-    TooLarge,
-    Unreadable,
-    plain,
-    read_text,
-    sha256,
-    size_of,
-)
 from seatrial.verify.references import Reference
 from seatrial.verify.search import SearchFailed, find_all, find_placed
 
@@ -52,7 +31,10 @@ LONGEST_REASON = 400
 
 
 def find_faults(
-    test: Test, folder: Path, exit_code: int | None, names: Names = NO_NAMES
+    test: Test,
+    folder: Path,
+    exit_code: int | None,
+    names: check_values.Names = check_values.NO_NAMES,
 ) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
@@ -108,7 +90,7 @@ def find_fault(
     check: Check,
     folder: Path,
     exit_code: int | None,
-    names: Names = NO_NAMES,
+    names: check_values.Names = check_values.NO_NAMES,
     test_folder: Path = Path(),
 ) -> Finding | None:
     """Return the finding of one check on the run in ``folder``, with the name of the check; None if
@@ -120,7 +102,7 @@ def find_fault(
 
 
 def _finding(
-    check: Check, folder: Path, exit_code: int | None, names: Names, test_folder: Path
+    check: Check, folder: Path, exit_code: int | None, names: check_values.Names, test_folder: Path
 ) -> Finding | None:
     if check.exit_code is not None:
         return _exit_code(check, folder, exit_code)
@@ -136,25 +118,25 @@ def _finding(
             fault = _python(check.python, test_folder, folder, names)
         else:
             fault = _FUNCTIONS[kinds[0]](check, folder, names)
-    except Unreadable as error:
+    except reading.Unreadable as error:
         return unreadable(error, WRONG_ANSWER)
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
     except FunctionFailed as error:
-        return Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))
+        return Finding(CHECK_ERROR, reading.plain(str(error)[:LONGEST_REASON]))
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
     return Finding(WRONG_ANSWER, fault) if fault else None
 
 
-def unreadable(error: Unreadable, missing: Code) -> Finding:
+def unreadable(error: reading.Unreadable, missing: Code) -> Finding:
     """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
     exist. Raises HostFailed."""
-    if isinstance(error, HostFailed):
+    if isinstance(error, reading.HostFailed):
         raise error
-    if isinstance(error, Missing):
+    if isinstance(error, reading.Missing):
         return Finding(missing, str(error))
-    return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
+    return Finding(TOO_LARGE if isinstance(error, reading.TooLarge) else CHECK_ERROR, str(error))
 
 
 def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
@@ -171,39 +153,39 @@ def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | N
 # ---- the other kinds: the fault of a run, "" if there is none --------------------------------
 
 
-def _contains(check: Check, folder: Path, names: Names) -> str:
-    wanted = text_of(check.contains or "", names)
+def _contains(check: Check, folder: Path, names: check_values.Names) -> str:
+    wanted = check_values.text_of(check.contains or "", names)
     found = wanted in _text_of(check, folder)
     return "" if found else f"{check.in_file} does not contain {shown(wanted)}"
 
 
-def _absent(check: Check, folder: Path, names: Names) -> str:
-    unwanted = text_of(check.absent or "", names)
+def _absent(check: Check, folder: Path, names: check_values.Names) -> str:
+    unwanted = check_values.text_of(check.absent or "", names)
     before, found, _ = _text_of(check, folder).partition(unwanted)
     line = before.count("\n") + 1
     return f"{check.in_file} contains {shown(unwanted)} in line {line}" if found else ""
 
 
-def _matches(check: Check, folder: Path, names: Names) -> str:
-    pattern = pattern_of(check.matches or "", names)
+def _matches(check: Check, folder: Path, names: check_values.Names) -> str:
+    pattern = check_values.pattern_of(check.matches or "", names)
     (found,) = find_all([pattern], _text_of(check, folder), most=1)
     return "" if found else f"{check.in_file} does not match {shown(pattern)}"
 
 
-def _file(check: Check, folder: Path, names: Names) -> str:
+def _file(check: Check, folder: Path, names: check_values.Names) -> str:
     try:
-        size_of(folder, check.file or "")
-    except HostFailed:
+        reading.size_of(folder, check.file or "")
+    except reading.HostFailed:
         raise
-    except Unreadable as error:
+    except reading.Unreadable as error:
         return str(error)
     return ""
 
 
-def _value(check: Check, folder: Path, names: Names) -> str:
+def _value(check: Check, folder: Path, names: check_values.Names) -> str:
     """Every number that is found must pass, so that a right one cannot hide a wrong one."""
-    bounds = bounds_of(check, names)
-    pattern = pattern_of(check.value or "", names)
+    bounds = check_values.bounds_of(check, names)
+    pattern = check_values.pattern_of(check.value or "", names)
     found = find_placed(pattern, _text_of(check, folder))
     if not found:
         return f"{check.in_file} has no value for {shown(pattern)}"
@@ -217,7 +199,7 @@ def _value(check: Check, folder: Path, names: Names) -> str:
     return ""
 
 
-def _missed(value: float, bounds: ValueBounds) -> str:
+def _missed(value: float, bounds: check_values.ValueBounds) -> str:
     """Return which bound a value misses, in words; "" if none."""
     equals, allowed, least, most = bounds
     if equals is not None:
@@ -232,20 +214,20 @@ def _missed(value: float, bounds: ValueBounds) -> str:
     return ""
 
 
-def _identical(check: Check, folder: Path, names: Names) -> str:
+def _identical(check: Check, folder: Path, names: check_values.Names) -> str:
     name = check.identical or ""
-    is_sum, wanted = sha256(folder, name), (check.sha256 or "").lower()
+    is_sum, wanted = reading.sha256(folder, name), (check.sha256 or "").lower()
     if is_sum == wanted:
         return ""
     return f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}..."
 
 
-def _python(named: str, test_folder: Path, folder: Path, names: Names) -> str:
+def _python(named: str, test_folder: Path, folder: Path, names: check_values.Names) -> str:
     fault = fault_by(named, test_folder, folder, names)
-    return f"{Path(named).name}: {plain(fault)}" if fault else ""
+    return f"{Path(named).name}: {reading.plain(fault)}" if fault else ""
 
 
-_FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
+_FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
     "contains": _contains,
     "absent": _absent,
     "matches": _matches,
@@ -254,12 +236,12 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
     "identical": _identical,
 }
 KINDS = ("exit_code", *_FUNCTIONS, "python", "script", "placement")
-_COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
+_COMPANIONS = {**dict.fromkeys(check_values.BOUNDS, "value"), "sha256": "identical"}
 
 
 def _text_of(check: Check, folder: Path) -> str:
-    limit = DEFAULT_LIMIT if check.size_limit is None else bytes_of(check.size_limit)
-    return read_text(folder, check.in_file, limit)
+    limit = reading.DEFAULT_LIMIT if check.size_limit is None else bytes_of(check.size_limit)
+    return reading.read_text(folder, check.in_file, limit)
 
 
 def _kinds_of(check: Check) -> list[str]:
@@ -282,7 +264,7 @@ def faults_of_check(check: Check) -> list[tuple[str, str]]:
         faults.append(("name", f"must be one line of at most {LONGEST_NAME} characters"))
     if kind not in ("exit_code", "placement") and not getattr(check, kind):
         faults.append((kind, "is empty"))
-    if kind in PATTERNS:
+    if kind in check_values.PATTERNS:
         fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)
         faults += [(kind, fault)] if fault else []
     for key, owner in _COMPANIONS.items():
@@ -308,9 +290,9 @@ def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:
     named = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
     if check.equals is None and named:
         return [(named[0], "belongs to equals:, which is not given")]
-    if not depends(check):
+    if not check_values.depends(check):
         try:
-            bounds_of(check, NO_NAMES)
+            check_values.bounds_of(check, check_values.NO_NAMES)
         except ExpressionError as error:
             return [(str(error.key[0]), str(error))]
     return []

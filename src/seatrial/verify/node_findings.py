@@ -1,8 +1,8 @@
 """Figures of what was found on nodes: by rules over their facts, or by checks of a test of its own.
 
-    findings_in(run_directory, roles)     # findings, findings_of_huge-pages, failed_node{node=n3}
+    findings_in(run_directory, roles, rules)   # findings, findings_of_huge-pages, ...
 
-``facts.txt`` is what ``seatrial facts collect`` leaves; the rules that ship judge it. In
+``facts.txt`` is what ``seatrial facts collect`` leaves; rules judge it. In
 ``nodecheck.txt`` one job over all nodes speaks for each: a line ``NODE ok``, or ``NODE FAILED CHECK
 REASON`` for each check that failed there.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,9 @@ from seatrial.errors import UsageError
 from seatrial.machine.facts import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
-from seatrial.rules.load import load
+from seatrial.rules.load import RuleSet, own_files, read_files
+from seatrial.rules.model import RuleFile
+from seatrial.suite.model import Test
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
 
@@ -42,7 +44,12 @@ def is_named(names: Collection[str]) -> bool:
     return not FILES.isdisjoint(names)
 
 
-def findings_in(folder: Path, roles: Mapping[str, str]) -> list[MetricValue]:
+def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
+    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
+    return read_files(own_files()) if any(test.app == facts.APP for test in tests) else []
+
+
+def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleSet) -> list[MetricValue]:
     """Return the figures of a run's directory: the number of findings, of each rule or check that
     has some, and of each node with some; none where it has no such file."""
     if (folder / facts.FILE).is_file():
@@ -50,7 +57,7 @@ def findings_in(folder: Path, roles: Mapping[str, str]) -> list[MetricValue]:
             table = facts.read([folder / facts.FILE])
         except UsageError:
             return []
-        judged = judge(table, load(), roles).findings
+        judged = judge(table, rules, roles).findings
         return _figures([(each.rule, node) for each in judged for node in unfold(each.nodes)])
     try:
         text = read_text(folder, NODECHECK, _LIMIT, _LESS)

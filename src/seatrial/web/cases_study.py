@@ -1,16 +1,16 @@
-"""What the pages Scaling, Ratio and Best share: a study of the cases of trials that a form names.
-
-found = cases_study(state, query, ("best", asked), {"over": "Over"}, lambda sides: ...)
-found.state, found.value, found.reason
-"""
+"""What the pages Scaling, Ratio and Best share: a study of cases of trials that a form names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.store import queries
+from seatrial.store.series import metric_names
 from seatrial.studies.selection import Side, gather
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
@@ -20,6 +20,55 @@ T = TypeVar("T")
 
 TABLES = 8  # on a page
 MAX_NAMED = 300  # trials, metrics: what a form suggests
+
+
+class CasesPage(Struct, frozen=True, kw_only=True):
+    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
+    ``tags`` and ``metrics`` are what the form suggests. Of the tables that were ``found`` the page
+    has a panel for each from the ``first`` on."""
+
+    state: str
+    tags: list[str]
+    metrics: list[str]
+    reason: str = ""
+    panels: list[Any] = []
+    found: int = 0
+    first: int = 0
+    rehearsed: bool = False
+
+
+P = TypeVar("P", bound=CasesPage)
+
+
+def cases_page(
+    kind: type[P],
+    state: ServerState,
+    query: PageQuery,
+    name: tuple[Hashable, ...],
+    labels: Mapping[str, str],
+    judge: Callable[[list[Side]], tuple[Sequence[T], dict[str, Any]]],
+    panel: Callable[[T], Struct],
+    metrics: Sequence[str] = (),
+    **asked: Any,
+) -> P:
+    """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
+    a ``panel``, and further fields. ``metrics`` come first among those that are suggested; for
+    ``name`` and ``labels`` see ``cases_study``."""
+    first = query.number("first", 0)
+    found = cases_study(state, query, name, labels, judge)
+    page = kind(
+        state=found.state,
+        tags=suggested_trials(state),
+        metrics=list(dict.fromkeys([*metrics, *metric_names(state.store())]))[:MAX_NAMED],
+        reason=found.reason,
+        rehearsed=found.rehearsed,
+        **asked,
+    )
+    if found.value is None:
+        return page
+    tables, others = found.value
+    panels = [panel(table) for table in tables[first : first + TABLES]]
+    return replace(page, panels=panels, found=len(tables), first=first, **others)
 
 
 class CasesStudy(NamedTuple, Generic[T]):

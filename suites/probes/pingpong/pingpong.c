@@ -10,7 +10,9 @@
  * over all repetitions of all pairs; they are also given apart for pairs on one node ("core pairs")
  * and on two nodes ("node pairs"), and pair by pair (the median of a pair). All pairs are measured
  * while there are at most `pairs` of them; else the pairs of neighbours in rank order, and random
- * pairs up to that number.
+ * pairs up to that number. The repetitions are taken in four rounds, each over all pairs in another
+ * random order: what disturbs the machine for a while is in no pair, and no level of the network,
+ * more than in others.
  *
  * Ranks that may use several CPUs and have one each are pinned, whole cores first, so that a rank is
  * a core and "cpu" in the table is its number; -u leaves them as they are. More ranks than CPUs are
@@ -18,12 +20,12 @@
  *
  * Arguments: -r repetitions (11)    -l short message, bytes (8)    -s long message, bytes (1M)
  *            -i most round trips a repetition (500); fewer if they would take longer than 5 ms
- *            -p most pairs (4096)   -x seed of the random pairs (1)   -u do not pin
+ *            -p most pairs (4096)   -x seed of pairs and their order (1)   -u do not pin
  * Example:   mpirun -n 4 ./pingpong
  *            pair 0 1 nodes n001 n001 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
  *            latency min 0.41 median 0.44 max 0.61 us
  *
- * Needs 2 ranks or more. Rank 0 says whose turn it is. Time: about 30 ms a pair.
+ * Needs 2 ranks or more. Rank 0 says whose turn it is. Time: about 40 ms a pair.
  */
 #define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
 #include <errno.h>
@@ -38,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_CPUS = 8192, NAME = 64 };
+enum { MOST_CPUS = 8192, NAME = 64, ROUNDS = 4 };
 enum { TAG_TURN = 1, TAG_TRIPS, TAG_DATA, TAG_RESULT };
 
 static const char USAGE[] =
@@ -296,16 +298,21 @@ static void receive_asleep(void *data, int count, MPI_Datatype type, int from, i
     TRY(MPI_Recv(data, count, type, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
+/* What rank 0 says: the partner, below 0 at the end, and how many repetitions. */
+struct turn { int partner, repetitions; };
+
 /* Every rank but 0: do what rank 0 says until it says -1. */
 static void take_turns(struct task task)
 {
-    int n = 2 * task.repetitions, partner;
-    double *times = memory((size_t)n, sizeof *times);
+    double *times = memory(2 * (size_t)task.repetitions, sizeof *times);
     for (;;) {
-        receive_asleep(&partner, 1, MPI_INT, 0, TAG_TURN);
-        if (partner < 0) break;
-        measure_both(partner, task, times);
-        if (rank < partner) TRY(MPI_Send(times, n, MPI_DOUBLE, 0, TAG_RESULT, MPI_COMM_WORLD));
+        struct turn turn;
+        receive_asleep(&turn, 2, MPI_INT, 0, TAG_TURN);
+        if (turn.partner < 0) break;
+        task.repetitions = turn.repetitions;
+        measure_both(turn.partner, task, times);
+        if (rank < turn.partner)
+            TRY(MPI_Send(times, 2 * turn.repetitions, MPI_DOUBLE, 0, TAG_RESULT, MPI_COMM_WORLD));
     }
     free(times);
 }
@@ -313,11 +320,12 @@ static void take_turns(struct task task)
 /* Rank 0: let one pair run, and get its times. */
 static void give_turn(int first, int second, struct task task, double *times)
 {
-    TRY(MPI_Send(&first, 1, MPI_INT, second, TAG_TURN, MPI_COMM_WORLD));
+    struct turn to_first = {second, task.repetitions}, to_second = {first, task.repetitions};
+    TRY(MPI_Send(&to_second, 2, MPI_INT, second, TAG_TURN, MPI_COMM_WORLD));
     if (first == 0) {
         measure_both(second, task, times);
     } else {
-        TRY(MPI_Send(&second, 1, MPI_INT, first, TAG_TURN, MPI_COMM_WORLD));
+        TRY(MPI_Send(&to_first, 2, MPI_INT, first, TAG_TURN, MPI_COMM_WORLD));
         receive_asleep(times, 2 * task.repetitions, MPI_DOUBLE, first, TAG_RESULT);
     }
 }
@@ -377,6 +385,39 @@ static void print_samples(const char *kind, struct samples *s)
     printf("%sbandwidth min %.1f median %.1f max %.1f MiB/s\n", kind, b.min, b.median, b.max);
 }
 
+static void shuffle(int64_t *order, int64_t count, uint64_t *state)
+{
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t j = (int64_t)(next_random(state) % (uint64_t)(i + 1)), other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+}
+
+/* Let all pairs run. Returns 2 n times of each: those of short messages, then those of long ones. */
+static double *run_pairs(const struct pair *pairs, int64_t count, struct task task, uint64_t seed)
+{
+    int n = task.repetitions, rounds = n < ROUNDS ? n : ROUNDS, done = 0;
+    double *all = memory((size_t)count * 2 * (size_t)n, sizeof *all);
+    double *times = memory(2 * (size_t)n, sizeof *times);
+    int64_t *order = memory((size_t)count, sizeof *order);
+    for (int64_t p = 0; p < count; p++) order[p] = p;
+    for (int round = 0; round < rounds; round++, done += task.repetitions) {
+        task.repetitions = n / rounds + (round < n % rounds);
+        size_t bytes = (size_t)task.repetitions * sizeof *times;
+        shuffle(order, count, &seed);
+        for (int64_t i = 0; i < count; i++) {
+            double *own = all + order[i] * 2 * n + done;
+            give_turn(pairs[order[i]].first, pairs[order[i]].second, task, times);
+            memcpy(own, times, bytes);
+            memcpy(own + n, times + task.repetitions, bytes);
+        }
+    }
+    free(order);
+    free(times);
+    return all;
+}
+
 static void conduct(const struct place *places, struct task task, int64_t most, uint64_t seed)
 {
     enum { ALL, CORES, NODES, KINDS };
@@ -384,15 +425,14 @@ static void conduct(const struct place *places, struct task task, int64_t most, 
     size_t n = (size_t)task.repetitions;
     struct pair *pairs = choose_pairs(most, seed, &count), slow = {0}, narrow = {0};
     struct samples kinds[KINDS];
-    double *times = memory(2 * n, sizeof *times), slowest = 0, narrowest = 0;
+    double *all = run_pairs(pairs, count, task, seed), slowest = 0, narrowest = 0;
     for (int k = 0; k < KINDS; k++)
         kinds[k] = (struct samples){memory((size_t)count * n, sizeof(double)),
                                     memory((size_t)count * n, sizeof(double)), 0};
     for (int64_t p = 0; p < count; p++) {
         struct pair pair = pairs[p];
         struct place first = places[pair.first], second = places[pair.second];
-        give_turn(pair.first, pair.second, task, times);
-        double *latency = times, *bandwidth = times + n;
+        double *latency = all + (size_t)p * 2 * n, *bandwidth = latency + n;
         for (size_t r = 0; r < n; r++) {
             latency[r] *= 5e5;
             bandwidth[r] = 2.0 * (double)task.sizes[1] / 1048576 / bandwidth[r];
@@ -405,8 +445,8 @@ static void conduct(const struct place *places, struct task task, int64_t most, 
         if (p == 0 || l > slowest) slowest = l, slow = pair;
         if (p == 0 || b < narrowest) narrowest = b, narrow = pair;
     }
-    int stop = -1;
-    for (int i = 1; i < ranks; i++) TRY(MPI_Send(&stop, 1, MPI_INT, i, TAG_TURN, MPI_COMM_WORLD));
+    struct turn stop = {-1, 0};
+    for (int i = 1; i < ranks; i++) TRY(MPI_Send(&stop, 2, MPI_INT, i, TAG_TURN, MPI_COMM_WORLD));
     print_samples("core pairs ", &kinds[CORES]);
     print_samples("node pairs ", &kinds[NODES]);
     print_samples("", &kinds[ALL]);
@@ -418,7 +458,7 @@ static void conduct(const struct place *places, struct task task, int64_t most, 
         free(kinds[k].latency);
         free(kinds[k].bandwidth);
     }
-    free(times);
+    free(all);
     free(pairs);
 }
 

@@ -55,12 +55,15 @@ def test_without_a_line_about_a_node_it_is_undecided(place: Workplace) -> None:
     assert (code, result["state"]) == (3, "undecided")
 
 
-def test_facts_in_a_plan_are_judged_by_the_rules_that_ship(place: Workplace) -> None:
+def test_facts_are_judged_by_the_rules_that_ship_and_by_those_of_the_site(
+    place: Workplace,
+) -> None:
     done = place.seatrial("facts", "suite", "suite")
     assert done.code == 0, done.said
     assert place.seatrial("facts", "suite", "suite").code == 2
     node = place.suite / "node.sh"
-    last = "printf -v out '%send"
+    last = "printf -v out '%s"
+    assert last in node.read_text()
     narrow = f"fact pci.narrow 0000:3b:00.0\n{last}"
     node.write_text(node.read_text().replace(last, narrow))
     text = (place.suite / "nodes" / "test.yaml").read_text()
@@ -70,3 +73,13 @@ def test_facts_in_a_plan_are_judged_by_the_rules_that_ship(place: Workplace) -> 
     code, result = accept(place)
     assert code == 1 and result["state"] == "not met", result
     assert "pcie-width on 1 node" in str(result["why"])
+    (place.folder / "rules").mkdir()
+    own = place.folder / "rules" / "own.yaml"
+    own.write_text("waivers: [{rules: ['*'], reason: }]\n")
+    done = place.run("--name", "t1")
+    assert done.code == 2 and "rules/own.yaml:1: waivers[0].reason" in done.err, done.said
+    site = "{name: ours, about: a., source: s, do: d., holds: 'pci.narrow == \"none\"'}"
+    own.write_text(f"rules: [{site}]\nwaivers: [{{rules: ['[!o]*'], reason: r}}]\n")
+    assert place.run("--name", "t2").code == 0
+    found = {event.metric: event.value for event in place.events("t2", MetricRecorded)}
+    assert found["findings"] == found["findings_of_ours"] == 1

@@ -26,8 +26,9 @@ seatrial_collect() {
       ;;
     ssh)
       cp -- "$2" asked
+      # xargs ends where a command exits with 255, as ssh does for a host that it does not reach.
       xargs -P 64 -I '{}' bash -c 'timeout -k 5 "$patience" ssh -o BatchMode=yes -o ConnectTimeout=10 \
-        -- "$1" "SEATRIAL_PACKAGES=\"$SEATRIAL_PACKAGES\" bash -s" < node.sh > "answers/$1"' bash '{}' < asked
+        -- "$1" "SEATRIAL_PACKAGES=\"$SEATRIAL_PACKAGES\" bash -s" < node.sh > "answers/$1" || exit 1' bash '{}' < asked
       ;;
   esac
   seatrial_merge

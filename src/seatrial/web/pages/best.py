@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from seatrial import draw
-from seatrial.store.series import metric_names
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.panels import varying
 from seatrial.studies.selection import Side
-from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
+from seatrial.web.cases_study import CasesPage, cases_page
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -74,25 +72,11 @@ def _place(value: str) -> tuple[int, float, str]:
     return (0, float(value), "") if re.fullmatch(r"-?\d+(\.\d+)?", value) else (1, 0.0, value)
 
 
-class BestPage(Struct, frozen=True, kw_only=True):
-    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``names`` are the parameters that vary."""
+class BestPage(CasesPage, frozen=True, kw_only=True):
+    """The answer to a query. ``names`` are the parameters that vary."""
 
-    state: str
     over: list[str]
-    tags: list[str]
-    metrics: list[str]
     names: list[str] = []
-    reason: str = ""
-    panels: list[BestPanel] = []
-    found: int = 0
-    first: int = 0
-    rehearsed: bool = False
-
-
-class _Answer(NamedTuple):
-    names: list[str]
-    tables: list[BestTable]
 
 
 def data(state: ServerState, query: PageQuery) -> BestPage:
@@ -102,28 +86,13 @@ def data(state: ServerState, query: PageQuery) -> BestPage:
         metric=query.text("metric"),
         statistic="least" if query.flag("least") else "median",
     )
-    first = query.number("first", 0)
-    found = cases_study(state, query, ("best", asked), LABELS, lambda sides: _judged(asked, sides))
-    page = BestPage(
-        state=found.state,
+
+    def judged(sides: list[Side]) -> tuple[list[BestTable], dict[str, list[str]]]:
+        names = varying([one for side in sides for one in side.cases])
+        return best_settings(sides, asked), {"names": names}
+
+    return cases_page(
+        *(BestPage, state, query, ("best", asked), LABELS, judged),
+        panel=lambda table: BestPanel(table=table),
         over=list(asked.over),
-        tags=suggested_trials(state),
-        metrics=metric_names(state.store())[:MAX_NAMED],
-        reason=found.reason,
-        rehearsed=found.rehearsed,
     )
-    answer = found.value
-    if answer is None:
-        return page
-    return replace(
-        page,
-        names=answer.names,
-        panels=[BestPanel(table=table) for table in answer.tables[first : first + TABLES]],
-        found=len(answer.tables),
-        first=first,
-    )
-
-
-def _judged(asked: BestQuery, sides: list[Side]) -> _Answer:
-    names = varying([one for side in sides for one in side.cases])
-    return _Answer(names, best_settings(sides, asked))

@@ -61,11 +61,10 @@ class RateLine(Struct, frozen=True, kw_only=True):
 
 def rate_lines(found: Iterable[SuccessRates]) -> list[RateLine]:
     """Return the rates of tests, those that did worst the latest time first."""
-    return [_rate_line(each) for each in sorted(found, key=_by_latest_rate)]
-
-
-def _by_latest_rate(series: SuccessRates) -> tuple[float, str, str]:
-    return series.rates[-1].rate, series.test, series.machine
+    return [
+        _rate_line(each)
+        for each in sorted(found, key=lambda one: (one.rates[-1].rate, one.test, one.machine))
+    ]
 
 
 def _rate_line(series: SuccessRates) -> RateLine:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
@@ -21,6 +22,7 @@ from seatrial.store import series
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.sql_filters import listed
 from seatrial.studies import evidence
+from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.units import count, show_figure
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.network_levels import texts
@@ -60,9 +62,10 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
 
 class MachinePage(Struct, frozen=True, kw_only=True):
-    """The nodes (``names``), their layout, and what is known of them. ``suspects`` is None while
-    they are being judged. ``by_level``: what the latest ``matrix`` of all pairs shows of units of
-    the network; None while it is being judged."""
+    """The nodes (``names``), their layout, and what is known of them. ``suspects`` and ``places``
+    (in the network, as a cause of times) are None while they are being judged. ``by_level``: what
+    the latest ``matrix`` of all pairs shows of units of the network; None while it is being judged.
+    """
 
     name: str
     about: str
@@ -97,6 +100,7 @@ class MachinePage(Struct, frozen=True, kw_only=True):
     sort: str
     shown: int
     suspects: Suspects | None
+    places: SlowPlaces | None
     judged_since: int
 
     def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
@@ -123,10 +127,10 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     found = by_node(view, query.text("metric", ELAPSED))
     states, tags = machine_states(view)
-    accused, since = accused_of(view)
+    accused = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
     matrix, by_level = _by_level(state, view)
-    rows, words = _rows(view, states, found, accused, blocks)
+    rows, words = _rows(view, states, found, accused.suspects, blocks)
     return copied(
         MachinePage,
         found.of,  # metric, unit, relative, kinds, left_out
@@ -157,8 +161,9 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         rows=_sorted(rows, sort)[:shown],
         sort=sort,
         shown=min(shown, len(rows)),
-        suspects=accused,
-        judged_since=since,
+        suspects=accused.suspects,
+        places=accused.places,
+        judged_since=accused.since,
     )
 
 
@@ -295,9 +300,18 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 # ---- suspects -----------------------------------------------------------------------------
 
 
-def accused_of(view: View) -> tuple[Suspects | None, int]:
-    """Return the nodes that explain what went wrong in the chosen runs; None while they are being
-    judged. The second is the time (ns) since which runs were judged, 0 for all."""
+class Accused(NamedTuple):
+    """The nodes that explain what went wrong in the chosen runs, and the places in the network that
+    go with their times; None while they are being judged. ``since``: the time (ns) since which runs
+    were judged, 0 for all."""
+
+    suspects: Suspects | None
+    places: SlowPlaces | None
+    since: int
+
+
+def accused_of(view: View) -> Accused:
+    """Return what explains the chosen runs."""
     over = np.sort(view.runs.created[view.over()])
     since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
     version = (len(over), int(view.wrong().sum()), since)
@@ -309,10 +323,16 @@ def accused_of(view: View) -> tuple[Suspects | None, int]:
     )
     of_trials = f"runs.trial IN ({listed(trial.row for trial in view.trials) or 0})"
 
-    def judge() -> Suspects:
-        found = series.outcomes(view.state.store(), wanted, of_trials)
+    def judge() -> tuple[Suspects, SlowPlaces]:
+        store = view.state.store()
+        found = series.outcomes(store, wanted, of_trials)
+        everything = replace(wanted, tests=None)
+        beside = series.outcomes(store, everything, of_trials) if view.test else found
         jobs = evidence.jobs_of(evidence.classified(found)).jobs
         groups = groups_of(view.machine)
-        return suspects.find(jobs, {node: [group] for node, group in groups.items()})
+        accused = suspects.find(jobs, {node: [group] for node, group in groups.items()})
+        return accused, places_of(found, view.machine, beside)
 
-    return view.state.studies.latest(("suspects", view.key), version, judge), since
+    judged = view.state.studies.latest(("suspects", view.key), version, judge)
+    accused, places = judged or (None, None)
+    return Accused(accused, places, since)

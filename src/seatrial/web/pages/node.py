@@ -169,7 +169,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     most = query.number("runs", RUNS, least=1, most=MAX_RUNS)
     metric = query.text("metric", ELAPSED)
     states, _ = machine_states(view)
-    accused, _ = accused_of(view)
+    accused = accused_of(view).suspects
     alike = _alike(view, here)
     figures = figures_of(alike, metric)
     over = _over_time(alike, figures, here)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
-from seatrial.store.series import metric_names
 from seatrial.studies.panels import varying
 from seatrial.studies.ratios import (
     AXES,
@@ -24,7 +23,7 @@ from seatrial.studies.ratios import (
 from seatrial.studies.scaling_cells import are_numbers
 from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
-from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
+from seatrial.web.cases_study import CasesPage, cases_page
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -111,34 +110,16 @@ def _speedups(table: RatioTable) -> Any:
     )
 
 
-class RatioPage(Struct, frozen=True, kw_only=True):
-    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``ofs`` are texts for ``of``, ``xs`` what can be the size. ``without`` are tests that one way
-    lacks; ``range`` the least and the greatest ratio of all tables."""
+class RatioPage(CasesPage, frozen=True, kw_only=True):
+    """The answer to a query. ``ofs`` are texts for ``of``, ``xs`` what can be the size. ``without``
+    are tests that one way lacks; ``range`` the least and the greatest ratio of all tables."""
 
-    state: str
     of: str
     x: str
-    tags: list[str]
-    metrics: list[str]
     ofs: list[str] = []
     xs: list[str] = []
-    reason: str = ""
-    panels: list[RatioPanel] = []
     range: list[RatioExtreme] = []
-    found: int = 0
     without: list[str] = []
-    first: int = 0
-    rehearsed: bool = False
-
-
-class _Answer(NamedTuple):
-    of: str
-    x: str
-    ofs: list[str]
-    xs: list[str]
-    tables: list[RatioTable]
-    without: list[str]
 
 
 class _Asked(NamedTuple):
@@ -152,35 +133,17 @@ def data(state: ServerState, query: PageQuery) -> RatioPage:
     asked = _Asked(
         query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
     )
-    first = query.number("first", 0)
-    found = cases_study(state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides))
-    page = RatioPage(
-        state=found.state,
+    return cases_page(
+        *(RatioPage, state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides)),
+        panel=_panel,
+        metrics=[ELAPSED],
         of=asked.of,
         x=asked.x,
-        tags=suggested_trials(state),
-        metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
-        reason=found.reason,
-        rehearsed=found.rehearsed,
-    )
-    answer = found.value
-    if answer is None:
-        return page
-    return replace(
-        page,
-        of=answer.of,
-        x=answer.x,
-        ofs=answer.ofs,
-        xs=answer.xs,
-        panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
-        range=list(extremes(answer.tables) or ()),
-        found=len(answer.tables),
-        without=answer.without,
-        first=first,
     )
 
 
-def _judged(asked: _Asked, sides: list[Side]) -> _Answer:
+def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[RatioTable], dict[str, Any]]:
+    """Return the tables, and fields of the page."""
     varies = varying([one for side in sides for one in side.cases])
     ofs = [
         f"{name}={','.join(values)}"
@@ -197,7 +160,10 @@ def _judged(asked: _Asked, sides: list[Side]) -> _Answer:
     x = x or next(iter(sizes), AXES[0])
     query = RatioQuery(of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak)
     found = ratios(sides, query)
-    return _Answer(of, x, ofs, sizes, found, without_both(sides, found))
+    least_and_most = list(extremes(found) or ())
+    without = without_both(sides, found)
+    chosen = {"of": of, "x": x, "ofs": ofs, "xs": sizes}
+    return found, {**chosen, "range": least_and_most, "without": without}
 
 
 def _values(sides: list[Side], name: str) -> list[str]:

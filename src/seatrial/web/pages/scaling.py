@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.errors import UsageError
 from seatrial.store.by_case import CORES
-from seatrial.store.series import metric_names
 from seatrial.studies.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
-from seatrial.web.cases_study import MAX_NAMED, TABLES, cases_study, suggested_trials
+from seatrial.web.cases_study import CasesPage, cases_page
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -71,43 +70,37 @@ class Panel(Struct, frozen=True, kw_only=True):
         ]
         x = draw.Axis(table.x)
         speed = "Speed over the best" if table.fixed else "Speed-up"
+        over = f"over {table.x}"
+        values = draw.scaling(
+            medians,
+            title=f"{table.metric} {over}",
+            x=x,
+            y=draw.Axis(table.metric, table.unit),
+            ideal=slope,
+            width=NARROW,
+        )
+        faster = draw.scaling(
+            speedups,
+            title=f"{speed} {over}",
+            x=x,
+            y=draw.Axis(speed.lower()),
+            ideal=0.0 if table.fixed else 1.0,
+            width=NARROW,
+        )
+        shares = draw.chart(
+            efficiencies,
+            title=f"Efficiency {over}",
+            x=draw.Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+            y=draw.Axis("efficiency", "%", low=0, high=100),
+            levels=[draw.ReferenceLine(100, "ideal")],
+            width=NARROW,
+            height=270,
+        )
+        of_best = "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal"
         return [
-            (
-                f"{table.metric}, medians",
-                draw.scaling(
-                    medians,
-                    title=f"{table.metric} over {table.x}",
-                    x=x,
-                    y=draw.Axis(table.metric, table.unit),
-                    ideal=slope,
-                    width=NARROW,
-                ),
-            ),
-            (
-                f"{speed}, with 95 % intervals",
-                draw.scaling(
-                    speedups,
-                    title=f"{speed} over {table.x}",
-                    x=x,
-                    y=draw.Axis(speed.lower()),
-                    ideal=0.0 if table.fixed else 1.0,
-                    width=NARROW,
-                ),
-            ),
-            (
-                "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal",
-                draw.chart(
-                    efficiencies,
-                    title=f"Efficiency over {table.x}",
-                    x=draw.Axis(
-                        table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()
-                    ),
-                    y=draw.Axis("efficiency", "%", low=0, high=100),
-                    levels=[draw.ReferenceLine(100, "ideal")],
-                    width=NARROW,
-                    height=270,
-                ),
-            ),
+            (f"{table.metric}, medians", values),
+            (f"{speed}, with 95 % intervals", faster),
+            (of_best, shares),
         ]
 
 
@@ -133,29 +126,13 @@ def _of_the_best(table: ScalingTable) -> Any:
     )
 
 
-class ScalingPage(Struct, frozen=True, kw_only=True):
-    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``xs`` are the parameters that can grow, ``x`` is the chosen one; the tests ``without`` the
-    metric are left out."""
+class ScalingPage(CasesPage, frozen=True, kw_only=True):
+    """The answer to a query. ``xs`` are the parameters that can grow, ``x`` is the chosen one; the
+    tests ``without`` the metric are left out."""
 
-    state: str
     x: str
-    tags: list[str]
-    metrics: list[str]
     xs: list[str] = []
-    reason: str = ""
-    panels: list[Panel] = []
-    found: int = 0
     without: list[str] = []
-    first: int = 0
-    rehearsed: bool = False
-
-
-class _Answer(NamedTuple):
-    x: str
-    xs: list[str]
-    tables: list[ScalingTable]
-    without: list[str]
 
 
 def data(state: ServerState, query: PageQuery) -> ScalingPage:
@@ -167,33 +144,17 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         fixed=query.flag("fixed"),
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
-    first = query.number("first", 0)
-    found = cases_study(
-        state, query, ("scaling", asked), LABELS, lambda sides: _judged(asked, sides)
-    )
-    page = ScalingPage(
-        state=found.state,
+    return cases_page(
+        *(ScalingPage, state, query, ("scaling", asked), LABELS),
+        judge=lambda sides: _judged(asked, sides),
+        panel=_panel,
+        metrics=[ELAPSED],
         x=asked.x,
-        tags=suggested_trials(state),
-        metrics=list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
-        reason=found.reason,
-        rehearsed=found.rehearsed,
-    )
-    answer = found.value
-    if answer is None:
-        return page
-    return replace(
-        page,
-        x=answer.x,
-        xs=answer.xs,
-        panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
-        found=len(answer.tables),
-        without=answer.without,
-        first=first,
     )
 
 
-def _judged(asked: ScalingQuery, sides: list[Side]) -> _Answer:
+def _judged(asked: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable], dict[str, Any]]:
+    """Return the tables, and fields of the page."""
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
     grow = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
     xs = [*grow, *(name for name in names if name not in grow and len(_values(sides, name)) > 1)]
@@ -209,7 +170,7 @@ def _judged(asked: ScalingQuery, sides: list[Side]) -> _Answer:
     if x == CORES:
         lines = (*lines, "tasks") if len(_values(sides, "tasks")) > 1 else lines
     asked = replace(asked, x=x, by=asked.by or lines)
-    return _Answer(x, xs, scaling(sides, asked), without_metric(sides, asked))
+    return scaling(sides, asked), {"x": x, "xs": xs, "without": without_metric(sides, asked)}
 
 
 def _values(sides: list[Side], name: str) -> set[str]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-from seatrial.acceptance.status import OpenAlert, TestStatus
+from seatrial.acceptance.plan_records import Issue, RecordedEntry
+from seatrial.acceptance.status import OpenAlert, Status, TestStatus
+from seatrial.errors import JournalError, TrialError
 from seatrial.journal.codes import CODES, KNOWN, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.trial.folder import ImportedFrom
+from seatrial.trial.folder import Record
+from seatrial.units import count, listed
 from seatrial.web.page import copied
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
 from seatrial.web.state.trial_results import NodeUses, Steps
+from seatrial.web.trials.trial_documents import records_of_plan
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
-from seatrial.web.trials.trial_people import TrialPeople, people_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
 MAX_GAPS = 20
@@ -110,15 +115,12 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     )
 
 
-def _imported_from(source: ImportedFrom) -> str:
-    return f"{source.tool}: {source.file}, imported by {source.by}"
-
-
 def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
     record = tailed.fold.record if tailed.fold is not None else None
     kind = (record.component or record.policy).kind if record else ""
+    made = record.imported if record else None
     return About(
         version=version,
         owner=owner,
@@ -129,7 +131,7 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
         given_by=record.given.by if record and record.given else "",
-        imported_from=_imported_from(record.imported) if record and record.imported else "",
+        imported_from=f"{made.tool}: {made.file}, imported by {made.by}" if made else "",
     )
 
 
@@ -164,3 +166,43 @@ def _load(steps: Steps) -> Load:
     _, peak, at = max(spans, key=lambda span: span[1], default=(0.0, 0.0, steps.times[0]))
     mean = sum(length * value for length, value, _ in spans) / whole if whole else 0.0
     return Load(name=steps.name, peak=peak, peak_time=round(at * 1e9), mean=mean, most=steps.most)
+
+
+MAX_NAMED = 8
+MAX_SHOWN = 200
+
+
+class TrialPeople(Struct, frozen=True, kw_only=True):
+    """What people recorded: sentences to read first (what is awaited, what failed), the issues of
+    the plan that are open, and what happened, the latest first."""
+
+    notices: list[str] = []
+    issues: list[Issue] = []
+    entries: list[RecordedEntry] = []
+
+
+def people_of(row: TrialRow, record: Record | None, status: Status | None) -> TrialPeople:
+    """Return what people recorded about a trial's plan. ``status`` has its documents."""
+    if record is None or not record.plan or record.rehearsed:
+        return TrialPeople()
+    try:
+        found = records_of_plan(row, record)
+    except (TrialError, JournalError):
+        return TrialPeople(notices=["The records of its plan cannot be read."])
+    return TrialPeople(
+        notices=list(_notices(status)),
+        issues=found.open_issues[:MAX_SHOWN],
+        entries=found.entries[::-1][:MAX_SHOWN],
+    )
+
+
+def _notices(status: Status | None) -> Iterator[str]:
+    if status is None:
+        return
+    if status.awaited:
+        yield f"Awaited: {', '.join(status.awaited)}."
+    bad = [item.id for item in status.items if item.state == "fail"]
+    if bad:
+        yield f"{count(len(bad), 'item')} failed: {listed(bad, MAX_NAMED)}."
+    if status.unsound:
+        yield f"Documents: {'; '.join(status.unsound)}."

@@ -12,12 +12,12 @@ from collections.abc import Hashable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.machine.facts import groups_of
 from seatrial.statistics.spread import Spread
 from seatrial.statistics.suspects import Suspects
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.series import outcomes
 from seatrial.studies.evidence import RunKind, classified
+from seatrial.studies.slow_places import PlaceTrend
 from seatrial.studies.variability import Variability, VariabilityRow, variability
 from seatrial.web.page import copied
 from seatrial.web.state.server_state import ServerState
@@ -52,12 +52,15 @@ class OutliersShown(Struct, frozen=True, kw_only=True):
 
 class VariabilityShown(Struct, frozen=True, kw_only=True):
     """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
-    further metrics. With too many runs all is empty, and ``left_to`` is the command to use."""
+    further metrics, ``places`` tell which times go with where nodes were in the network. With too
+    many runs all is empty, and ``left_to`` is the command to use."""
 
     elapsed: list[RowShown] = []
     others: list[RowShown] = []
     outliers: list[OutliersShown] = []
     suspects: Suspects | None = None
+    places: list[PlaceTrend] = []
+    places_questions: int = 0
     left_to: str = ""
 
 
@@ -67,9 +70,9 @@ def variability_of(
     """Return the variability of a trial; None while it is being made."""
     if row.passed + row.failed > MAX_JUDGED:
         return VariabilityShown(left_to=f"seatrial variability {row.tag}")
-    groups = groups_of(tailed.fold.record.machine) if tailed.fold is not None else {}
+    machine = tailed.fold.record.machine if tailed.fold is not None else None
     return tailed.latest(
-        "variability", _version(row), lambda: _shown(variability(state.store(), row, groups))
+        "variability", _version(row), lambda: _shown(variability(state.store(), row, machine))
     )
 
 
@@ -99,6 +102,8 @@ def _shown(found: Variability) -> VariabilityShown:
         others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
         outliers=_outliers(found.kinds),
         suspects=replace(found.suspects, suspects=found.suspects.suspects[:MAX_SUSPECTS]),
+        places=found.places.trends[:MAX_SUSPECTS],
+        places_questions=found.places.questions,
     )
 
 

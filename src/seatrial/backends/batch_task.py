@@ -1,0 +1,36 @@
+"""A run, or a bundle of runs, as a task of an array that the scheduler has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.backends.bundles import BundleWatch
+from seatrial.backends.protocol import Job
+from seatrial.backends.task_states import TaskKey, TaskState
+
+FORGOTTEN = -1  # stands for the job id of an array that the scheduler does not know any more
+
+
+@dataclass(slots=True)
+class BatchTask:
+    """A run that the scheduler has, as far as is known, or a ``bundle`` of runs. ``alone``: its
+    array has one task. ``missing_since`` is by the monotonic clock. ``kept`` is the state in which
+    the job ended and the scheduler kept it; then the job is being cancelled."""
+
+    job: Job
+    name: str
+    array: int
+    index: int
+    alone: bool
+    missing_since: float = 0.0
+    started: bool = False
+    kept: TaskState | None = None
+    bundle: BundleWatch | None = None
+    ended_since: float = 0.0  # by the monotonic clock; of a bundle of which not all is seen yet
+
+    def state_in(self, states: Mapping[TaskKey, TaskState]) -> TaskState | None:
+        """Return the state of the task. Where it has none, return that of its array without a
+        task's number, if the array has one task."""
+        state = states.get((self.name, self.array, self.index))
+        return states.get((self.name, self.array, None)) if state is None and self.alone else state
