@@ -63,7 +63,7 @@ def test_a_halo_exchange_is_recorded_here(place: Workplace) -> None:
     assert len(told) == 8
     assert recorded(folder) == told
     shown = place.seatrial("pattern", "show", folder.name, "--top", "1")
-    assert "sent      80 messages, 180.0 KiB, by 8 pairs of ranks" in shown.out
+    assert "sent      80 messages, 180.0 KiB, 8 pairs of ranks" in shown.out
     assert re.search(r"^ +0 +2 +10 +40,960 +22\.2 %$", shown.out, re.M), shown.out
     assert re.search(r"^MPI_Allreduce +8 B +40 +320$", shown.out, re.M), shown.out
     of_file = place.seatrial("pattern", "show", str(folder / "pattern.txt"), "--format", "json")

@@ -32,6 +32,7 @@ from seatrial.draw import (
     boxes,
     chart,
     forest,
+    heat_map,
     node_cores,
     scaling,
 )
@@ -84,6 +85,9 @@ def ugly() -> dict[str, Markup]:
             axis=axis,
             title=UGLY,
             about=UGLY,
+        ),
+        "heat": heat_map(
+            [[0, 1], [4, 9]], show=lambda value: f"{value} {UGLY}", title=UGLY, about=UGLY
         ),
         "scaling": scaling(
             [Curve(UGLY, [(1, 1, None, None), (2, 2, 1.5, 2.5)])], y=axis, title=UGLY, about=UGLY

@@ -95,6 +95,41 @@ def test_ranks_on_the_cpus_of_nodes(place: Workplace) -> None:
     assert "<n>" not in text
 
 
+def test_who_sent_how_much_to_whom(place: Workplace) -> None:
+    """A ring of 100 ranks on two hosts, of which the last left no record; then a file that is none,
+    which the script wrote over it. The compilers do nothing: no MPI is started."""
+    records = place.folder / "records"
+    records.mkdir()
+    launch = "18ebf17a2f82bd9b"
+    (records / f"{launch}.begin").write_text("100")
+    for rank in range(99):
+        (records / f"{launch}.{rank}").write_text(
+            f"seatrial record 1\nrank {rank}\nranks 100\nhost n{rank // 50}\noutside 0 0\n"
+            f"pairs 1\ncalls 1\n{rank} {rank + 1} 2 2048\nMPI_Send 1024 2 2048\nend\n"
+        )
+    place.local(toolchains={"none": {"mpicc": "true", "cc": "true"}})
+    place.test("app", f"cp {records}/* pattern", run={"pattern": True})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    folder = place.run_folder("app")
+    with Served(place.trials) as opened:
+        address = f"/runs/t/{folder.name}"
+        found = opened.json(address)["pattern"]
+        text = opened.get(address)[1]
+        assert (found["per"], len(found["cells"])) == (3, 34)
+        assert found["cells"][0][:3] == [4096, 2048, 0]
+        assert found["summary"]["sent"] == [198, 99 * 2048]
+        assert found["summary"]["off_node"] == [2, 2048]
+        assert found["missing"] == 1
+        for said in ("ranks 0 to 2 to ranks 3 to 5: 2.0 KiB", "1 rank left no record", "MPI_Send"):
+            assert said in text
+    (folder / "pattern.txt").write_text(f"seatrial pattern 1\nranks {EVIL}\n")
+    with Served(place.trials) as opened:
+        text = opened.get(address)[1]
+        assert "pattern.txt is not shown: line 2" in text
+        assert EVIL not in text
+
+
 def told(served: Served, trial: str, run_id: str, **query: Any) -> Any:
     return served.json(f"/runs/{trial}/{run_id}", **query)
 

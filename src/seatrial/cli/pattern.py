@@ -126,7 +126,7 @@ def _head(name: str, told: PatternSummary) -> str:
         lines.append((f"on {node.node}", cut))
     if len(told.nodes) > _MAX_NODES:
         lines.append(("and on", f"{len(told.nodes) - _MAX_NODES:,} more nodes"))
-    lines.append(("sent", f"{_told(told.sent)}, by {count(told.pairs, 'pair')} of ranks"))
+    lines.append(("sent", f"{_told(told.sent)}, {told.pairs:,} pairs of ranks"))
     if told.off_node is not None:
         share = _share(told.off_node, told.sent)
         lines.append(("off node", f"{_told(told.off_node)}, {share} of the bytes"))
@@ -151,7 +151,8 @@ def _tables(told: PatternSummary) -> list[str]:
 
 
 def _told(traffic: Traffic) -> str:
-    return f"{count(traffic.number, 'message')}, {show_bytes(traffic.volume)}"
+    noun = "message" if traffic.number == 1 else "messages"
+    return f"{traffic.number:,} {noun}, {show_bytes(traffic.volume)}"
 
 
 def _share(part: Traffic | None, whole: Traffic) -> str:

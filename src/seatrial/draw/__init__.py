@@ -14,6 +14,7 @@
 - ``bars``: horizontal bars, each of one or several parts
 - ``boxes``: a box plot of each group; the values themselves if they are few
 - ``forest``: values with their intervals, with a centre line and bounds
+- ``heat_map``: a square table of amounts as colours
 - ``node_cores``: the CPUs of nodes, and the ranks on each
 - ``scaling``: curves on logarithmic axes, with the ideal line
 
@@ -33,6 +34,7 @@ from seatrial.draw.bars import Bar, bars
 from seatrial.draw.boxes import BoxGroup, boxes
 from seatrial.draw.chart import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.draw.forest import Interval, forest
+from seatrial.draw.heat_map import AmountScale, colour, heat_map
 from seatrial.draw.node_cores import CpuDomain, CpuUse, NodeCores, node_cores
 from seatrial.draw.scales import Axis
 from seatrial.draw.scaling import Curve, scaling
@@ -41,6 +43,7 @@ PALETTE: Final = Path(__file__).with_name("palette.css")
 
 __all__ = [
     "PALETTE",
+    "AmountScale",
     "Axis",
     "Bar",
     "BoxGroup",
@@ -56,7 +59,9 @@ __all__ = [
     "bars",
     "boxes",
     "chart",
+    "colour",
     "forest",
+    "heat_map",
     "node_cores",
     "scaling",
 ]

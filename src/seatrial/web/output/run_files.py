@@ -21,6 +21,7 @@ from typing import NamedTuple
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store.rows import RunRow
 from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.suite.recording import PATTERN_FILE
 
 BUILD_LOG = "build.log"
 NAMES = (
@@ -30,6 +31,7 @@ NAMES = (
     "stderr",
     "pairs.matrix",
     PLACEMENT_FILE,
+    PATTERN_FILE,
     *(name + TAIL for name in OUTPUTS),
 )
 

@@ -42,6 +42,7 @@ from seatrial.verify.reading import plain
 from seatrial.verify.references import References
 from seatrial.web.output.run_figures import EarlierValue, RunMetric
 from seatrial.web.output.run_files import BUILD_LOG, FileMissing, head
+from seatrial.web.output.run_pattern import RunPattern, recorded_pattern
 from seatrial.web.output.run_placement import RunPlacement, placement_of
 from seatrial.web.output.run_text import Output, output_of, search_of
 from seatrial.web.page import copied
@@ -111,6 +112,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     nodes: Nodes
     gpus: list[str]
     placement: RunPlacement | None
+    pattern: RunPattern | None
     scripts: list[Script]
     outputs: list[Output]
     siblings: Siblings
@@ -183,6 +185,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
         gpus=[plain(gpu) for gpu in told_by_rank(gpus_of(events), how, case)],
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
+        pattern=recorded_pattern(state, run, _test_of(record, run)),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
