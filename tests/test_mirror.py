@@ -25,6 +25,7 @@ ACROSS_MODULES = {
         "mirror": "where each test is",
         "names": "unique names of classes",
         "release": "what `make dist` and `make zipapp` make",
+        "booting": "the systemd unit and the crontab of a page, by real inits",
         "unattended": "the files of a page: a systemd unit, crontab, CI",
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},

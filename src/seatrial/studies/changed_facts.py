@@ -66,7 +66,8 @@ class CollectedStates:
         for run in runs:
             if not (found := self._state_of(run)):
                 return None
-            of_node = {**found, **of_node}
+            for node, number in found.items():
+                of_node.setdefault(node, number)
         parts: dict[int, list[str]] = {}
         for node, number in of_node.items():
             parts.setdefault(number, []).append(node)
