@@ -14,7 +14,7 @@ import yaml
 from seatrial.journal.events import JobEnded, JobQueued, JobStarted, RunJudged
 from seatrial.runs.directory import job_events
 from tests.mpich import MPIEXEC, NEEDS_MPICH
-from tests.pbs.server import NODES, PbsServer
+from tests.pbs.server import CORES, NODES, PbsServer
 from tests.programs import LONG_S, Workplace, until
 
 pytestmark = pytest.mark.pbs
@@ -36,7 +36,8 @@ def quick(pbs_place: Workplace) -> Workplace:
 
 
 def test_the_shipped_probes_run(quick: Workplace, pbs: PbsServer) -> None:
-    about = yaml.safe_load(quick.seatrial("machine", "--detect").out)
+    about = yaml.safe_load(quick.seatrial("machine", "--detect", "--scheduler", "pbs").out)
+    assert [(kind["names"], kind["cores"]) for kind in about["nodes"]] == [("n[001-008]", CORES)]
     variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
     nodes = [{"names": ",".join(NODES), "cores": 2}]  # MPI looks for the cores of this host
     quick.pbs(pbs, nodes=nodes, toolchains=about["toolchains"], environment=variables)

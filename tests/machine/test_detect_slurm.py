@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from seatrial.errors import UsageError
-from seatrial.machine import detect_slurm as slurm
+from seatrial.machine import scheduler_command
 from seatrial.machine.detect_slurm import detect_slurm
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import load_machine
@@ -136,7 +136,7 @@ def test_no_slurm_here(path: Path) -> None:
 
 def test_a_slurm_that_does_not_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path, "sinfo", {}, otherwise="exec /bin/sleep 60")
-    monkeypatch.setattr(slurm, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler_command, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(UsageError, match=r"^sinfo .*: no answer within 0\.2 s; is slurmctld up\?"):
         detect_slurm(None)
 

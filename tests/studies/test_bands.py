@@ -34,6 +34,8 @@ def test_a_trial_with_kinds_of_cores(tmp_path: Path) -> None:
     chassis = record["modes"]["system"]
     assert [mode["centre"] for mode in chassis] == pytest.approx([5.46, 6.09, 6.74], rel=0.005)
     assert [16 * mode["share"] for mode in chassis] == pytest.approx([1, 6, 9], abs=0.5)
+    mean = sum(us * share for us, share in zip((5.46, 6.09, 6.74), (1, 6, 9), strict=True)) / 16
+    assert record["expected_mean"] == pytest.approx(mean, rel=0.002)
     shares = [band["share"] for band in record["core_bands"] if band["level"] == "system"]
     assert shares == pytest.approx([1 / 16, 6 / 16, 9 / 16])
 

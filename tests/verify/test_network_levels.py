@@ -8,7 +8,7 @@ from seatrial.arrays import Floats
 from seatrial.layout.topology import Topology, level_by_size
 from seatrial.machine.model import Machine, NetworkModel, NodeGroup
 from seatrial.verify.matrices import Matrix
-from seatrial.verify.network_levels import level_findings, network_groups, texts
+from seatrial.verify.network_levels import judged_by_level, level_findings, network_groups, texts
 
 NODES = 48
 NAMES = tuple(f"n{i:02}" for i in range(NODES))
@@ -112,3 +112,25 @@ def test_the_groups_of_a_network() -> None:
     both = Machine(machine="m", nodes=[kind], topology=network, groups={"a": "n[1-2]"})
     assert network_groups(both) == {"n1": "a", "n2": "a"}
     assert network_groups(Machine(machine="m", nodes=[kind])) == {}
+
+
+def test_what_units_explain_is_told_of_no_node_or_pair() -> None:
+    """A pair that is slower than the slow link of its groups is told, with its measured rate."""
+    for seed in range(5):
+        slow = rates(seed)
+        slow[unit(16, 0), unit(16, 2)] *= 0.8
+        slow[3, 40] *= 0.5
+        merged = rates(seed)
+        merged[unit(16, 1), unit(16, 2)] *= 9.3 / 8
+        merged[unit(16, 2), unit(16, 1)] *= 9.3 / 8
+        groups = {name: f"g{i // 16}" for i, name in enumerate(NAMES)}
+        names = [f"{name}:{i}" for i, name in enumerate(NAMES)]
+        for found, links in ((slow, [("n03", "n40")]), (merged, [])):
+            matrix = Matrix(names, found, "made")
+            judgement, levels = judged_by_level(matrix, groups, topology())
+            network = judgement.network
+            assert len(levels) == 1 and not network.senders and not network.receivers
+            assert [(one.sender, one.receiver) for one in network.links] == links
+            assert [one.value for one in network.links] == [slow[3, 40]][: len(links)]
+            assert network.slow_links == len(links)
+            assert min(one.effect or 0 for one in network.groups) < -0.15 or found is merged

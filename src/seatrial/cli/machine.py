@@ -14,6 +14,7 @@ from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
 from seatrial.machine.detect import detect as detect_host
 from seatrial.machine.detect import this_host
+from seatrial.machine.detect_pbs import detect_pbs
 from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.facts import fold
 from seatrial.machine.load import find_machine
@@ -27,9 +28,9 @@ from seatrial.units import count
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @click.option(
     "--scheduler",
-    type=click.Choice(["local", "slurm"]),
+    type=click.Choice(["local", "slurm", "pbs"]),
     default="local",
-    help="With --detect: describe this host, or the cluster that sinfo shows.",
+    help="With --detect: describe this host, or the cluster that Slurm or PBS shows.",
 )
 @click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
 @click.option("--topology", is_flag=True, help="Show its network: levels, hops, bisection.")
@@ -75,6 +76,8 @@ def command(
         return _check(find_machine(name).machine)
     if detect and scheduler == "slurm":
         found, hint = detect_cluster(name)
+    elif detect and scheduler == "pbs":
+        found = detect_pbs(name)
     elif detect:
         found = detect_host(name or this_host(), with_layout=True)
     else:
@@ -87,7 +90,9 @@ def command(
 def _check(machine: Machine) -> int:
     """Print how a machine's file differs from what Slurm shows. Return 1 if it does."""
     if machine.scheduler != "slurm":
-        raise UsageError(f"--check asks Slurm, and {machine.machine} is `scheduler: local`")
+        raise UsageError(
+            f"--check asks Slurm, and {machine.machine} is `scheduler: {machine.scheduler}`"
+        )
     found = differences(machine)
     for line in found:
         click.echo(line)

@@ -26,7 +26,7 @@ from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import LESS, find_format
 from seatrial.verify.matrices import Matrix, MatrixJudgement
-from seatrial.verify.network_levels import LevelFinding, level_findings, network_groups
+from seatrial.verify.network_levels import LevelFinding, judged_by_level, network_groups
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
 HEAD = 64
@@ -72,8 +72,8 @@ def command(
     for number, one in enumerate(found):
         judged, levels = None, None
         if one.matrix is not None:
-            judged = matrices.judged(one.matrix, groups, ranks)
-            levels = level_findings(one.matrix, topology) if topology is not None else None
+            judged, findings = judged_by_level(one.matrix, groups, topology, ranks)
+            levels = findings if topology is not None else None
         if as_json:
             records.append(_record(one, judged, levels))
             continue

@@ -7,8 +7,6 @@ there and could not ask for others. The other partitions are named in ``about``.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -19,10 +17,9 @@ from seatrial.errors import UsageError
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup, Slurm
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
+from seatrial.machine.scheduler_command import ask_scheduler
 from seatrial.machine.toolchains import detect_toolchains
 from seatrial.machine.topologies import levels_of_switches, made
-
-PATIENCE_SECONDS = 20.0
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
@@ -145,23 +142,7 @@ def cluster_name() -> str:
 
 def ask_slurm(*command: str) -> str:
     """Return the output of a Slurm command. Raises UsageError if it fails."""
-    line = " ".join(command)
-    if shutil.which(command[0]) is None:
-        remedy = "load Slurm's module, or go to a login node"
-        raise UsageError(f"{command[0]} is not on PATH, so there is no Slurm here; {remedy}")
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        message = f"{line}: no answer within {PATIENCE_SECONDS:g} s; is slurmctld up? Try again"
-        raise UsageError(message) from None
-    except OSError as error:
-        raise UsageError(f"{line}: cannot be started: {error.strerror}") from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
-        raise UsageError(f"{line}: ended with code {done.returncode}: {said}")
-    return done.stdout.decode(errors="replace")
+    return ask_scheduler("Slurm", "slurmctld", *command)
 
 
 def fields_of(line: str) -> dict[str, str]:

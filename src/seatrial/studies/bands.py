@@ -189,15 +189,16 @@ def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology
         if a != b:
             cores.append(CoreFigure(level, *line.cpus, value))
     kinds = core_kinds(cores)
+    core_bands = _core_bands(cores, kinds, levels) if kinds else []
     return LevelFigures(
         *metric,
         found=found,
         counts={level: len(values) for level, values in of_level.items()},
         modes={level: modes.find(values) for level, values in of_level.items()},
         quantiles={level: _quantiles(values) for level, values in of_level.items()},
-        expected_mean=_expected(found, topology),
+        expected_mean=_expected(found, core_bands, topology),
         cores=kinds,
-        core_bands=_core_bands(cores, kinds, levels) if kinds else [],
+        core_bands=core_bands,
     )
 
 
@@ -222,10 +223,13 @@ def _quantiles(values: list[float]) -> list[float]:
     return [ordered[round(i * step)] for i in range(QUANTILES)]
 
 
-def _expected(found: Bands, topology: Topology) -> float | None:
-    """Return the mean of evenly drawn pairs of different nodes of the machine; None where a level
-    that has pairs was not measured."""
+def _expected(found: Bands, core_bands: Sequence[CoreBand], topology: Topology) -> float | None:
+    """Return the mean of evenly drawn pairs of different nodes of the machine, and of their cores
+    where these differ; None where a level that has pairs was not measured."""
     medians = {band.level: band.median for band in found.bands}
+    for level in {band.level for band in core_bands}:
+        own = [band for band in core_bands if band.level == level]
+        medians[level] = expected_mean([one.median for one in own], [one.pairs for one in own])
     names = [*(level.name for level in topology.levels), SYSTEM]
     counts = {name: pairs for name, pairs in zip(names, topology.pairs(), strict=True) if pairs}
     if not counts or counts.keys() - medians.keys():

@@ -3,6 +3,7 @@ with a slow link between them, two groups that behave as one.
 
     for finding in level_findings(matrix, topology):
         finding.level, finding.units, finding.text
+    judgement, findings = judged_by_level(matrix, groups, topology)
 
 Each level is judged as a matrix of its units, whose figures are the medians of the rates between
 their nodes, the largest level first. What a larger unit explains is not told again of those in it.
@@ -12,10 +13,11 @@ A slow node is left out unless most nodes of its unit are slow: then the unit is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.arrays import Bools, Floats, Indices
 from seatrial.layout.topology import NetworkLevel, Topology
@@ -27,7 +29,7 @@ from seatrial.statistics import all_pairs
 from seatrial.statistics.all_pairs import Network
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.verify.matrices import Matrix, between_nodes
+from seatrial.verify.matrices import Matrix, MatrixJudgement, between_nodes, judged
 
 SLOW = 0.05
 MIN_GAP = 0.05  # between the rates within units and those between them, for merged ones to be told
@@ -89,6 +91,48 @@ def level_findings(matrix: Matrix, topology: Topology | None) -> list[LevelFindi
     own = rates[np.ix_(kept, kept)]
     judge = _Levels([names[i] for i in kept], own, [places[i] for i in kept], topology.levels)
     return [one for height in reversed(range(len(topology.levels))) for one in judge.level(height)]
+
+
+def judged_by_level(
+    matrix: Matrix, groups: Mapping[str, str], topology: Topology | None, by_rank: bool = False
+) -> tuple[MatrixJudgement, list[LevelFinding]]:
+    """Judge a matrix by nodes (as ``matrices.judged``) and by levels. What two units have between
+    them (a slow link, one network) is told of these, and of no node or pair in them."""
+    levels = level_findings(matrix, topology)
+    found = judged(matrix, groups, by_rank)
+    between = [one for one in levels if one.kind in ("slow link", "merged") and one.effect]
+    if topology is None or not between:
+        return found, levels
+    factors = _factors(matrix, topology, between)
+    rest = judged(matrix._replace(rates=matrix.rates / factors), groups, by_rank).network
+    row = {name: i for names in (matrix.hosts, matrix.names) for i, name in enumerate(names)}
+    network = replace(
+        found.network,
+        senders=rest.senders,
+        receivers=rest.receivers,
+        links=[
+            replace(link, value=link.value * float(factors[row[link.sender], row[link.receiver]]))
+            for link in rest.links
+        ],
+        slow_links=rest.slow_links,
+        noise=rest.noise,
+    )
+    return found._replace(network=network), levels
+
+
+def _factors(matrix: Matrix, topology: Topology, between: Sequence[LevelFinding]) -> Floats:
+    """Return by how much the rates differ that units have between them, shape (n, n)."""
+    number = topology.number_of
+    places = [number.get(host, number.get(host.partition(".")[0], -1)) for host in matrix.hosts]
+    factors = np.ones(matrix.rates.shape)
+    for one in between:
+        level = next(each for each in topology.levels if each.name == one.level)
+        unit = np.array([level.units[level.unit_of[n]] if n >= 0 else "" for n in places])
+        first, second = (np.flatnonzero(unit == name) for name in one.units)
+        factors[np.ix_(first, second)] *= 1 + (one.effect or 0.0)
+        if one.kind == "merged":
+            factors[np.ix_(second, first)] *= 1 + (one.effect or 0.0)
+    return factors
 
 
 class _Levels:

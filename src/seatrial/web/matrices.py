@@ -18,7 +18,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from seatrial.errors import UsageError
-from seatrial.layout.topology import Topology
 from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.store import node_runs
@@ -27,7 +26,12 @@ from seatrial.store.rows import RunRow
 from seatrial.units import show_bytes
 from seatrial.verify import matrices
 from seatrial.verify.matrices import Matrix, MatrixJudgement
-from seatrial.verify.network_levels import LevelFinding, level_findings, network_groups
+from seatrial.verify.network_levels import (
+    LevelFinding,
+    judged_by_level,
+    level_findings,
+    network_groups,
+)
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.cache import LruCache
@@ -91,12 +95,10 @@ class Charted:
         matrix: Matrix,
         judged: MatrixJudgement,
         groups: Mapping[str, str],
-        topology: Topology | None,
+        levels: list[LevelFinding] | None,
     ) -> None:
         self.judged = judged
-        self.levels: list[LevelFinding] | None = None
-        if topology is not None:
-            self.levels = level_findings(matrix, topology)
+        self.levels = levels
         self.names = matrix.names
         self.hosts = matrix.hosts
         self.groups = [
@@ -249,7 +251,8 @@ def _charted(run: RunRow, machine: Machine | None) -> Charted:
     groups = network_groups(machine) if machine is not None else {}
     topology = topology_of(machine) if machine is not None and machine.topology else None
     matrix = _read(run)
-    return Charted(matrix, matrices.judged(matrix, groups), groups, topology)
+    judged, levels = judged_by_level(matrix, groups, topology)
+    return Charted(matrix, judged, groups, levels if topology is not None else None)
 
 
 def _read(run: RunRow) -> Matrix:
