@@ -6,8 +6,8 @@ nodes, 100 us within four, 200 us beyond, and 300 us more between n003 and n007.
 ``pingpong``, one rank a node, not pinned: all nodes are this host. The expected ratio of two levels
 is that of their delays, each with the latency that the same pairs have without delays. Kinds of
 cores: two ranks a node, each pinned, and messages from a CPU of odd number take 1 ms more: three
-modes of 1/4, 1/2 and 1/4 of the pairs. Argument of ``measure``: runs of each (50; five minutes on
-an idle host). Other work on the host is in all figures.
+modes of 1/4, 1/2 and 1/4 of the pairs. Argument of ``measure``: runs of each (50; a quarter of an
+hour on an idle host). Other work on the host is in all figures.
 """
 
 from __future__ import annotations
