@@ -2,7 +2,8 @@
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
 too, ``slurm(hosts=True)`` where each node must be a host with a name of its own), those that need
-OpenPBS ``pbs``, those that need programs ``needs("hpcc")``. Without them they are skipped and the
+OpenPBS ``pbs``, those that need programs ``needs("hpcc")``, those that boot a host of their own
+``boots("systemctl")`` with the programs that it needs. Without them they are skipped and the
 summary names them; under ``CI=true`` they fail, but for those that need OpenPBS, which no package
 of Debian has.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import booted_host
 from tests.pbs import server as openpbs
 from tests.pbs.server import PbsServer
 from tests.programs import Workplace
@@ -63,6 +65,8 @@ def missing(item: pytest.Item) -> str:
     for mark in item.iter_markers("needs"):
         if absent := [name for name in mark.args if shutil.which(name) is None]:
             return f"{', '.join(absent)} not found (run tests/install-packages.sh as root)"
+    if boots := item.get_closest_marker("boots"):
+        return booted_host.unavailable(*boots.args)
     if slurm := item.get_closest_marker("slurm"):
         return available(**slurm.kwargs) or ""
     return openpbs.available() if item.get_closest_marker("pbs") else ""

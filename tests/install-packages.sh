@@ -96,7 +96,14 @@ missing_openssh() {
     command -v Xvfb >/dev/null || printf ' xvfb'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc scotch containers modules torture"
+missing_boot() {
+    command -v systemctl >/dev/null || printf ' systemd'
+    command -v dbus-daemon >/dev/null || printf ' dbus'
+    command -v cron >/dev/null || printf ' cron'
+    command -v faketime >/dev/null || printf ' faketime'
+}
+
+groups="slurm recipes applications postgresql influxdb chromium openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

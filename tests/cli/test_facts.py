@@ -321,3 +321,6 @@ def test_nodes_that_are_drained_are_left_out_and_told(
     assert all("package.bash\t" in text for text in files) or not shutil.which("dpkg-query")
     done = place.seatrial("facts", "diff", "t", "--facts", "node.kernel")
     assert "2 nodes of t: no fact differs" in done.out, done.said
+    if way == "job":  # an array has a machine of the nodes that it asks
+        assert "t: 1 node of emu not asked: n002" in done.err
+        assert "t: 1 node of emu not asked: n002" in place.seatrial("lint", "t").err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
@@ -73,6 +74,12 @@ def test_the_best_order_for_a_pattern(place: Workplace) -> None:
         ("file none -N 2", "none: No such file"),
         ("grid -g 4,4 -c 2,2", "give -C or -R"),
         ("grid -R -g 4,x -c 2,2", "'4,x' are no lengths"),
+        ("grid -R -g 4,4 -c 2,2 -T", "-T of HPE's grid_order is not known here"),
+        ("grid -R -g 4,4 -c 2,2 1,2", "coordinates as an argument, of HPE's grid_order is not"),
+        ("grid -R -g 4,4", "give -c, the lengths of a cell"),
+        ("grid -R -g 4,4 -c 2,2 -o 1,3", "-o 1,3: give each dimension once, from 1 to 2"),
+        ("best pattern.none --nodes n[1-4]", "pattern.none: No such file"),
+        ("best 'halo 4x0' --nodes n[1-4]", "halo 4x0: 0 ranks: there can be 1 to"),
         ("grid -R -g 4,4 -c 2,2 -s -1", "-m, -n and -s are 0 or more"),
         ("grid -R -g 2,2 -c 2,2 -s 4 --for slurm --nodes n1", "has all ranks from 0; leave it out"),
         ("mfdn 4 DM -N 2", "4 diagonals: MFDn takes an odd number"),
@@ -80,7 +87,7 @@ def test_the_best_order_for_a_pattern(place: Workplace) -> None:
 )
 def test_bad_input_is_told(place: Workplace, words: str, told: str) -> None:
     (place.folder / "twice").write_text("0,1,1\n")
-    done = place.seatrial("order", *words.split())
+    done = place.seatrial("order", *shlex.split(words))
     assert (done.code, done.out) == (2, ""), done.said
     assert told in done.said
 

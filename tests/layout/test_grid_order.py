@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 from seatrial.layout.grid_order import Curve, GridOrder, order_of_grid, regions, written
 from seatrial.layout.orders import checked
 
+# The second output of HPE's program that is public, as ARCHER2's documentation shows it: of two
+# nodes with 128 ranks, from which (and up to which) line each goes.
+ARCHER2 = ("0,1,2,3,32,33,34,35,64,65,66,67,", "16,17,18,19,48,49,50,51,80,81,82,83,")
+ENDS = ("204,205,206,207,236,237,238,239", "220,221,222,223,252,253,254,255")
 # The output of HPE's program for -R -c 32 -g 4,4,4, as NERSC's documentation shows it.
 ORACLE = """\
 # grid_order -R -Z -c 32 -g 4,4,4
@@ -33,6 +37,11 @@ def point(rank: int, shape: Sequence[int], major: str) -> tuple[int, ...]:
 
 def test_the_output_of_hpe() -> None:
     assert written(GridOrder((4, 4, 4), (32,))) == ORACLE
+    head, region, *lines = written(GridOrder((8, 8, 4), (128,))).splitlines()
+    assert head == "# grid_order -R -Z -c 128 -g 8,8,4"
+    assert region == "# Region 3: 0,0,1 (0..255)"
+    for line, first, last in zip(lines, ARCHER2, ENDS, strict=True):
+        assert line.startswith(first) and line.endswith(last) and line.count(",") == 127
     plain = "".join(ORACLE.splitlines(keepends=True)[2:])
     assert written(GridOrder((4, 4, 4), (32,)), quiet=True) == plain
     assert written(GridOrder((4, 4, 4), (32,)), per_line=64, quiet=True).count("\n") == 1
@@ -62,6 +71,15 @@ def test_cells_that_do_not_divide_the_grid_come_last() -> None:
     ]
     assert found[0].cells[0] == [0, 1, 2, 4, 5, 6]
     assert found[3].cells == [[19]]
+
+
+def test_cells_go_up_in_the_dimensions_that_are_asked_for() -> None:
+    usual = GridOrder((4, 4), (2, 2))
+    turned = GridOrder((4, 4), (2, 2), along=(2,))
+    assert order_of_grid(usual) == [0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15]
+    assert order_of_grid(turned) == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
+    assert order_of_grid(GridOrder((4, 4), (2, 2), along=(1, 2))) == order_of_grid(usual)
+    assert written(turned).startswith("# grid_order -R -Z -c 2,2 -g 4,4 -o 2\n")
 
 
 @settings(max_examples=80)
@@ -109,3 +127,9 @@ def test_cells_that_follow_each_other_touch(curve: Curve, side: tuple[int, ...])
 def test_bad_grids_are_told(shape: tuple[int, ...], cell: tuple[int, ...], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         order_of_grid(GridOrder(shape, cell))
+
+
+@pytest.mark.parametrize("along", [(1, 3), (2, 2), (0,)])
+def test_dimensions_that_there_are_not_are_told(along: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="give each dimension once, from 1 to 2, such as -o 2,1"):
+        order_of_grid(GridOrder((4, 4), (2, 2), along=along))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -11,8 +12,10 @@ import pytest
 from seatrial.studies import note_file
 from seatrial.web.pages.history import MAX_DRAWN, _thinned
 
+from ..cli.test_judging import digest_of, facts_of
 from ..store.trials import NOON, SECOND
 from ..studies.figures import TRIAD, Measuring, bound, steady
+from ..studies.test_history import Story
 from . import frost
 from .served import Served, open_page
 
@@ -119,6 +122,22 @@ def test_changes_levels_notes_and_the_reference(served: Served) -> None:
     assert bounds == [310_000, 310_000 * 0.97, None]
     assert line["n"] == 2 * DAYS + 2 and found["alarms"] == 1
     assert found["points"][0]["trial"] == "latest"
+
+
+def test_the_facts_that_changed_with_a_level(tmp_path: Path) -> None:
+    for day, kernel in ((2, "5.1"), (15.6, "<b>5.2")):
+        facts_of(tmp_path, day, kernel)
+    story = Story(tmp_path)
+    story.level(5000, 15, node_facts=digest_of("5.1"))
+    story.level(4700, 15, node_facts=digest_of("<b>5.2"))
+    with Served(tmp_path) as running:
+        running.until_read()
+        (line,) = judged(running, metric="triad")["lines"]
+        (change,) = line["changes"]
+        told = {"subject": "nodes n001", "what": "node.kernel", "first": "5.1", "second": "<b>5.2"}
+        assert change["facts"] == [told]
+        _, page = running.get("/history?metric=triad")
+        assert "nodes n001: node.kernel: 5.1 &rarr; &lt;b&gt;5.2" in page
 
 
 def test_rehearsed_figures_are_asked_for(served: Served) -> None:

@@ -75,7 +75,7 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         held = run.held_nodes(now)
         if held is None:
             continue
-        script = list(_within(run.script(held), counted))
+        script = _within(run.script(held), counted)
         alone = _length(_within(held, counted)) - _length(script)
         without_script[history.test_of(run)] += history.part_of_node(run) * alone
         for start, end in script:
@@ -160,16 +160,18 @@ def _credit(had: dict[str, float], without_script: dict[str, float], most: float
             had[test] += part * each
 
 
-def _within(span: Span, counted: Sequence[Span]) -> Iterator[Span]:
-    """Yield the parts of a span that are in the counted ones."""
+def _within(span: Span, counted: Sequence[Span]) -> list[Span]:
+    """Return the parts of a span that are in the counted ones."""
     start, end = span
-    for since, until in counted:
-        if start < until and since < end:
-            yield max(start, since), min(end, until)
+    return [
+        (max(start, since), min(end, until))
+        for since, until in counted
+        if start < until and since < end
+    ]
 
 
 def _length(spans: Iterable[Span]) -> int:
-    return sum(end - start for start, end in spans)
+    return sum([end - start for start, end in spans])
 
 
 def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:

@@ -5,7 +5,7 @@ in_flight(history, now), target_loads(history, now)["scratch/mdt0"]
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -26,7 +26,8 @@ def levels(
 ) -> list[LevelSpan]:
     """Return the sum of the weights of the intervals that are open, over the time of the spans
     without that of others. An interval that ends when another begins makes no dip."""
-    changes: Counter[tuple[int, bool, float]] = Counter()  # time, whether of an interval, weight
+    # by time, whether of an interval, and weight
+    changes: dict[tuple[int, bool, float], int] = defaultdict(int)
     for start, end, weight in intervals:
         if end > start:
             changes[start, True, weight] += 1
@@ -38,7 +39,7 @@ def levels(
         changes[start, False, 0.0] -= len(spans) + 1
         changes[end, False, 0.0] += len(spans) + 1
     found: list[LevelSpan] = []
-    there: Counter[float] = Counter()
+    there: dict[float, int] = defaultdict(int)
     running = since = 0
     for (at, of_interval, weight), number in sorted(changes.items()):
         if at > since:

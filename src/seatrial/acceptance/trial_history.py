@@ -201,17 +201,18 @@ class TrialHistory(TrialLife):
         """Fold many events."""
         last, known = self.last, self._by_id.get
         for event in block:
-            if event.time > last and event.__class__ not in _LATE:
+            kind = event.__class__
+            if event.time > last and kind not in _LATE:
                 last = event.time
-            if event.run_id:
-                run = known(event.run_id) or self._new_run(event)
+            if run_id := event.run_id:
+                run = known(run_id) or self._new_run(event)
                 if run is not None:
                     run.apply(event)
                     if event.__class__ is events.MetricRecorded:
                         _add_figure(run, event)
-                    elif event.__class__ is events.RunCancelAsked:
+                    elif kind is events.RunCancelAsked:
                         self._note_action(event)
-            elif (handler := _HANDLERS.get(type(event))) is not None:
+            elif (handler := _HANDLERS.get(kind)) is not None:
                 handler(self, event)
             else:
                 TrialLife.apply(self, event)

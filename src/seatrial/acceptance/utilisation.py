@@ -13,6 +13,7 @@ they depend neither on the order of events nor on where time is cut.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import add, mul, sub
@@ -120,22 +121,65 @@ class Timeline(NamedTuple):
 # ---- nodes --------------------------------------------------------------------------------
 
 
-def timeline_of(history: TrialHistory, now: int, tests: Collection[str] | None = None) -> Timeline:
-    """Return the use of the nodes up to ``now``, within the trial's duration; by runs of these
-    tests, or of all."""
-    spans = history.window(now)
+def timeline_of(history: TrialHistory, now: int) -> Timeline:
+    """Return the use of the nodes up to ``now``, within the trial's duration."""
+    spans, downs = history.window(now), _downs(history, now)
+    states = _states(_changes(history, now, spans, downs))
+    known: dict[tuple[int, ...], Use] = {}  # most states come again and again
+    pieces = []
+    for since, until, state in states:
+        if (use := known.get(state)) is None:
+            use = known[state] = _use(state, history.nodes)
+        pieces.append(UtilisationSpan(since, until, use))
+    chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
+    sums = list(accumulate(map(_added, chunks), _and, initial=Use()))
+    down = sum(
+        max(0, min(end, stop) - max(start, begin))
+        for _, (start, end) in downs
+        for begin, stop in spans
+    )
+    return Timeline(pieces, sums, down, sum(b - a for a, b in spans), spans)
+
+
+def total_of(history: TrialHistory, now: int, tests: Collection[str]) -> Use:
+    """Return the node-ns by use up to ``now``, by runs of these tests."""
+    changes = _changes(history, now, history.window(now), _downs(history, now), tests)
+    widths: dict[tuple[int, ...], int] = defaultdict(int)  # ns by state
+    for since, until, state in _states(changes):
+        widths[state] += until - since
+    uses = [_use(state, history.nodes) for state in widths] or [Use()]
+    columns = zip(*uses, strict=True)
+    return Use._make(sum(map(mul, column, widths.values())) for column in columns)
+
+
+_Downs = Sequence[tuple[str, Span]]  # nodes, and when they were down
+
+
+def _downs(history: TrialHistory, now: int) -> _Downs:
+    """Return when nodes were down, outside of planned outages."""
     outages = outages_of(history)
-    downs = [
+    return [
         (down.node, span)
         for down in history.downs
         for span in outside(down.node, down.start, end_by(down.end, now), outages)
     ]
+
+
+def _changes(
+    history: TrialHistory,
+    now: int,
+    spans: Sequence[Span],
+    downs: _Downs,
+    tests: Collection[str] | None = None,
+) -> list[Change]:
+    """Return the changes of the use of the nodes, in the order of time: ``spans`` are those of the
+    clock; by runs of these tests, or of all."""
     held = [
         (run, run.held_nodes(now))
         for run in history.runs
         if tests is None or history.test_of(run) in tests
     ]
-    bits = history.bits
+    outages, bits = outages_of(history), history.bits
     claims = claims_of(held, bits)
     of_several = contested(claims, downs, bits)
     partial = [outage for outage in outages if outage.names]
@@ -153,15 +197,7 @@ def timeline_of(history: TrialHistory, now: int, tests: Collection[str] | None =
     if (last := _last_start(history, now, spans, claims)) is not None:
         changes.append((last, _CLOSED, 1))
     changes.sort()
-    pieces = list(_swept(changes, history.nodes))
-    chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
-    sums = list(accumulate(map(_added, chunks), _and, initial=Use()))
-    down = sum(
-        max(0, min(end, stop) - max(start, begin))
-        for _, (start, end) in downs
-        for begin, stop in spans
-    )
-    return Timeline(pieces, sums, down, sum(b - a for a, b in spans), spans)
+    return changes
 
 
 def _and(one: Use, other: Use) -> Use:
@@ -183,23 +219,20 @@ _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN, _QUEUED, _OUT, _CLOCK, _CLO
 _ORDER = (_DOWN, _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT)
 
 
-def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
-    """Yield the pieces between the times at which anything changes, while the clock runs."""
+def _states(changes: Sequence[Change]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Yield the spans between the times at which anything changes, while the clock runs, each with
+    what is counted."""
     counts = [0] * (_CLOSED + 1)
-    known: dict[tuple[int, ...], Use] = {}  # most states come again and again
     since = 0
     for time, which, change in changes:
         if time > since:
             if counts[_CLOCK]:
-                state = tuple(counts)
-                if (use := known.get(state)) is None:
-                    use = known[state] = _use(counts, nodes)
-                yield UtilisationSpan(since, time, use)
+                yield since, time, tuple(counts)
             since = time
         counts[which] += change
 
 
-def _use(counts: list[int], nodes: int) -> Use:
+def _use(counts: Sequence[int], nodes: int) -> Use:
     """Return the nodes by use. More nodes may be in use than there are, as it is not known on which
     nodes some runs were. Then the uses that come first in ``_ORDER`` count."""
     parts = counts[:_QUEUED]
@@ -207,6 +240,7 @@ def _use(counts: list[int], nodes: int) -> Use:
     left = available - sum(parts)
     if left < 0:
         left = available = max(0, available)
+        parts = list(parts)
         for i in _ORDER:
             parts[i] = min(parts[i], left)
             left -= parts[i]

@@ -16,7 +16,7 @@ from seatrial.cli.options import json_option, machine_filter
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.facts import fold, groups_of, roles_of, unfold
+from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of, unfold
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.rules import drift, facts
@@ -91,10 +91,12 @@ def diff(
         against = source_of(store, [other], machine) if other else None
     found = found._replace(table=_only(found.table, patterns))
     tell_troubles(found.table)
+    tell_not_asked(found)
     if against is None or majority:
         differences = drift.from_majority(found.table, found.roles, limits)
         return _show(_majority_rows(differences), found, as_json, "fact | usual~ | but~ | on~")
     tell_troubles(against.table)
+    tell_not_asked(against)
     if against.machine == found.machine:
         changes = drift.between(found.table, _only(against.table, patterns), limits)
         rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
@@ -248,6 +250,18 @@ def tell_troubles(table: FactTable) -> None:
         click.echo(f"seatrial: {plain_line(line)}", err=True)
     if len(table.troubles) > 20:
         click.echo(f"seatrial: and {len(table.troubles) - 20} more such answers", err=True)
+
+
+def tell_not_asked(found: FactSource) -> None:
+    """Tell on stderr of which nodes of the machine nothing is known: drained ones, mostly."""
+    asked = [*found.table.nodes, *found.table.silent]
+    if found.description and (left := nodes_besides(found.description, asked)):
+        names = plain_line(fold(left))
+        click.echo(
+            f"seatrial: {plain_line(found.name)}: {count(len(left), 'node')} of "
+            f"{found.description.machine} not asked: {names}",
+            err=True,
+        )
 
 
 def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.facts import source_of, tell_troubles
+from seatrial.cli.facts import source_of, tell_not_asked, tell_troubles
 from seatrial.cli.options import json_option, machine_filter
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import folded
@@ -68,6 +68,7 @@ def command(
     with opened(folders) as store:
         found = source_of(store, sources, machine, rates=True)
     tell_troubles(found.table)
+    tell_not_asked(found)
     judged = judge.judge(found.table, rules, found.roles, found.groups)
     if plan is not None:
         judged = judged.joined(judge.found(routing.check(routing.load(plan), found.table), rules))

@@ -269,33 +269,53 @@ def _lengths(text: str) -> tuple[int, ...]:
 @click.option("-P", "curve", flag_value="P", help="Rows of cells forth and back.")
 @click.option("-H", "curve", flag_value="H", help="Cells along Hilbert's curve.")
 @click.option("-g", "shape", required=True, help="Lengths of the grid, such as 8,8,4.")
-@click.option("-c", "cell", required=True, help="Lengths of a cell, such as 4,4,2.")
+@click.option("-c", "cell", help="Lengths of a cell, such as 4,4,2; with -H 1 each if left out.")
+@click.option("-o", "along", help="Dimensions from 1 on, in which cells go up, such as 2,1,3.")
 @click.option("-m", "limit", type=int, default=0, help="Leave out ranks from this number on.")
 @click.option("-N", "--per-node", type=int, help="Ranks of a node; default: those of a cell.")
 @click.option("-n", "per_line", type=int, default=0, help="Ranks of a line; default: of a cell.")
 @click.option("-q", "quiet", is_flag=True, help="Write no comments.")
 @click.option("-s", "start", type=int, default=0, help="Number of the first rank.")
+@click.option("-T", "unknown", is_flag=True, hidden=True)
+@click.argument("position", required=False)
 @_written_for
 @_refusals
 def grid(
     major: grid_order.Major | None,
     curve: grid_order.Curve | None,
     shape: str,
-    cell: str,
+    cell: str | None,
+    along: str | None,
     limit: int,
     per_node: int | None,
     per_line: int,
     quiet: bool,
     start: int,
+    unknown: bool,
+    position: str | None,
     target: str,
     nodes: str,
 ) -> int:
-    """Order the ranks of a grid by cells, as HPE's grid_order does."""
+    """Order the ranks of a grid by cells, as HPE's grid_order does.
+
+    Its -T and coordinates are refused: what they do is in no public text.
+    """
+    if unknown or position:
+        told = "-T" if unknown else f"{position!r}, coordinates as an argument,"
+        raise UsageError(
+            f"{told} of HPE's grid_order is not known here: what it does is in no public text; "
+            "leave it out"
+        )
     if major is None:
         raise UsageError("give -C or -R: how the program numbers the ranks of its grid")
     if min(limit, per_line, start) < 0:
         raise UsageError("-m, -n and -s are 0 or more")
-    asked = GridOrder(_lengths(shape), _lengths(cell), major, curve or "Z", start, limit)
+    if not cell and curve != "H":
+        raise UsageError("give -c, the lengths of a cell; only -H has cells of 1 rank without it")
+    lengths = _lengths(shape)
+    cells = _lengths(cell) if cell else (1,) * len(lengths)
+    axes = _lengths(along) if along else ()
+    asked = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
     order = [rank - start for rank in grid_order.order_of_grid(asked)]
     text = grid_order.written(asked, per_line, quiet)
     sizes = orders.node_sizes(len(order), per_node or math.prod(asked.cell))

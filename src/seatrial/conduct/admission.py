@@ -312,4 +312,7 @@ class TokenBucket:
         return now + -(-missing // self._rate)
 
     def _at(self, now: int) -> int:
-        return min(self._most, self._level + max(0, now - self._time) * self._rate)
+        level = self._level
+        if now > self._time:
+            level += (now - self._time) * self._rate
+        return level if level < self._most else self._most

@@ -158,7 +158,7 @@ class Conductor:
         offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
         bundles: list[int] = []
-        placed = PlacedLaunches(state)
+        placed = PlacedLaunches(state) if state.placer is not None else None
         for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
@@ -167,7 +167,9 @@ class Conductor:
             away = shut.get(shape.entry, NONE) if shut else NONE
             avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
             run_id = state.run_id(case, nth)
-            chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
+            chosen: str | None = ""
+            if placed is not None:
+                chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
             if chosen is None:  # there are none now; it keeps its turn
                 ahead[case] = nth
                 continue
@@ -195,7 +197,11 @@ class Conductor:
                 kind, subject, text = finding.kind, finding.subject, finding.text()
                 decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
             times.append(finding.time)
-        decision.wake = min([time for time in times if time and time > now], default=None)
+        wake = None
+        for time in times:
+            if time and time > now and (wake is None or time < wake):
+                wake = time
+        decision.wake = wake
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state

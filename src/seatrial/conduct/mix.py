@@ -264,7 +264,7 @@ class Mix(Demand):
             least = min((self._held(n, counts), -widest[n], n) for n in entries)
             if least[0] <= sum(width) / 2:
                 return least[2]
-        return min((part, -widest[n], n) for part, n in zip(had, entries, strict=True))[2]
+        return min(zip(had, [-widest[n] for n in entries], entries, strict=True))[2]
 
     def _held(self, entry: int, counts: InFlightCounts) -> float:
         """Return what an entry would hold with one more run, over its share."""

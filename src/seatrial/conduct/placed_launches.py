@@ -15,7 +15,7 @@ class PlacedLaunches:
 
     def __init__(self, state: ConductorState) -> None:
         self._state = state
-        self._taken = _in_use(state) if state.placer is not None else set[str]()
+        self._taken = _in_use(state)
         self._bundles: dict[int, str | None] = {}
 
     def nodes_for(self, case: int, run_id: str, avoid: str, bundle: int) -> str | None:

@@ -61,30 +61,22 @@ class Shortages:
     def __init__(self, dues: Sequence[Due], excused: Callable[[int, int], bool]) -> None:
         self._dues = dues
         self._excused = excused
-        self._low: set[int] = set()
+        self.low: set[int] = set()  # entries with fewer runs than are due, excused or not
         self.passed_over: set[int] = set()
         self.since: dict[int, int] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._low)
-
-    @property
-    def low(self) -> set[int]:
-        """The entries with fewer runs in flight than are due, excused or not."""
-        return self._low
 
     def count(self, entry: int, in_flight: int, time: int) -> None:
         """Record the number of runs in flight of an entry."""
         if in_flight < self._dues[entry].least:
-            self._low.add(entry)
-        elif self._low:
-            self._low.discard(entry)
+            self.low.add(entry)
+        elif self.low:
+            self.low.discard(entry)
             self.since.pop(entry, None)
 
     def look(self, time: int) -> bool:
         """Find out which entries are excused now. Returns whether one is no longer."""
         before = len(self.since)
-        for entry in self._low:
+        for entry in self.low:
             if self._excused(entry, time):
                 before -= self.since.pop(entry, None) is not None
             else:

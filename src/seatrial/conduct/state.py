@@ -151,7 +151,7 @@ class ConductorState:
         if number is None or event.run_id in self.in_flight:
             return
         entry, nodes, size, width, gpus, unfit, _ = self.shapes[number]
-        if self.shortages:
+        if self.shortages.low:
             self._pass_over(entry, event.time)
         attempt = self._attempts[number]
         self._attempts[number] += 1
@@ -385,7 +385,7 @@ class ConductorState:
     def _count(self, entry: int, time: int) -> None:
         """Find out which tests are short, after a change of what is in flight."""
         self.shortages.count(entry, self.counts.in_flight[entry], time)
-        if self.shortages and self.shortages.look(time):
+        if self.shortages.low and self.shortages.look(time):
             self.changed = True
 
     def _on_gauge(self, event: events.GaugeRead) -> None:

@@ -45,6 +45,10 @@ class Targets:
         self._by_file_system: dict[str, list[PolicyTarget]] = {}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
+        self._names = {
+            name: {target.name for target in members}
+            for name, members in self._by_file_system.items()
+        }
 
     def changed(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> Targets:
         """Return the targets by another policy; turns that were taken stay."""
@@ -85,6 +89,7 @@ class Targets:
         other = object.__new__(Targets)
         other._placement, other._per_target = self._placement, self._per_target
         other._targets, other._by_file_system = self._targets, self._by_file_system
+        other._names = self._names
         other._turn, other._time = self._turn.copy(), self._time.copy()
         other._measured = self._measured.copy()
         return other
@@ -99,7 +104,7 @@ class Targets:
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
         members, measured = self._by_file_system[entry.file_system], self._measured
-        by_gauge = least_loaded and all(target.name in measured for target in members)
+        by_gauge = least_loaded and measured.keys() >= self._names[entry.file_system]
         for target in members:
             name, safe = target.name, target.safe
             load, runs = opens.get(name, 0.0), on_target.get(name, 0)

@@ -29,6 +29,7 @@ from seatrial.lazy import np
 DEFAULT = "smp"
 _SHARE_OF_OTHERS, _SHARE_OF_GRIDS = 0.4, 0.6  # of the time: when no more are begun
 _STANDARD = 3  # orders that launchers know
+_ASKED = 2  # others that are asked however long it takes
 _STARTS = 2  # the best candidates from which swaps start
 _MAX_STRAINED = 1024  # nodes: more take too long for links to be relieved
 _FAILURES = 4  # rounds in a row that relieve nothing
@@ -54,15 +55,17 @@ def ranked(
 ) -> list[ScoredOrder]:
     """Return all candidates, the best first and those that were refused last. ``others`` ask other
     programs for the node of each rank. ``seconds``: the time for all of it; 0 takes the usual one
-    for this number of ranks. Raises ValueError where ranks and slots are not as many."""
+    for this number of ranks. The first two of the others are asked in any case. Raises
+    ValueError where ranks and slots are not as many."""
     if sum(sizes) != pattern.ranks:
         raise ValueError(f"the pattern has {pattern.ranks} ranks, and the nodes have {sum(sizes)}")
     seconds = seconds or usual_seconds(pattern.ranks)
     began = time.monotonic()
     graph = graph_of(pattern)
     found = [scored(name, of, pattern, network, sizes) for name, of in _standard(sizes)]
-    for name, mapped in (others or {}).items():
-        if time.monotonic() < began + _SHARE_OF_OTHERS * seconds and (of := mapped()) is not None:
+    for asked, (name, mapped) in enumerate((others or {}).items()):
+        in_time = time.monotonic() < began + _SHARE_OF_OTHERS * seconds
+        if (asked < _ASKED or in_time) and (of := mapped()) is not None:
             found.append(scored(name, of, pattern, network, sizes))
     if not any(one.order for one in found[_STANDARD:]):
         own = bisected(graph, network, sizes)

@@ -19,8 +19,9 @@ from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import Pattern
 from seatrial.lazy import np
 
-_SAMPLE = 20_000  # pairs by which shapes are compared
+_SAMPLE = 10_000  # pairs by which shapes are compared
 _DIMENSIONS = 3
+_ALIKE = 1.2  # times as far as in the best shape: others are left out
 _NEAR = 0.8  # of the way between two ranks by chance: where bytes go further, there is no grid
 _MAX_CELLS = 400  # of each shape and order of nodes
 _CURVES: dict[Curve, str] = {"Z": "", "P": " Peano", "H": " Hilbert"}
@@ -41,10 +42,12 @@ def factorisations(number: int, dimensions: int) -> Iterator[Shape]:
 def likely_shapes(pattern: Pattern, keep: int = 3) -> list[Shape]:
     """Return the shapes, row-major, in which the bytes go least far, around the ends if that is
     shorter. Lengths of 1 are left out, so one shape may have fewer dimensions. Shapes in which they
-    go about as far as between any two ranks are left out, too."""
-    step = max(1, len(pattern.senders) // _SAMPLE)
-    a, b = pattern.senders[::step], pattern.receivers[::step]
-    volumes = pattern.volumes[::step].astype(np.float64)
+    go further than in the best one, or about as far as between any two ranks, are left out, too."""
+    pairs = np.arange(len(pattern.senders))
+    if len(pairs) > _SAMPLE:
+        pairs = np.random.default_rng(0).integers(0, len(pairs), _SAMPLE)
+    a, b = pattern.senders[pairs], pattern.receivers[pairs]
+    volumes = pattern.volumes[pairs].astype(np.float64)
     found: dict[Shape, float] = {}
     for lengths in factorisations(pattern.ranks, _DIMENSIONS):
         shape = tuple(length for length in lengths if length > 1) or (1,)
@@ -59,7 +62,9 @@ def likely_shapes(pattern: Pattern, keep: int = 3) -> list[Shape]:
         by_chance = float(volumes.sum()) * sum(length / 4 for length in shape)
         if (total := float(far @ volumes)) < _NEAR * by_chance:
             found[shape] = total
-    return sorted(found, key=lambda shape: (found[shape], len(shape), shape))[:keep]
+    farthest = _ALIKE * min(found.values(), default=0.0)
+    shapes = [shape for shape, far in found.items() if far <= farthest]
+    return sorted(shapes, key=lambda shape: (found[shape], len(shape), shape))[:keep]
 
 
 def cells_of(shape: Sequence[int], ranks: int) -> list[Shape]:

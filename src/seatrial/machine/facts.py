@@ -65,6 +65,15 @@ def node_names(machine: Machine) -> list[str]:
     return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
 
 
+def nodes_besides(machine: Machine, asked: Collection[str]) -> list[str]:
+    """Return the nodes of a machine that are not among those that were asked; none where those are
+    no nodes of its own, but servers or login nodes."""
+    names = node_names(machine)
+    known = set(asked)
+    left = [name for name in names if name not in known]
+    return left if len(left) < len(names) else []
+
+
 def groups_of(machine: Machine) -> dict[str, str]:
     """Return the group of each node that is in a group."""
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}

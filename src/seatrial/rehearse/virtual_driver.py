@@ -162,7 +162,7 @@ class VirtualDriver:
                 limit = sooner(limit, latest)
             happened = False
             for self.now, update in cluster.advance(limit, to_news=True):
-                of_bundle = self._bundles.receive(self.now, update)
+                of_bundle = self._bundles.receive(self.now, update) if self._bundled else None
                 news = runs.receive(self.now, update) if of_bundle is None else of_bundle
                 happened |= news
             self.now = time = max(self.now, cluster.now)

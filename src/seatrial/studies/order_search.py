@@ -29,12 +29,12 @@ def best_orders(
     graph = graph_of(pattern)
     seconds = seconds or usual_seconds(pattern.ranks)
     others: dict[str, Callable[[], Ints | None]] = {}
-    if metis.is_installed():
-        for seed in _SEEDS:
-            others[f"metis, seed {seed}"] = partial(metis.mapped, graph, network, sizes, seed)
     if scotch.program() is not None:
         limit = max(5.0, _SHARE_OF_SCOTCH * seconds)
         others["scotch"] = partial(scotch.mapped, graph, network, limit)
+    if metis.is_installed():
+        for seed in _SEEDS:
+            others[f"metis, seed {seed}"] = partial(metis.mapped, graph, network, sizes, seed)
     return ranked(pattern, network, sizes, others, by, seconds)
 
 

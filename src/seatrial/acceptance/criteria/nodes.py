@@ -13,7 +13,7 @@ from seatrial.acceptance.lost_node_hours import losses, sentence
 from seatrial.acceptance.node_shares import sharing
 from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
-from seatrial.acceptance.utilisation import USES, available_in_all, timeline_of
+from seatrial.acceptance.utilisation import USES, available_in_all, total_of
 from seatrial.conduct.admission import shapes_of
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.conduct.policy import Policy
@@ -39,7 +39,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     tests = view.tests(criterion)
     total = whole_use
     if criterion.tests:
-        total = timeline_of(view.history, view.now, frozenset(tests)).total
+        total = total_of(view.history, view.now, frozenset(tests))
     value = total.share("accepted") if total.available else None
     numbers: Numbers = {
         f"{use} node-hours": getattr(whole_use, use) / HOUR_NS
@@ -68,7 +68,8 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
             why += f"by all tests together {of_all}"
         if shared := sharing(view.node_shares):
             why += f"; {shared}"
-    n = sum(run.passed for run in view.history.runs if view.history.test_of(run) in {*tests})
+    passed = (view.history.test_of(run) for run in view.history.runs if run.passed)
+    n = sum(map(frozenset(tests).__contains__, passed))
     return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
 
 

@@ -118,13 +118,14 @@ class SimulatedCluster:
         time of the first update."""
         events = self._events
         while events and (until is None or events[0][0] <= until):
-            self.now, _, happen, what = heappop(events)
-            happen(what)
-            if not events or events[0][0] != self.now:
-                if self._changed:
-                    self._schedule()
-                if to_news and self._updates and not (events and events[0][0] == self.now):
-                    break
+            self.now = now = events[0][0]
+            while events and events[0][0] == now:
+                _, _, happen, what = heappop(events)
+                happen(what)
+            if self._changed:
+                self._schedule()
+            if to_news and self._updates and not (events and events[0][0] == now):
+                break
         else:
             self.now = max(self.now, until or 0)
         updates, self._updates = self._updates, []

@@ -54,7 +54,14 @@ class NodeNames:
         before it."""
         numbers, kinds, lasts = self._number, self._kind, self._last
         folded: dict[int, list[str]] = {}
-        for first, after in runs(mask):
+        first = 0
+        while mask:
+            skipped = (mask & -mask).bit_length() - 1
+            mask >>= skipped
+            length = (~mask & (mask + 1)).bit_length() - 1
+            mask >>= length
+            first += skipped
+            after = first + length
             while first < after:
                 last = lasts[first]
                 if last >= after:

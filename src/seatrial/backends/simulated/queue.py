@@ -77,7 +77,7 @@ class Queue:
         self._shadow = FAR_FUTURE_NS
         self._extra = 0
         self._first_pool = 0
-        self._free_in = _Counts(lambda pool: self._usable(pool).bit_count())
+        self._free_in = _Counts(self._count_free)
         self._outside = _Counts(self._count_outside)
 
     # ---- events ---------------------------------------------------------------------------
@@ -267,6 +267,11 @@ class Queue:
         if self._outages:
             usable &= ~self._closed(self._now, self._now + walltime)
         return usable
+
+    def _count_free(self, pool: int) -> int:
+        if self._outages:
+            return self._usable(pool).bit_count()
+        return (self._pools[pool][0] & self.free).bit_count()
 
     def _count_outside(self, pool: int) -> int:
         if pool == self._first_pool:

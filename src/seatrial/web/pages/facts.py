@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold, groups_of, roles_of
+from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of
 from seatrial.rules.drift import from_majority
 from seatrial.rules.judge import RuleFinding, judge
 from seatrial.rules.load import load, own_files
@@ -31,12 +31,13 @@ class FactRow(Struct, frozen=True):
 
 
 class FactsFound(Struct, frozen=True, kw_only=True):
-    """What the newest facts of a machine show: the number of nodes, those that did not answer,
-    answers that are not whole, findings, waived ones, and facts that differ; how many rules judged,
-    and which could not."""
+    """What the newest facts of a machine show: the number of nodes, those that did not answer, the
+    machine's other nodes, answers that are not whole, findings, waived ones, and facts that differ;
+    how many rules judged, and which could not."""
 
     nodes: int
     silent: str
+    not_asked: str
     troubles: list[str]
     findings: list[RuleFinding]
     waived: list[RuleFinding]
@@ -102,6 +103,7 @@ def _found(chosen: Collection, earlier: Collection | None) -> FactsFound:
     return FactsFound(
         nodes=len(table.nodes),
         silent=fold(table.silent),
+        not_asked=fold(nodes_besides(about, [*table.nodes, *table.silent]) if about else []),
         troubles=table.troubles[:MAX_ROWS],
         findings=judged.findings[:MAX_ROWS],
         waived=judged.waived[:MAX_ROWS],

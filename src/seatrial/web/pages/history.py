@@ -16,9 +16,11 @@ from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
 from seatrial.studies.band_series import BY_LEVEL
+from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
+from seatrial.studies.provenance import Difference
 from seatrial.studies.success_rate import SUCCESS_RATE, is_success_rate, success_rates
 from seatrial.suite.model import Stage
 from seatrial.units import SECOND_NS, better_by, show_change
@@ -43,7 +45,8 @@ Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
     """A change of level between the values at ``last`` and ``time`` (ns). ``percent`` is None if
-    the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is."""
+    the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is; ``facts`` are
+    those of nodes that changed then."""
 
     time: int
     last: int
@@ -54,6 +57,7 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
     worse: bool | None
     note: str
     near: str
+    facts: list[Difference]
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
@@ -251,7 +255,8 @@ def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage:
         notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
-    found = histories(state.store(), metric, filters, case, notes.notes, stage)
+    store = state.store()
+    found = with_facts(store, histories(store, metric, filters, case, notes.notes, stage))
     return _Answer(sorted(found, key=_rank), notes.damaged, {})
 
 
