@@ -33,6 +33,7 @@ SCRIPTS = (
     "orders",
     "quality",
     "quota",
+    "recorder",
     "report",
     "plot",
     "sinks",
