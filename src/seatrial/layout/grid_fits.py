@@ -122,7 +122,7 @@ def nested_orders(
             for cells in itertools.islice(nested_cells(shape, inner), _MAX_CELLS):
                 name = " of ".join(map(_text, cells))
                 of = _placed(order_of_cells(shape, cells), nodes, per_node)
-                yield f"grid {_text(shape)} by {name}", of
+                yield f"nested {_text(shape)} by {name}", of
 
 
 def curved_orders(shapes: Sequence[Shape], per_node: int) -> Iterator[tuple[str, Ints]]:
