@@ -90,9 +90,10 @@ class PlacedNetwork:
         apart = a != b
         number = len(self) * len(self)
         if number <= _DENSE:
-            sums = np.bincount(a[apart] * len(self) + b[apart], pattern.volumes[apart], number)
-            keys = np.flatnonzero(sums)
-            return keys // len(self), keys % len(self), sums[keys]
+            pairs = a[apart] * len(self) + b[apart]
+            sums = np.bincount(pairs, pattern.volumes[apart], number).astype(np.float64)
+            some = np.flatnonzero(sums).astype(np.int64)
+            return some // len(self), some % len(self), sums[some]
         keys, inverse = np.unique(a[apart] * len(self) + b[apart], return_inverse=True)
         volumes = np.bincount(inverse, pattern.volumes[apart], len(keys)).astype(np.float64)
         return keys // len(self), keys % len(self), volumes
