@@ -34,6 +34,7 @@ SCRIPTS = (
     "orders",
     "quality",
     "quota",
+    "recorder",
     "report",
     "plot",
     "sinks",

@@ -24,6 +24,7 @@ ACROSS_MODULES = {
         "layers": "what each room may import",
         "mirror": "where each test is",
         "names": "unique names of classes",
+        "sizes": "how long files of the source are",
         "release": "what `make dist` and `make zipapp` make",
         "booting": "the systemd unit and the crontab of a page, by real inits",
         "unattended": "the files of a page: a systemd unit, crontab, CI",

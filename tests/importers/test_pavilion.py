@@ -8,6 +8,8 @@ import pytest
 
 from tests.programs import Workplace
 
+DATA = Path(__file__).parent / "data" / "pavilion"
+
 RESULT: dict[str, Any] = {
     "name": "mytests.base.36",
     "id": 16176,
@@ -95,3 +97,23 @@ def test_no_results(place: Workplace) -> None:
     done = place.seatrial("import", "pavilion", ".", "-o", "old")
     assert done.code == 2
     assert "has no results.json and no results.log of Pavilion2" in done.err
+
+
+def test_what_pavilion_itself_wrote(place: Workplace) -> None:
+    """Captured from Pavilion 2.4: its log has a line for each file of a result; the same results
+    are in `results.json`; and a test run that reached its time limit has none."""
+    done = place.seatrial("import", "pavilion", str(DATA), "-o", "old", "--higher", "triad")
+    assert "old: 6 results of 4 tests on vm, 4 passed, 2 did not" in done.out
+    assert "has no result, Pavilion2 recorded RESULTS_ERROR" in done.out
+    assert "twice" not in done.out
+    found = {run["case_name"]: run for run in runs(place)}
+    assert found.keys() == {
+        *("nodes.two{n=1}", "nodes.two{n=2}", "stream.base{size=1}", "stream.base{size=2}"),
+        *("stream.fails", "stream.wrong"),
+    }
+    assert found["stream.fails"]["exit_code"] == 3
+    assert found["stream.wrong"]["verdict"] == "check error"
+    shown = place.seatrial("show", f"old/{found['nodes.two{n=2}']['run_id']}", "--format", "json")
+    figures = {each["name"]: each["value"] for each in msgspec.json.decode(shown.out)["metrics"]}
+    wanted = {"bw{file=node01}": 11, "bw{file=node02}": 12.5, "total": 23}
+    assert {name: figures[name] for name in wanted} == wanted

@@ -70,6 +70,22 @@ def expanded(query: str, window: Window, variables: Mapping[str, str | Sequence[
     return re.sub(r"\$\{(\w+):(\w+)\}", variable, query)
 
 
+def flux(
+    query: str, window: Window, bucket: str, variables: Mapping[str, str | Sequence[str]]
+) -> str:
+    """A query of Flux as it leaves Grafana, which puts texts in place of the names after ``v.``."""
+    values = {
+        "defaultBucket": f'"{bucket}"',
+        "timeRangeStart": f"time(v: {window.start})",
+        "timeRangeStop": f"time(v: {window.end})",
+        "windowPeriod": f"{INTERVAL_S * 1000}ms",
+    }
+    query = re.sub(r"\bv\.(\w+)", lambda found: values[found[1]], query)
+    unknown = re.search(r"\$(?!\{\w+:\w+\}|/)\S*", query)
+    assert not unknown, f"what is {unknown[0]} in {query}"
+    return re.sub(r"\$\{(\w+):(\w+)\}", lambda found: _as(found[2], variables[found[1]]), query)
+
+
 def _as(form: str, value: str | Sequence[str]) -> str:
     """A variable's value, in one of the forms that Grafana has."""
     values = [value] if isinstance(value, str) else list(value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.events import BuildEnded, BuildStarted
+from seatrial.journal.events import BuildEnded, BuildStarted, TrialCancelled
 from seatrial.store import pagination, queries
 from seatrial.store.ingest import synced
 from seatrial.store.location import Location
@@ -117,6 +117,23 @@ def test_a_build_is_found_by_its_key(location: Location, tmp_path: Path) -> None
         last = found["b3"]
         assert last is not None
         assert (last.started, last.ended) == (start.time, None)
+
+
+def test_builds_under_way_are_counted(location: Location, tmp_path: Path) -> None:
+    """Those of trials that run, whose machine is meant; not those that a cancelled trial left."""
+    for tag in ("one", "two"):
+        maker = TrialMaker(tmp_path / "trials", tag, [a_case(1)])
+        maker.start()
+        for key in ("b1", "b2", "b3"):
+            maker.event(BuildStarted, key=key, test="stream", path=f"/builds/{key}")
+        maker.event(BuildEnded, key="b1", test="stream", path="/builds/b1", code=0)
+        if tag == "two":
+            maker.event(TrialCancelled)
+        maker.write()
+    with synced(location, tmp_path / "trials") as store:
+        assert pagination.builds_under_way(store, Filters()) == 2
+        assert pagination.builds_under_way(store, Filters(trial="two")) == 0
+        assert pagination.builds_under_way(store, Filters(machine="elsewhere")) == 0
 
 
 def test_siblings_are_of_the_case_on_the_machine(location: Location, tmp_path: Path) -> None:

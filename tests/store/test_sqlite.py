@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.errors import StoreError
 from seatrial.journal.events import OutputQuiet
-from seatrial.store import queries, sqlite
+from seatrial.store import queries, sqlite, sqlite_file
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store, reopen_empty
@@ -258,7 +258,7 @@ def test_an_error_of_sqlite_that_is_no_text_is_damage(
         patch.setattr(sqlite3, "connect", broken)
         with pytest.raises(StoreError, match=r"is damaged; run `seatrial store rebuild`"):
             open_store(path)
-        assert sqlite._is_damaged(path, 0)
+        assert sqlite_file.is_damaged(path, 0)
 
 
 @pytest.mark.parametrize("damaged", [True, False])

@@ -13,7 +13,8 @@ from seatrial.cli.comparison_page import page
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.store.ingest import synced
-from seatrial.studies.compare import Comparison, ComparisonRow, compare_sides
+from seatrial.studies.compare import compare_sides
+from seatrial.studies.comparison import Comparison, ComparisonRow
 from seatrial.studies.selection import gather, parse_side
 
 from ..store.trials import NOON, a_case

@@ -149,7 +149,7 @@ def test_two_sides_are_to_be_named(served: Served) -> None:
 def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from msgspec import convert
 
-    from seatrial.studies.compare import ComparisonRow
+    from seatrial.studies.comparison import ComparisonRow
 
     rows = convert(judged(served)["rows"], list[ComparisonRow])
     rows = [row for row in rows if row.metric == "time"]

@@ -43,6 +43,7 @@ def test_all_runs_are_listed_newest_first_and_counted_by_state(served: Served) -
     assert created == sorted(created, reverse=True)
     expected = {"passed": STREAMS + 1, "running": 1, "waiting": 1, "failed": 4, "again": 1}
     assert counted(found) == expected
+    assert found["building"] == 0
 
 
 @pytest.mark.parametrize(

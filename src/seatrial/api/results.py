@@ -33,7 +33,8 @@ from seatrial.store.ingest import synced
 from seatrial.store.rows import CaseRow, EventRow, Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import note_file
-from seatrial.studies.compare import MIN_RELATIVE_CHANGE, Comparison, compare_sides
+from seatrial.studies.compare import MIN_RELATIVE_CHANGE, compare_sides
+from seatrial.studies.comparison import Comparison
 from seatrial.studies.history import History, histories
 from seatrial.studies.selection import gather, is_named, parse_side
 from seatrial.units import SECOND_NS, Direction, direction_of, moment_of

@@ -41,7 +41,6 @@ class PbsClient(SchedulerClient):
     name = "PBS"
     submits = "qsub"
     temporary = pbs_parse.TEMPORARY
-    poll_weight = 0.2  # most polls ask for counts alone
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         super().__init__(machine, on_answer, _MISLEADING)
@@ -88,6 +87,8 @@ class PbsClient(SchedulerClient):
         self.has_more = False
         listings = await asyncio.gather(*map(self._listing, arrays))
         self._listings = dict(zip(arrays, listings, strict=True))
+        # Most polls of arrays ask for counts alone, and these listings are limited already.
+        self.poll_weight = 0.05 if all(each.counts.words for each in listings) else 0.2
         return [state for listing in listings for state in listing.states]
 
     async def _listing(self, job: str) -> _Listing:

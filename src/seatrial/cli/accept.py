@@ -9,18 +9,12 @@ import click
 from seatrial.cli import Folders, accept_records, accept_steering
 from seatrial.cli.accept_options import plan_options, quiet_option, status_format_option
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.options import (
-    together,
-)
+from seatrial.cli.options import together
 from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from seatrial.cli import (
-        plan_acceptance,
-        plan_control,
-        supervise,
-    )
+    from seatrial.cli import plan_acceptance, plan_control, supervise
 else:  # most of Seatrial
     plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
     plan_control = LazyModule("seatrial.cli.plan_control")

@@ -12,9 +12,9 @@ from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
-from seatrial.studies.compare import causes
 from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit

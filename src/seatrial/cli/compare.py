@@ -14,7 +14,8 @@ from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.changed_facts import facts_changed
-from seatrial.studies.compare import Comparison, compare_sides
+from seatrial.studies.compare import compare_sides
+from seatrial.studies.comparison import Comparison
 from seatrial.studies.ladder import ladders
 from seatrial.studies.provenance import differences
 from seatrial.studies.resource_basis import Resource, per_resource

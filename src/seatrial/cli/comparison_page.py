@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli.tables import TextTable, folded
-from seatrial.studies.compare import Comparison, ComparisonRow, Mean
+from seatrial.studies.comparison import Comparison, ComparisonRow, Mean
+from seatrial.studies.difference import Difference
 from seatrial.studies.ladder import Ladder, LadderStep
-from seatrial.studies.provenance import Difference
 from seatrial.units import count, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 

@@ -12,8 +12,8 @@ from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import GAP, TextTable, folded, screen_width
+from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
-from seatrial.studies.compare import causes
 from seatrial.studies.matrix_reasons import reasons_of
 from seatrial.studies.result_matrix import (
     STATES,

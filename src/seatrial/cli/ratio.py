@@ -12,9 +12,9 @@ from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, tests_filter
 from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, folded
+from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
 from seatrial.studies import ratios
-from seatrial.studies.compare import causes
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line

@@ -92,12 +92,7 @@ def command(
     from seatrial.machine.load import require_chosen
     from seatrial.suite.shared_allocations import described_groups
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import (
-        new_tag,
-        notes_of,
-        prepare_trial,
-        require_cases,
-    )
+    from seatrial.trial.prepare import new_tag, notes_of, prepare_trial, require_cases
     from seatrial.verify.checks import unlearned_sums
 
     if not dry_run:

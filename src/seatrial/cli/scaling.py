@@ -12,8 +12,8 @@ from seatrial.cli import Folders, complete
 from seatrial.cli.options import SHARE, format_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
-from seatrial.studies.compare import causes
 from seatrial.studies.scaling import (
     ScalingLine,
     ScalingQuery,

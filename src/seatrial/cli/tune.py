@@ -7,12 +7,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import (
-    alert_option,
-    format_option,
-    machine_option,
-    quiet_option,
-)
+from seatrial.cli.options import alert_option, format_option, machine_option, quiet_option
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
 from seatrial.units import show_seconds

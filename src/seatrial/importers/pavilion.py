@@ -4,18 +4,20 @@ results = read_results(Path("working_dir"))
 
 A result is one object of JSON: ``name``, ``id``, ``sys_name``, ``created``, ``started``,
 ``finished``, ``result`` (PASS, FAIL, ERROR), ``permute_on``, and keys of the test; the log has one
-on each line. The keys are those of ``lib/pavilion/result/base.py`` in github.com/hpc/pavilion2.
+on each line, or one for each file that a result has figures of. The keys are those of
+``lib/pavilion/result/base.py`` in github.com/hpc/pavilion2.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
@@ -49,13 +51,19 @@ def read_results(
     files = list(_files(root.absolute()))
     if not files:
         raise UsageError(f"{root}: has no {' and no '.join(FILES)} of Pavilion2")
+    known: dict[str, ImportedRun] = {}
     for path in files:
-        for line, written in _objects(path, notes):
+        for line, written in _whole(_objects(path, notes)):
             try:
-                runs.append(_run(path, line, written, directions or {}))
+                system, run = _run(path, line, written, directions or {})
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 what = f"is no result of Pavilion2 ({error!r}): left out"
                 notes.append(ImportNote(path, line, what))
+                continue
+            first = known.setdefault(run.id, run)
+            if first is run or replace(run, place=first.place, path=first.path) != first:
+                runs.append((system, run))
+    notes += _without_results(root.absolute())
     systems = Counter(system for system, _ in runs if system)
     if len(systems) > 1 and machine not in systems:
         names = [f"{name} ({number})" for name, number in systems.most_common()]
@@ -100,6 +108,39 @@ def _objects(path: Path, notes: list[ImportNote]) -> Iterator[tuple[int, dict[st
             yield number, msgspec.json.decode(line)
         except (ValueError, RecursionError) as error:
             notes.append(ImportNote(path, number, f"is no whole JSON: {error}; left out"))
+
+
+def _whole(objects: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the results, those of several files as one. By default (``flatten_results``) the log
+    has a line for each file of a result: the file's name as ``file``, then the keys of the file."""
+    found: dict[str, dict[str, Any]] = {}
+    lines: dict[str, int] = {}
+    for line, written in objects:
+        if not isinstance(written, dict) or "file" not in written or "per_file" in written:
+            yield line, written
+            continue
+        names = list(written)
+        own = names[names.index("file") + 1 :]
+        identity = str(written.get("uuid") or f"line {line}")
+        whole = {name: value for name, value in written.items() if name not in ("file", *own)}
+        whole = found.setdefault(identity, {**whole, "per_file": {}})
+        whole["per_file"][str(written["file"])] = {name: written[name] for name in own}
+        lines.setdefault(identity, line)
+    yield from ((lines[identity], whole) for identity, whole in found.items())
+
+
+def _without_results(root: Path) -> Iterator[ImportNote]:
+    """Yield a note on each test run that has no result: what its file ``status`` says last."""
+    for path in sorted(root.rglob("status")) if root.is_dir() else []:
+        if (path.parent / "results.json").exists() or not (path.parent / "attributes").exists():
+            continue
+        try:
+            text = read_regular(path, LIMIT).decode(errors="replace").strip()
+        except (OSError, ValueError):
+            text = ""
+        state = " ".join(text.rpartition("\n")[2].split()[1:2]) or "nothing"
+        what = f"its test run has no result, Pavilion2 recorded {state}: left out"
+        yield ImportNote(path, 0, what)
 
 
 def _run(

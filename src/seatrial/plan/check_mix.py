@@ -18,12 +18,11 @@ from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan import policy
 from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
-from seatrial.plan.model import Component, ComponentTest, Deck
-from seatrial.suite.check import RUN_FILES, collide
+from seatrial.plan.model import Component, ComponentTest
+from seatrial.suite.check import fault_of_file_name
 from seatrial.suite.expand import Expansion
 from seatrial.suite.fitting_nodes import unfit_groups
-from seatrial.suite.inputs import name_of
-from seatrial.suite.model import Input, Test
+from seatrial.suite.model import Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
 
 MAX_UNIONS = 1000  # of kinds of nodes, which are few
@@ -268,10 +267,9 @@ def _shares(running: ComponentInPhase) -> None:
     for name, width in copies.items():
         held = width / max(running.whole, 1)
         if shares[name] and shares[name] + ROUNDING < held <= 1:
-            text = f"{running.parts[name].copies} of {name} are {100 * held:.4g} %{running.where}, "
-            text += (
-                f"more than its share, {running.parts[name].share}; give fewer, or a larger share"
-            )
+            part = running.parts[name]
+            text = f"{part.copies} of {name} are {100 * held:.4g} %{running.where}, "
+            text += f"more than its share, {part.share}; give fewer, or a larger share"
             running.spot(name).fault(text, "copies")
     for name, part in running.parts.items():
         if policy.relative_weight(part) and claimed > 1 - ROUNDING:
@@ -376,7 +374,7 @@ def _deck(running: ComponentInPhase, name: str) -> None:
     if not os.path.exists(source):  # noqa: PTH110 - Path's raises where it may not look
         spot.fault(f"{source} does not exist", "source")
         return
-    if fault := fault_of_name(deck, test):
+    if fault := fault_of_file_name(deck.name or Path(deck.source).name, test):
         spot.fault(fault, "name" if deck.name else "source")
     system = running.machine.file_systems.get(running.file_system(name))
     if deck.how == "per_target" and (system is None or not system.targets):
@@ -389,14 +387,3 @@ def _deck(running: ComponentInPhase, name: str) -> None:
         text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
         text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"
         spot.fault(text, "how")
-
-
-def fault_of_name(deck: Deck, test: Test) -> str:
-    """Return what is wrong with a deck's name in the run directory; "" if nothing is."""
-    name = os.path.normpath(deck.name or Path(deck.source).name)
-    if name in (".", "..") or name.startswith(("/", "../")):
-        return f"{name!r} must be a name inside the run directory; give name"
-    inputs = [each for each in test.inputs if isinstance(each, Input)]
-    taken = [*RUN_FILES, *(os.path.normpath(name_of(each)) for each in inputs)]
-    other = next((each for each in taken if collide(each, name)), "")
-    return f"{name!r} is not free: {other!r} is there already" if other else ""

@@ -25,10 +25,7 @@ from seatrial.plan.model import Criterion
 from seatrial.report import people, tables
 from seatrial.report.as_found import Facts, told
 from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.content import (
-    ReportComponent,
-    titled,
-)
+from seatrial.report.content import ReportComponent, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.excluded import conditions, excluded
 from seatrial.report.expected import expected

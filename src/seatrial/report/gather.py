@@ -23,13 +23,7 @@ from seatrial.journal.journal import read
 from seatrial.report import people, tables
 from seatrial.report.checksums import NAMES, NOTES, File, document_of, file_of, sum_of
 from seatrial.report.component import GatheredTrial, gathered_trial, journal_of, unread
-from seatrial.report.content import (
-    Decision,
-    Other,
-    Report,
-    ReportComponent,
-    Table,
-)
+from seatrial.report.content import Decision, Other, Report, ReportComponent, Table
 from seatrial.report.given import given_side
 from seatrial.report.machine import machines_of
 from seatrial.report.planned import Planned

@@ -9,7 +9,8 @@ from seatrial.draw import Axis, Interval, forest
 from seatrial.errors import UsageError
 from seatrial.report.content import Cell, ReportFigure, bounded
 from seatrial.store.schema import Store
-from seatrial.studies.compare import ComparisonRow, compare_sides
+from seatrial.studies.compare import compare_sides
+from seatrial.studies.comparison import ComparisonRow
 from seatrial.studies.selection import Side, SideSelection, gather
 from seatrial.trial.folder import TrialFolder
 

@@ -8,12 +8,7 @@ from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.report.as_found import as_found
 from seatrial.report.component import GatheredTrial
-from seatrial.report.content import (
-    Cell,
-    ReportMachine,
-    Table,
-    bounded,
-)
+from seatrial.report.content import Cell, ReportMachine, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.report.versions import digest_of_struct
 from seatrial.suite.asked_launcher import launchers_of

@@ -7,13 +7,7 @@ from typing import Final
 
 from seatrial.acceptance.beside import beside
 from seatrial.acceptance.status import Status
-from seatrial.report.content import (
-    Cell,
-    ReportComponent,
-    Table,
-    bounded,
-    moment,
-)
+from seatrial.report.content import Cell, ReportComponent, Table, bounded, moment
 from seatrial.studies.note_file import Note
 from seatrial.studies.variability import Variability
 from seatrial.units import SECOND_NS, show_unit

@@ -13,11 +13,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
-from seatrial.report.content import (
-    Cell,
-    Table,
-    bounded,
-)
+from seatrial.report.content import Cell, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder

@@ -9,6 +9,9 @@
   a node; ``non_harness_metrics``: gauges.
 - ``runs``, which that harness has not: one for each run that is over, at its start.
 
+The fields ``building`` and ``running`` of ``events`` are 1 where a build or a job begins and -1
+where it ends, so their sums are the numbers of those under way.
+
 What a run's end needs of its earlier events is kept until then. The points of a journal depend on
 its events alone, so that one sent again replaces itself.
 """
@@ -24,7 +27,7 @@ from msgspec import field
 from seatrial.journal import codes, events
 from seatrial.journal.codes import KNOWN, RECALLED
 from seatrial.journal.encoding import members
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.machine.facts import unfold
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
@@ -108,13 +111,16 @@ class TrialPoints:
     def of(self, event: events.Event) -> list[bytes]:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
-        run = None
+        run, running = None, 0
         late = self._is_late(event)
         if late:
             run = self._judged.get(event.run_id)
         elif isinstance(event, events.RunEvent) and event.run_id:
+            known = self._runs.get(event.run_id)
+            was_running = known is not None and known.state == RunState.RUNNING
             run = self._run(event, moment)
-        lines = [self._event(event, moment, run)]
+            running = (run.state == RunState.RUNNING) - was_running
+        lines = [self._event(event, moment, run, running)]
         if isinstance(event, events.RunJudged) and run is not None:
             del self._runs[event.run_id]
             lines += self._over(event, moment, run)
@@ -139,7 +145,7 @@ class TrialPoints:
 
     # ---- one event ------------------------------------------------------------------------
 
-    def _event(self, event: events.Event, moment: int, run: _Run | None) -> bytes:
+    def _event(self, event: events.Event, moment: int, run: _Run | None, running: int) -> bytes:
         name = event_name(event.name)
         written = _Written(*_MEMBERS[type(event)](event))
         run_id = event.run_id if isinstance(event, events.RunEvent) else ""
@@ -173,7 +179,10 @@ class TrialPoints:
             where = "" if isinstance(event, events.BuildEvent) else run_path
             fields |= self._oth.of(event, written.test or "", where)
             fields = {key: fields.get(key) or NO_VALUE for key in FIELDS}
+        building = isinstance(event, events.BuildStarted) - isinstance(event, events.BuildEnded)
         fields |= {
+            "building": building or None,
+            "running": running or None,
             "value": events.finite(written.value),
             "nodes": written.nodes or (run.nodes if run else "") or None,
         }

@@ -23,13 +23,7 @@ from typing import NamedTuple
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics.sequential import (
-    BEND,
-    LEAST_SCALE,
-    centres,
-    medians_of_rows,
-    residuals_of,
-)
+from seatrial.statistics.sequential import BEND, LEAST_SCALE, centres, medians_of_rows, residuals_of
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import student_quantile
 

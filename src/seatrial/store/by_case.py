@@ -183,3 +183,9 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
     )
     for run, metric, *figure in store.rows(sql):
         of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure))
+
+
+def causes(excluded: dict[str, int]) -> str:
+    """Excluded runs as people read them: ``2 timeout, 1 failed``."""
+    ordered = sorted(excluded.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {verdict}" for verdict, count in ordered)

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal.events import EVENT_NAMES, JobEnded, RunJudged, ScriptEnded, SubmitEnded
+from seatrial.journal.lifecycle import TrialState
 from seatrial.store.queries import run_rows
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
-from seatrial.store.sql_filters import conditions, listed, trial_row
+from seatrial.store.sql_filters import conditions, listed, of_trials, trial_row
 from seatrial.store.tables import FAILED
 
 MAX_CHOICES = 500
@@ -117,6 +118,17 @@ def build_of(store: Store, trial: int, key: str) -> BuildRow | None:
         return None
     started, ended, value = found[0]
     return BuildRow(key, started, ended, None if ended is None else value != 0)
+
+
+def builds_under_way(store: Store, filters: Filters) -> int:
+    """Return how many builds of the matching trials have begun and not ended. The filters of runs
+    say nothing of them, as a build is of many runs that are not there yet."""
+    running = f"SELECT id FROM trials WHERE state = '{TrialState.RUNNING.value}'"
+    with store.reading():
+        matching = of_trials(store, filters, "trial")
+        found = [f"ended IS NULL AND trial IN ({running})", *([matching] if matching else [])]
+        ((number,),) = store.rows(f"SELECT count(*) FROM builds WHERE {' AND '.join(found)}")
+    return int(number)
 
 
 class Choices(Struct, frozen=True, kw_only=True):

@@ -36,13 +36,7 @@ from seatrial.store.postgres_server import (
     store_error,
     version_of,
 )
-from seatrial.store.schema import (
-    Store,
-    Writer,
-    columns_of,
-    require_known,
-    upsert_sql,
-)
+from seatrial.store.schema import Store, Writer, columns_of, require_known, upsert_sql
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")

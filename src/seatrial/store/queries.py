@@ -23,6 +23,7 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
+from seatrial.runs.directory import run_directory
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
@@ -37,7 +38,6 @@ from seatrial.store.rows import (
 from seatrial.store.schema import Store, chunks, marks
 from seatrial.store.sql_filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
 from seatrial.store.tables import ENDED, STATES, UNFINISHED
-from seatrial.trial.folder import run_directory
 from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right

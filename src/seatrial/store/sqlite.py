@@ -16,56 +16,36 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from seatrial.errors import StoreError
-from seatrial.files import is_full, open_regular
-from seatrial.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
-from seatrial.store.schema import (
-    CannotGrow,
-    Store,
-    Writer,
-    columns_of,
-    insert_sql,
-    require_known,
-    upsert_sql,
+from seatrial.store.location import NoStore
+from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
+from seatrial.store.sqlite_file import (
+    REMEDIES,
+    OpenedFile,
+    connected,
+    create_tables,
+    error_kind,
+    is_damaged,
+    marks_of,
+    open_connection,
+    raising_store_errors,
+    was_store,
 )
-from seatrial.store.tables import VERSION, statements
+from seatrial.store.tables import statements
 
-APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
 MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 MAX_NARROW = 16  # columns; many rows a statement are quicker than one, but not where rows are wide
 
-_OWN = os.access in os.supports_effective_ids  # whether access can be asked for this process
-
-_IS_LOCKED = "is locked by another process; wait for it, or name another with --store"
-_REMEDIES = {
-    "": "cannot be used; if that stays so, run `seatrial store rebuild`",
-    "BUSY": _IS_LOCKED,
-    "LOCKED": _IS_LOCKED,
-    "READONLY": "cannot be written; name another place with --store",
-    "CORRUPT": "is damaged; run `seatrial store rebuild`",
-    "FULL": "cannot grow: its disk is full or fails; free some space",
-    "CANTOPEN": "cannot be opened; check its permissions, or name another with --store",
-    "NOTADB": "is not a store; run `seatrial store rebuild`, or name another with --store",
-}
 
 _ODD_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, msgspec.MsgspecError)
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
-
-
-class _Opened(NamedTuple):
-    """A connection and its properties."""
-
-    connection: sqlite3.Connection
-    writable: bool
-    notices: list[str]
-    frozen: bool = False  # reads the file as it was, and sees no change of it
 
 
 class SqliteStore(Store):
@@ -73,7 +53,7 @@ class SqliteStore(Store):
 
     join_texts = "group_concat({})"
 
-    def __init__(self, opened: _Opened, path: Path | None, wait_s: float) -> None:
+    def __init__(self, opened: OpenedFile, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
         self._path = path
         self._wait_s = wait_s
@@ -138,8 +118,8 @@ class SqliteStore(Store):
         """Close it. If values were read that nobody writes, and the file is damaged, say so."""
         self.close()
         odd = any(isinstance(error, _ODD_VALUES) for error in raised)
-        if odd and self._path is not None and _is_damaged(self._path, self._wait_s):
-            raise StoreError(f"{self.place}: {_REMEDIES['CORRUPT']}")
+        if odd and self._path is not None and is_damaged(self._path, self._wait_s):
+            raise StoreError(f"{self.place}: {REMEDIES['CORRUPT']}")
 
     def close(self) -> None:
         with self._turn:
@@ -148,7 +128,7 @@ class SqliteStore(Store):
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
         if not self._opened.connection.in_transaction and self._identity() != self._seen:
-            opened = _open(self._path, self._wait_s) if self._path is not None else None
+            opened = open_connection(self._path, self._wait_s) if self._path is not None else None
             if opened is None:
                 raise StoreError(
                     f"{self.place}: is gone; put it back, or name another with --store"
@@ -172,12 +152,12 @@ class SqliteStore(Store):
     @contextlib.contextmanager
     def _raising_store_errors(self) -> Iterator[None]:
         try:
-            with _raising_store_errors(self.place):
+            with raising_store_errors(self.place):
                 yield
         except StoreError as error:
-            if _kind(error) == "ERROR":  # perhaps the tables are others by now
+            if error_kind(error) == "ERROR":  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
-                    require_known(self.place, _marks(self._opened.connection)[1])
+                    require_known(self.place, marks_of(self._opened.connection)[1])
             raise
 
 
@@ -232,7 +212,7 @@ class _Writer:
 def open_file(path: Path, wait_s: float) -> Store:
     """Return the store at that path, which is made if missing; one in memory where it cannot be
     made."""
-    opened = _open(path, wait_s)
+    opened = open_connection(path, wait_s)
     if opened is not None:
         return SqliteStore(opened, path, wait_s)
     reason = "cannot be written" if path.parent.is_dir() else "has no folder to be in"
@@ -242,17 +222,17 @@ def open_file(path: Path, wait_s: float) -> Store:
 
 def in_memory(notices: Sequence[str]) -> Store:
     """Return a store that lives as long as this process."""
-    connection = _connect(None, "", 0)
+    connection = connected(None, "", 0)
     for statement in statements():
         connection.execute(statement)
-    return SqliteStore(_Opened(connection, True, list(notices)), None, 0)
+    return SqliteStore(OpenedFile(connection, True, list(notices)), None, 0)
 
 
 def reopen_file(path: Path, wait_s: float) -> Store:
     """Return the store at that path with nothing in it."""
     notices = []
-    if path.exists() and _is_damaged(path, wait_s):
-        if not _was_store(path):
+    if path.exists() and is_damaged(path, wait_s):
+        if not was_store(path):
             raise NoStore(f"{path}: is no store; name another with --store")
         aside = path.with_name(path.name + ".damaged")
         try:
@@ -265,178 +245,13 @@ def reopen_file(path: Path, wait_s: float) -> Store:
                 " --store"
             ) from error
         notices.append(f"{path}: was no readable store; it is kept as {aside.name}")
-    opened = _open(path, wait_s)
+    opened = open_connection(path, wait_s)
     if opened is None or not opened.writable:
         if opened is not None:
             opened.connection.close()
         raise StoreError(f"{path}: cannot be written; name another place with --store")
-    with _raising_store_errors(str(path)):
+    with raising_store_errors(str(path)):
         opened.connection.execute("BEGIN IMMEDIATE")
-        _create(opened.connection)
+        create_tables(opened.connection)
         opened.connection.execute("COMMIT")
     return SqliteStore(opened._replace(notices=notices + opened.notices), path, wait_s)
-
-
-def _open(path: Path, wait_s: float) -> _Opened | None:
-    """Return a connection that writes if possible, else one that reads; None where there is
-    none."""
-    if not _may_write(path):
-        return _readable(path, wait_s) if os.access(path, os.R_OK, effective_ids=_OWN) else None
-    connection = _connect(path, "mode=rwc", wait_s)
-    try:
-        with _raising_store_errors(str(path)):
-            return _Opened(connection, True, _prepare(connection, path))
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _may_write(path: Path) -> bool:
-    places = [path.parent, path] if path.exists() else [path.parent]
-    return path.parent.is_dir() and all(os.access(p, os.W_OK, effective_ids=_OWN) for p in places)
-
-
-def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
-    if path is not None and path.exists() and not path.is_file():  # a FIFO is waited for
-        raise NoStore(f"{path}: is no regular file; name another with --store")
-    with _raising_store_errors(str(path or ":memory:")):
-        # Store sees to it that one thread uses a connection at a time.
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{mode}" if path else ":memory:",
-            timeout=wait_s,
-            detect_types=sqlite3.PARSE_DECLTYPES,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=True,
-        )
-        connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("PRAGMA temp_store = MEMORY")
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Make the file a store of this version. Returns notices."""
-    connection.execute("PRAGMA synchronous = NORMAL")
-    notices = []
-    if _marks(connection) != (APPLICATION, VERSION):
-        connection.execute("BEGIN IMMEDIATE")
-        application, version = _marks(connection)  # another process may have been first
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION:
-            raise NoStore(f"{path}: is a database of another program; name another with --store")
-        if tables and version != VERSION:
-            require_known(str(path), version)
-            notices.append(
-                f"{path}: was of version {version}, this is {VERSION}; rebuilt from the journals"
-            )
-        if notices or not tables:
-            _create(connection)
-        connection.execute("COMMIT")
-    _choose_journal(connection, path)
-    return notices
-
-
-def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    return application, connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Drop everything and make the tables, inside the caller's transaction."""
-    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (name,) in names:
-        if not name.startswith("sqlite_"):
-            connection.execute('DROP TABLE "' + name.replace('"', '""') + '"')
-    for statement in statements():
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
-    """Use a write-ahead log where the file system is this host's own, else the classic rollback
-    journal, as the log's shared memory does not work over a network."""
-    wanted = "wal" if file_system(path) in LOCAL_FILE_SYSTEMS else "truncate"
-    with contextlib.suppress(sqlite3.OperationalError):  # busy, or not to be had: as it is
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
-            got = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0]
-            if got not in (wanted, "truncate"):
-                connection.execute("PRAGMA journal_mode = truncate")
-
-
-def _readable(path: Path, wait_s: float) -> _Opened | None:
-    """Return a connection that only reads; None when the file is of an older version. It leaves no
-    files: those of a WAL would belong to this user, and keep the store's owner from writing. Where
-    the owner's are not there, or cannot be joined, the file is read as of its last checkpoint."""
-    shared = all(path.with_name(path.name + ending).exists() for ending in ("-wal", "-shm"))
-    modes = ["mode=ro&readonly_shm=1"] if shared else []
-    for mode in (*modes, "mode=ro&immutable=1"):
-        connection = None
-        try:
-            connection = _connect(path, mode, wait_s)
-            application, version = _marks(connection)
-            ours = (application, version) == (APPLICATION, VERSION)
-            connection.execute("SELECT count(*) FROM trials WHERE id < 0" if ours else "SELECT 1")
-        except (sqlite3.Error, StoreError) as error:
-            if connection is not None:
-                connection.close()
-            if _kind(error) not in ("CANTOPEN", "READONLY") or "immutable" in mode:
-                with _raising_store_errors(str(path)):
-                    raise
-            continue
-        if ours:
-            return _Opened(connection, False, [], frozen="immutable" in mode)
-        connection.close()
-        if application == APPLICATION:
-            require_known(str(path), version)
-        return None
-    return None
-
-
-def _is_damaged(path: Path, wait_s: float) -> bool:
-    try:
-        with contextlib.closing(_connect(path, "mode=ro", wait_s)) as connection:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()
-            return bool(found[0] != "ok")
-    except (sqlite3.DatabaseError, StoreError) as error:
-        return _kind(error) in ("NOTADB", "CORRUPT")
-
-
-def _was_store(path: Path) -> bool:
-    """Return whether a file that cannot be read as a database was a store: by its marks, or, where
-    these are damaged, by its name."""
-    try:
-        with open_regular(path) as file:
-            head = file.read(72)
-    except OSError:
-        return False
-    if head.startswith(b"SQLite format 3\0"):
-        return int.from_bytes(head[68:72], "big") == APPLICATION
-    return path.suffix == ".sqlite"
-
-
-# ---- errors -------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _raising_store_errors(place: str) -> Iterator[None]:
-    """Turn SQLite's errors into a StoreError with the file and the remedy."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if _kind(error) == "NOTADB" and not _was_store(Path(place)):
-            raise NoStore(f"{place}: is no store; name another with --store") from error
-        kind = _kind(error)
-        full = kind in ("FULL", "IOERR") or (kind == "CANTOPEN" and is_full(Path(place).parent))
-        remedy = _REMEDIES["FULL" if full else kind if kind in _REMEDIES else ""]
-        raise (CannotGrow if full else StoreError)(f"{place}: {remedy} ({error})") from error
-    except UnicodeDecodeError as error:  # an error message of SQLite with the bytes at fault
-        raise StoreError(f"{place}: {_REMEDIES['CORRUPT']}") from error
-
-
-def _kind(error: BaseException) -> str:
-    """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
-    source = error.__cause__ if isinstance(error, StoreError) else error
-    if isinstance(source, UnicodeDecodeError):
-        return "CORRUPT"
-    return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

@@ -27,11 +27,11 @@ from seatrial.store.by_case import (
     NUMBERS,
     CaseRuns,
     Kind,
+    causes,
     differing,
     excluded_of,
     figures_of,
 )
-from seatrial.studies.compare import causes
 from seatrial.studies.constant_resources import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.studies.panels import APART, along, panels, title, varying
 from seatrial.studies.scaling_cells import Cell, are_numbers

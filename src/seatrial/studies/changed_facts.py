@@ -23,10 +23,10 @@ from seatrial.rules.drift import against, between
 from seatrial.rules.facts import FactTable
 from seatrial.runs.node_digests import digest_of_nodes, digests
 from seatrial.store.schema import Store, chunks, marks
+from seatrial.studies.difference import Difference
 from seatrial.studies.history import History, ReportedChange
 from seatrial.studies.metric_series import Point
 from seatrial.studies.node_facts import Collection, collected, in_force
-from seatrial.studies.provenance import Difference
 from seatrial.studies.selection import Side
 from seatrial.units import listed
 

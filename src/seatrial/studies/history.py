@@ -27,9 +27,9 @@ from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.studies.band_series import BY_LEVEL, series_by_level
+from seatrial.studies.difference import Difference
 from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.studies.note_file import Near, Note, nearest
-from seatrial.studies.provenance import Difference
 from seatrial.suite.select import is_like
 from seatrial.units import SECOND_NS, direction_of, unfit
 from seatrial.verify.figures import ELAPSED

@@ -15,7 +15,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.studies.compare import Comparison, ComparisonRow, State
+from seatrial.studies.comparison import Comparison, ComparisonRow, State
 
 
 class LadderStep(Struct, frozen=True, kw_only=True):

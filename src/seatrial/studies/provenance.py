@@ -9,11 +9,10 @@ its runs had, and what its input files held. What cannot be told is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,21 +20,28 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.machine.model import Slurm, SlurmOverride
 from seatrial.runs.compiler_versions import PACKAGES, VERSIONS, read_found
-from seatrial.store.rows import TrialRow
+from seatrial.studies.difference import (
+    LONGEST,
+    BothSides,
+    Difference,
+    SideRecords,
+    in_short,
+    told_difference,
+    value_text,
+)
 from seatrial.studies.file_sums import DIGITS, sums_of_side
+from seatrial.studies.input_differences import input_differences
 from seatrial.studies.linked_libraries import libraries_of
 from seatrial.studies.run_variables import variables_of
 from seatrial.studies.selection import Side
-from seatrial.suite import inputs
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.job_options import ASKED_KEYS, as_written
 from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, listed
+from seatrial.units import listed
 
 MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
-LONGEST = 60
 MAX_BUILDS = 500  # of a trial whose compilers are read
 
 _NOT_OF_FIGURES = {  # launchers are told of each test
@@ -70,24 +76,6 @@ _NOT_OF_FIGURES = {  # launchers are told of each test
 _ASKED = {f"run.{key}" for key in ASKED_KEYS}
 
 
-class Difference(Struct, frozen=True):
-    """One thing that is not the same: of what, which part, and how it is on each side. Where the
-    sides cannot be shown in a few words, ``first`` and ``second`` are ""."""
-
-    subject: str
-    what: str
-    first: str = ""
-    second: str = ""
-
-
-class _Origin(Struct):
-    """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
-
-    side: Side
-    records: list[tuple[TrialRow, Record]]
-    unread: list[str]
-
-
 def differences(first: Side, second: Side) -> list[Difference]:
     """What differs between two sides, the most telling first; nothing where all is the same, or
     where a side was given, as it tells nothing of how it was measured."""
@@ -96,17 +84,17 @@ def differences(first: Side, second: Side) -> list[Difference]:
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)
-    found = [*_unread(sides), *_told("seatrial", "version", *versions)]
+    found = [*_unread(sides), *told_difference("seatrial", "version", *versions)]
     found += [*_machines(sides), *_toolchains(sides), *_packages(sides)]
     found += [*_launchers(sides), *_libraries(sides)]
     if not same_trials:
-        found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
+        found += [*_tests(sides), *input_differences(sides), *_environments(sides)]
     found += _sums(sides)
     return found
 
 
-def _origin(side: Side) -> _Origin:
-    origin = _Origin(side, [], [])
+def _origin(side: Side) -> SideRecords:
+    origin = SideRecords(side, [], [])
     for trial in side.trials[-MAX_TRIALS:]:
         try:
             origin.records.append((trial, TrialFolder(Path(trial.path)).record()))
@@ -115,10 +103,7 @@ def _origin(side: Side) -> _Origin:
     return origin
 
 
-Pair = tuple[_Origin, _Origin]
-
-
-def _unread(sides: Pair) -> Iterator[Difference]:
+def _unread(sides: BothSides) -> Iterator[Difference]:
     for side in sides:
         passed = len(side.side.trials) - MAX_TRIALS
         if passed > 0:
@@ -128,36 +113,16 @@ def _unread(sides: Pair) -> Iterator[Difference]:
             yield Difference("trials", f"no readable trial.json, so nothing is known of: {named}")
 
 
-def _all(side: _Origin, part: Any) -> set[str]:
+def _all(side: SideRecords, part: Any) -> set[str]:
     return {str(part(record)) for _, record in side.records}
-
-
-def _told(
-    subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
-) -> Iterator[Difference]:
-    """A difference of two sets of values, unless a side has none."""
-    first, second = set(one), set(other)
-    if first and second and first != second:
-        yield Difference(subject, what, _short(first), _short(second))
-
-
-def _short(values: Iterable[Any]) -> str:
-    text = ", ".join(sorted(_shown(value) for value in values))
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str | int | float):
-        return str(value) or "none"
-    return msgspec.json.encode(value).decode() if value else "none"
 
 
 # ---- machines and toolchains --------------------------------------------------------------
 
 
-def _machines(sides: Pair) -> Iterator[Difference]:
+def _machines(sides: BothSides) -> Iterator[Difference]:
     names = [_all(side, lambda r: r.machine.machine) for side in sides]
-    yield from _told("machine", "name", *names)
+    yield from told_difference("machine", "name", *names)
     for name in sorted(names[0] & names[1]) if names[0] == names[1] else [""]:
         described = [
             [
@@ -182,7 +147,9 @@ def _changed(sides: Sequence[list[dict[str, Any]]]) -> dict[str, list[set[str]]]
     if not all(sides):
         return {}
     keys = dict.fromkeys(key for side in sides for fields in side for key in fields)
-    values = {key: [{_shown(one.get(key, "")) for one in side} for side in sides] for key in keys}
+    values = {
+        key: [{value_text(one.get(key, "")) for one in side} for side in sides] for key in keys
+    }
     return {key: both for key, both in values.items() if both[0] != both[1]}
 
 
@@ -191,17 +158,17 @@ def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> I
     long = []
     for name, (one, other) in _changed(sides).items():
         if max(map(len, one | other)) <= LONGEST:
-            yield Difference(subject, name, _short(one), _short(other))
+            yield Difference(subject, name, in_short(one), in_short(other))
         else:
             long.append(name)
     if long:
         yield Difference(subject, ", ".join(long))
 
 
-def _toolchains(sides: Pair) -> Iterator[Difference]:
+def _toolchains(sides: BothSides) -> Iterator[Difference]:
     """Toolchains of the same name; or, where each side has one, that one with the other."""
     used = [side.side.all_of("toolchain") - {""} for side in sides]
-    yield from _told("toolchain", "name", *used)
+    yield from told_difference("toolchain", "name", *used)
     crossed = len(used[0]) == len(used[1]) == 1 and used[0] != used[1]
     pairs = (
         list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
@@ -223,18 +190,18 @@ def _toolchains(sides: Pair) -> Iterator[Difference]:
         ]
         for what in VERSIONS:
             one, other = ({each[what] for each in of_side if what in each} for of_side in found)
-            yield from _told(subject, f"{what} as builds found it", one, other)
+            yield from told_difference(subject, f"{what} as builds found it", one, other)
 
 
-def _packages(sides: Pair) -> Iterator[Difference]:
+def _packages(sides: BothSides) -> Iterator[Difference]:
     """The packages of Spack and EasyBuild that builds installed, with their keys."""
     found = [_found_by_builds(side) for side in sides]
     for what in PACKAGES:
         one, other = ({each[what] for each in of_side if what in each} for of_side in found)
-        yield from _told("build", f"package of {what}", one, other)
+        yield from told_difference("build", f"package of {what}", one, other)
 
 
-def _found_by_builds(side: _Origin) -> list[dict[str, str]]:
+def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
     """Return what builds of a side found: their compilers, their package."""
     found = []
     for trial, _ in side.records:
@@ -246,7 +213,7 @@ def _found_by_builds(side: _Origin) -> list[dict[str, str]]:
 # ---- tests --------------------------------------------------------------------------------
 
 
-def _tests(sides: Pair) -> Iterator[Difference]:
+def _tests(sides: BothSides) -> Iterator[Difference]:
     shared = sides[0].side.all_of("test") & sides[1].side.all_of("test")
     for name in sorted(shared):
         parts = [
@@ -285,7 +252,7 @@ def _asked(record: Record, name: str) -> tuple[str, dict[str, str]]:
     return str(as_written(Slurm(), run, plan)), as_written(record.machine.slurm, run, plan)
 
 
-def _builds_differ(sides: Pair, test: str) -> bool:
+def _builds_differ(sides: BothSides, test: str) -> bool:
     """Whether the builds of a test do, on the same machine with the same toolchains."""
     names = [(side.side.all_of("machine"), side.side.all_of("toolchain")) for side in sides]
     one, other = (
@@ -297,15 +264,17 @@ def _builds_differ(sides: Pair, test: str) -> bool:
 # ---- programs -----------------------------------------------------------------------------
 
 
-def _launchers(sides: Pair) -> Iterator[Difference]:
+def _launchers(sides: BothSides) -> Iterator[Difference]:
     """What starts the tasks of a test: the launcher, and the options that it is given."""
     for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
         one, other = (_launched(side, name) for side in sides)
         for i, what in enumerate(("launcher", "launcher's options")):
-            yield from _told(f"test {name}", what, *({e[i] for e in side} for side in (one, other)))
+            yield from told_difference(
+                f"test {name}", what, *({e[i] for e in side} for side in (one, other))
+            )
 
 
-def _launched(side: _Origin, test: str) -> set[tuple[str, str]]:
+def _launched(side: SideRecords, test: str) -> set[tuple[str, str]]:
     """Return the launchers of a test's cases, as words, each with its options."""
     cases = [one for one in side.side.cases if one.test == test]
     found = set()
@@ -320,7 +289,7 @@ def _launched(side: _Origin, test: str) -> set[tuple[str, str]]:
     return found
 
 
-def _libraries(sides: Pair) -> Iterator[Difference]:
+def _libraries(sides: BothSides) -> Iterator[Difference]:
     """Shared libraries that a test's binaries found elsewhere, or did not need, on one side."""
     one, other = (libraries_of(side.side) for side in sides)
     for test in sorted(one.keys() & other.keys()):
@@ -328,7 +297,7 @@ def _libraries(sides: Pair) -> Iterator[Difference]:
         differ: list[Difference] = []
         for name in sorted(one[test].keys() | other[test].keys()):
             files = (side[test].get(name, {""}) for side in (one, other))
-            differ += _told(subject, f"linked {name}", *files)
+            differ += told_difference(subject, f"linked {name}", *files)
         yield from differ[:MAX_NAMED]
         if len(differ) > MAX_NAMED:
             yield Difference(subject, f"{len(differ) - MAX_NAMED} more linked libraries")
@@ -337,96 +306,16 @@ def _libraries(sides: Pair) -> Iterator[Difference]:
 # ---- files that must be identical -----------------------------------------------------------
 
 
-def _sums(sides: Pair) -> Iterator[Difference]:
+def _sums(sides: BothSides) -> Iterator[Difference]:
     """Files that must be the same bit for bit, and that runs of the same case wrote with other sums
     on one side than on the other."""
     one, other = (sums_of_side(side.side, side.records) for side in sides)
     for case, file in sorted(one.keys() & other.keys()):
         shown = ({sha256[:DIGITS] for sha256 in sums[case, file]} for sums in (one, other))
-        yield from _told(case, f"{file} differs, SHA-256", *shown)
+        yield from told_difference(case, f"{file} differs, SHA-256", *shown)
 
 
-# ---- inputs -------------------------------------------------------------------------------
-
-
-class _Held(NamedTuple):
-    """An input of a trial's test: its path, and its hash when the trial was made ("": unknown)."""
-
-    path: str
-    digest: str
-
-
-def _inputs(sides: Pair) -> Iterator[Difference]:
-    """Inputs of another name or content, in any trial of a side. Where a trial's record has no hash
-    of a file (it is large, or the trial is of an older version), it is read as it is now, and one
-    that was changed after the earliest trial was made is told."""
-    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
-        inputs = [_listed(side, name) for side in sides]
-        if not all(inputs):
-            continue
-        first = min(created for side in inputs for created, _ in side)
-        for file in sorted({file for side in inputs for _, held in side for file in held}):
-            both = [[held.get(file) for _, held in side] for side in inputs]
-            yield from _input(f"test {name}", file, both, first)
-
-
-def _input(
-    subject: str, file: str, sides: Sequence[Sequence[_Held | None]], first: int
-) -> Iterator[Difference]:
-    """An input in each trial of both sides; ``first`` is when (ns) the earliest was made."""
-    there = [_there(side) for side in sides]
-    if there[0] != there[1]:
-        yield Difference(subject, f"input {file}", *there)
-    one, other = ({held for held in side if held} for side in sides)
-    if not (one and other):
-        return
-    kept = all(held.digest for held in one | other)
-    paths = [{held.path for held in side} for side in (one, other)]
-    if not kept:
-        days = (_changed_since(path, first) for path in sorted(paths[0] & paths[1]))
-        if when := next(filter(None, days), ""):
-            yield Difference(subject, f"input {file}: the file was changed on {when}")
-        if when or paths[0] == paths[1]:
-            return
-    found = [{h.digest if kept else inputs.digest(h.path) for h in side} for side in (one, other)]
-    if "" in found[0] | found[1]:
-        yield Difference(subject, f"input {file}", *(", ".join(sorted(side)) for side in paths))
-    else:
-        digests = ({text[:12] for text in side} for side in found)
-        yield from _told(subject, f"input {file}, SHA-256", *digests)
-
-
-def _there(side: Sequence[_Held | None]) -> str:
-    missing = side.count(None)
-    if not missing:
-        return "there"
-    return f"in {len(side) - missing} of {len(side)} trials" if missing < len(side) else "not there"
-
-
-def _listed(side: _Origin, test: str) -> list[tuple[int, dict[str, _Held]]]:
-    """When each trial was made, and the test's inputs by their names in a run."""
-    found = []
-    for trial, record in side.records:
-        if test in record.tests:
-            items = record.tests[test].inputs
-            paths = {inputs.name_of(item): inputs.path_of(item) for item in items}
-            held = {name: _Held(path, record.inputs.get(path, "")) for name, path in paths.items()}
-            found.append((trial.created, held))
-    return found
-
-
-def _changed_since(path: str, created: int) -> str:
-    """The day on which a file was last written, if that was after a time (ns)."""
-    try:
-        written = Path(path).stat().st_mtime_ns
-    except OSError:
-        return ""
-    return (
-        f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}" if written > created else ""
-    )
-
-
-def _environments(sides: Pair) -> Iterator[Difference]:
+def _environments(sides: BothSides) -> Iterator[Difference]:
     """Variables whose values runs of both sides do not share, by name."""
     one, other = (variables_of(trial.path for trial, _ in side.records) for side in sides)
     if not one or not other:

@@ -13,8 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import CaseRuns, differing, excluded_of, figures_of
-from seatrial.studies.compare import causes
+from seatrial.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
 from seatrial.units import Better, unfit_of
 
 

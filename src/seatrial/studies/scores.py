@@ -18,8 +18,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.store.by_case import CaseRuns, differing, excluded_of, figures_of
-from seatrial.studies.compare import causes
+from seatrial.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
 from seatrial.studies.formulas import (
     graph500,
     hpl_rate,

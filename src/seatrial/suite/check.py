@@ -303,3 +303,14 @@ def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
 def collide(one: str, other: str) -> bool:
     """Return True if two names are equal, or one lies below the other."""
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def fault_of_file_name(name: str, test: Test) -> str:
+    """Return what is wrong with a further name in the run directory; "" if nothing is."""
+    name = os.path.normpath(name)
+    if name in (".", "..") or name.startswith(("/", "../")):
+        return f"{name!r} must be a name inside the run directory; give name"
+    inputs = [each for each in test.inputs if isinstance(each, Input)]
+    taken = [*RUN_FILES, *(os.path.normpath(name_of(each)) for each in inputs)]
+    other = next((each for each in taken if collide(each, name)), "")
+    return f"{name!r} is not free: {other!r} is there already" if other else ""

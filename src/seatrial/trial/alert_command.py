@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
+from seatrial.backends.protocol import Disturbed, Doubled, Trouble
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.plan.model import Tell
 from seatrial.runs.shell import Shell
@@ -108,3 +109,23 @@ def variables(record: Record, kind: str, subject: str, text: str) -> dict[str, s
     about = {"ALERT": text, "ALERT_KIND": kind, "ALERT_SUBJECT": subject}
     about |= {"TRIAL": record.tag, "MACHINE": record.machine.machine}
     return {name: value.replace("\0", "") for name, value in about.items()}
+
+
+def alert_of(update: Trouble | Disturbed | Doubled) -> AlertRaised:
+    """Return the alert that an update of the backend raises."""
+    if isinstance(update, Trouble):
+        active = 0 if update.over else 1
+        subject = update.command
+        return AlertRaised(kind="scheduler", subject=subject, text=update.text, active=active)
+    if isinstance(update, Disturbed):
+        text = (
+            f"run {update.run_id} is exclusive, and the run of another trial in {update.other} was "
+            "beside it on this host; let these trials run one after the other"
+        )
+        return AlertRaised(kind="disturbed", subject=update.run_id, text=text)
+    jobs = " and ".join(map(str, update.jobs))
+    text = (
+        f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: the job "
+        "that is ahead is followed, and the other is cancelled or does nothing"
+    )
+    return AlertRaised(kind="doubled", subject=update.submission, text=text)

@@ -29,7 +29,7 @@ from seatrial.machine.facts import fold
 from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
-from seatrial.trial.alert_command import AlertCommand
+from seatrial.trial.alert_command import AlertCommand, alert_of
 from seatrial.trial.answers import answer_to
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -342,26 +342,8 @@ class Driver:
             self._on_event(update)
         elif isinstance(update, WaitingRequest):
             self._answer(update.request, update.by, update.file)
-        elif isinstance(update, Trouble):
-            active = 0 if update.over else 1
-            alert = events.AlertRaised(
-                kind="scheduler", subject=update.command, text=update.text, active=active
-            )
-            self.ledger.note(alert)
-        elif isinstance(update, Disturbed):
-            text = (
-                f"run {update.run_id} is exclusive, and the run of another trial in {update.other} "
-                "was beside it on this host; let these trials run one after the other"
-            )
-            self.ledger.note(events.AlertRaised(kind="disturbed", subject=update.run_id, text=text))
-        elif isinstance(update, Doubled):
-            jobs = " and ".join(map(str, update.jobs))
-            text = (
-                f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: "
-                "the job that is ahead is followed, and the other is cancelled or does nothing"
-            )
-            alert = events.AlertRaised(kind="doubled", subject=update.submission, text=text)
-            self.ledger.note(alert)
+        elif isinstance(update, Trouble | Disturbed | Doubled):
+            self.ledger.note(alert_of(update))
         elif isinstance(update, NodesDown):
             self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):

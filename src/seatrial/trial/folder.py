@@ -280,14 +280,6 @@ class TrialFolder:
             raise TrialError(f"{path}: {fault}: {error}") from error
 
 
-def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
-    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
-    have been moved or copied, else as the journal has it, "" for none."""
-    own = f"{trial}/runs/{test}/{run_id}"
-    # Path.is_dir raises where a name is too long for the file system.
-    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112
-
-
 def _case_in(data: bytes, case_id: str) -> Case | None:
     start = data.find(b'{"id":%s,' % msgspec.json.encode(case_id))
     if start < 0:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -44,7 +43,6 @@ from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.launch_guard import LaunchGuard
 from seatrial.trial.ledger import Ledger, Unresolved
-from seatrial.trial.outcome import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
@@ -191,7 +189,7 @@ class Jobs:
         """Make the directories and scripts of runs, and submit none."""
         for submission in self._backend.arrange([self._begin(launch) for launch in launches]):
             for job in submission.jobs:
-                self._make(self._room(job))
+                self._staging.make(self._room(job))
             self._backend.write(submission)
 
     def _begin(self, launch: Launch) -> Job:
@@ -235,7 +233,7 @@ class Jobs:
             rooms = [self._room(job) for job in submission.jobs]
             if all(self._staging.is_quick(room.case.test) for room in rooms):
                 for room in rooms:
-                    self._make(room)
+                    self._staging.make(room)
                 await self._backend.submit(submission)
             else:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
@@ -266,7 +264,7 @@ class Jobs:
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
         both parts are announced. A bundle is never split."""
         making = {
-            self._tasks.spawn(self._make_in_background(room)): job
+            self._tasks.spawn(self._staging.make_in_background(room)): job
             for room, job in zip(rooms, submission.jobs, strict=True)
         }
         announced, together = [submission], TOGETHER_SECONDS
@@ -285,10 +283,6 @@ class Jobs:
             for ready_submission in ready:
                 await self._backend.submit(ready_submission)
 
-    async def _make_in_background(self, room: Room) -> None:
-        with _making(room.path):
-            await self._staging.make_in_background(room)
-
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
         test = self._record.tests[case.test]
@@ -305,10 +299,6 @@ class Jobs:
         if key not in self._builds:
             self._builds[key] = os.path.realpath(self._folder.builds / key)
         return self._builds[key]
-
-    def _make(self, room: Room) -> None:
-        with _making(room.path):
-            self._staging.make(room)
 
     # ---- updates --------------------------------------------------------------------------
 
@@ -448,18 +438,3 @@ class Jobs:
         self._staging.drop_decks([(case.test, attempt.job.path)])
         self._staging.drop_directories([(case, run_id)])
         self._clean_up.on_judged(run_id, case, attempt.job.path, code)
-
-
-@contextlib.contextmanager
-def _making(path: Path) -> Iterator[None]:
-    """Raise TrialError if a run cannot be created. Of two files it names the second: the new
-    one."""
-    try:
-        yield
-    except OSError as error:
-        where, reason = error.filename2 or error.filename or path, error.strerror or error
-        if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
-            _, where, reason = error.args[0][0]
-        raise TrialError(
-            f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
-        ) from error

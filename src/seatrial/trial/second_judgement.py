@@ -30,7 +30,7 @@ from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife
 from seatrial.runs.checksums import changed_file
-from seatrial.runs.directory import cut_file
+from seatrial.runs.directory import cut_file, run_directory
 from seatrial.runs.script import judged_files
 from seatrial.suite.known_failures import KnownFailures, known_failures_of
 from seatrial.suite.load import load
@@ -38,7 +38,7 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.event_headers import header_of, run_header
-from seatrial.trial.folder import Record, TrialFolder, checksum_of, run_directory
+from seatrial.trial.folder import Record, TrialFolder, checksum_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of

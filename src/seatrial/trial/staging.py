@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import shutil
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from seatrial.errors import TrialError
 from seatrial.plan.component_tests import part_of
 from seatrial.plan.model import Deck
 from seatrial.runs.compat.run import prepare as prepare_compat
@@ -25,6 +27,7 @@ from seatrial.runs.working_directory import remove as remove_directory
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Input, Test
 from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.outcome import remedy
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
@@ -93,9 +96,10 @@ class Staging:
         return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
 
     def make(self, room: Room) -> None:
-        """Make the directory of a run. Raises OSError, and BackendError where a job of which the
+        """Make the directory of a run. Raises TrialError, and BackendError where a job of which the
         journal knows nothing runs there."""
-        self._alert_set_aside(self._make(room))
+        with _making(room.path):
+            self._alert_set_aside(self._make(room))
 
     def _make(self, room: Room) -> Path | None:
         test = self._record.tests[room.case.test]
@@ -122,15 +126,15 @@ class Staging:
 
     async def make_in_background(self, room: Room) -> None:
         """Make the directory of a run in the background, after the directories and the deck that it
-        needs. Raises OSError."""
-        await self._ready(room)
-        async with self._free_thread(room.path):
-            if room.place.file_system:
-                with self._alert_if_slow(room.place, SILENT_SECONDS):  # copies may take longer
-                    await run_in_thread(
-                        lambda: room.path.mkdir(parents=True, exist_ok=True), "place"
-                    )
-            self._alert_set_aside(await run_in_thread(lambda: self._make(room), "place"))
+        needs. Raises TrialError."""
+        with _making(room.path):
+            await self._ready(room)
+            async with self._free_thread(room.path):
+                if room.place.file_system:
+                    with self._alert_if_slow(room.place, SILENT_SECONDS):  # copies may take longer
+                        make = functools.partial(room.path.mkdir, parents=True, exist_ok=True)
+                        await run_in_thread(make, "place")
+                self._alert_set_aside(await run_in_thread(lambda: self._make(room), "place"))
 
     def _free_thread(self, path: Path) -> asyncio.Semaphore:
         """Return the semaphore of the threads for a directory: each place has its own threads."""
@@ -230,3 +234,18 @@ class Staging:
         """Wait up to 30 s for copies of decks and directories that are being removed."""
         if self._dropping:
             await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)
+
+
+@contextlib.contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Raise TrialError if a run cannot be created. Of two files it names the second: the new
+    one."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename2 or error.filename or path, error.strerror or error
+        if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+            _, where, reason = error.args[0][0]
+        raise TrialError(
+            f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
+        ) from error

@@ -19,14 +19,7 @@ from seatrial.suite.variables import HOSTFILE, ORDER_FILE
 from seatrial.verify.check_values import Names
 from seatrial.verify.figures import Finding
 from seatrial.verify.outputs import hello, xthi
-from seatrial.verify.placement import (
-    AskedShape,
-    Cpus,
-    CpusGiven,
-    ThreadPlace,
-    cpus_of,
-    judge,
-)
+from seatrial.verify.placement import AskedShape, Cpus, CpusGiven, ThreadPlace, cpus_of, judge
 from seatrial.verify.reading import DEFAULT_LIMIT, Missing, read_text
 
 MAX_THREADS = 100_000

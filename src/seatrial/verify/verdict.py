@@ -17,11 +17,7 @@ from msgspec import Struct
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
-from seatrial.verify.asked_and_got import (
-    fault_of_container,
-    fault_of_directory,
-    faults_of_settings,
-)
+from seatrial.verify.asked_and_got import fault_of_container, fault_of_directory, faults_of_settings
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults, learned_files, with_sums
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue

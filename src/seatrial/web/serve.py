@@ -187,7 +187,7 @@ def _check_store(place: Path | str) -> None:
     """Raise StoreError for a file that is no store, or one of a newer version. A lock or a database
     that is away may pass, and a store of an older version is filled again."""
     from seatrial.store.opening import open_store
-    from seatrial.store.sqlite import APPLICATION
+    from seatrial.store.sqlite_file import APPLICATION
     from seatrial.store.tables import VERSION
 
     if not isinstance(place, Path):

@@ -9,13 +9,7 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.store import queries
-from seatrial.studies.bands import (
-    LevelFigures,
-    bands_of,
-    lines_of_trial,
-    step_text,
-    topology_for,
-)
+from seatrial.studies.bands import LevelFigures, bands_of, lines_of_trial, step_text, topology_for
 from seatrial.web.cases_study import suggested_trials
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState

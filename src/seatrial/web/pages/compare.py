@@ -11,17 +11,12 @@ from seatrial import draw
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.studies.changed_facts import facts_changed
-from seatrial.studies.compare import (
-    MIN_RELATIVE_CHANGE,
-    Comparison,
-    ComparisonRow,
-    Mean,
-    State,
-    compare_sides,
-)
+from seatrial.studies.compare import MIN_RELATIVE_CHANGE, compare_sides
+from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, State
 from seatrial.studies.cures import Cure
+from seatrial.studies.difference import Difference
 from seatrial.studies.ladder import Ladder, ladders
-from seatrial.studies.provenance import Difference, differences
+from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.studies.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.units import show_change

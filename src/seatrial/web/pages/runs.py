@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.store import queries
-from seatrial.store.pagination import ORDERS
+from seatrial.store.pagination import ORDERS, builds_under_way
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import ListFrame, filters_of, page_of
@@ -59,10 +59,11 @@ class Tally(Struct, frozen=True, kw_only=True):
 
 class RunsPage(ListFrame, frozen=True, kw_only=True):
     """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
-    state."""
+    state. ``building``: the builds that are under way in the trials."""
 
     runs: list[RunLine]
     counts: list[Tally]
+    building: int
     total: int
     found: int
 
@@ -77,6 +78,7 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         in_state = replace(filters, states=[chosen] if chosen else ())
         found, frame = page_of(store, query, in_state, limit, ORDERS[order])
         counts = queries.counts(store, filters)
+        building = builds_under_way(store, filters)
     tallies = [
         Tally(
             state=name,
@@ -91,6 +93,7 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         frame,
         runs=[copied(RunLine, run, reason=run.why.partition("\n")[0][:300]) for run in found],
         counts=tallies,
+        building=building,
         total=sum(tally.runs for tally in tallies),
         found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
     )
