@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import (
+    PolicyChanged,
     RunSubmitted,
     TrialCancelled,
     TrialPaused,
@@ -86,6 +87,21 @@ def test_a_driver_that_is_killed_is_started_again(place: Workplace) -> None:
     ]
     assert [each.machine for each in found] == ["here", "here"]
     assert told(place) == [f"restart|{TAG}|{each.text}" for each in found]
+
+
+def test_a_plan_that_is_being_edited_keeps_no_driver_from_coming_back(place: Workplace) -> None:
+    plan(place, "1h")
+    with supervised(place) as supervisor:
+        supervisor.until(place.ran_more(0), "a run")
+        plan(place, "2h")  # for `accept change`, which nobody has typed yet
+        os.kill(driver(supervisor), signal.SIGKILL)
+        supervisor.until(lambda: place.count(TrialResumed, tag=TAG) == 1, "a restart")
+        assert control(place, "change", "--reason", "longer", "--yes").code == 0
+        assert control(place, "pause").code == 0
+        assert supervisor.end().code == 3
+    assert place.count(PolicyChanged, tag=TAG) == 1
+    plan(place, "3h")
+    assert accept(place, "--dry-run").code == 2, "people paused it, and must choose"
 
 
 def test_a_defect_ends_a_driver_that_is_started_again(place: Workplace) -> None:

@@ -193,10 +193,11 @@ class Acceptance(OfPlan):
         return outcome.complete
 
     def _require_unchanged(self, trials: Sequence[_PartTrial]) -> None:
-        """Raise UsageError if the plan of a trial that would continue has changed. The trial keeps
-        what it was made with, so whoever changed the plan must choose."""
+        """Raise UsageError if the plan of a trial that people stopped has changed. The trial keeps
+        what it was made with, so whoever changed the plan must choose. One whose driver died should
+        run: it goes on as it was made."""
         for part, trial in trials:
-            if trial is None or trial.state != "open":
+            if trial is None or trial.state != "open" or trial.life.clock_runs:
                 continue
             changed = plan_trials.changes(trial, self.prepared, part)
             if not changed:
@@ -223,9 +224,13 @@ class Acceptance(OfPlan):
         changed += plan_trials.changes(trial, self.prepared, part, builds)
         if changed and trial.state != "abandoned":
             anew = self.command("--name", f"{self.name or self.plan}-b")
+            follow = ""
+            if trial.state == "open" and trial.life.clock_runs:
+                change = self.command("--reason", "WHY", act="change")
+                follow = f"`{change}` makes it follow the plan; "
             click.echo(
                 f"{trial.folder.tag}: its plan changed since: {', '.join(changed)}; it is judged "
-                f"by what it was made with; `{anew}` runs it anew",
+                f"by what it was made with; {follow}`{anew}` runs it anew",
                 err=err,
             )
 
@@ -254,7 +259,8 @@ class Acceptance(OfPlan):
             return "begins"
         if part.component.kind == "checklist" and trial.state == "open":
             return AWAITED
-        if trial.state == "open" and plan_trials.changes(trial, self.prepared, part):
+        stopped = trial.state == "open" and not trial.life.clock_runs
+        if stopped and plan_trials.changes(trial, self.prepared, part):
             return "cannot continue"
         return {"open": "continues", "complete": "is complete", "abandoned": "begins anew"}[
             trial.state

@@ -65,6 +65,9 @@ static const char *const names[] = {KINDS(NAME)};
 
 enum { SIZES = 65, SLOTS = 1024 };
 
+/* A preloaded library may use the block of a thread's variables that is there from the start. */
+#define OF_THREAD static _Thread_local __attribute__((tls_model("initial-exec")))
+
 struct count {
     uint64_t number, bytes;
 };
@@ -96,7 +99,7 @@ static MPI_Datatype no_type, byte;
 static int of_communicators = MPI_KEYVAL_INVALID, of_windows = MPI_KEYVAL_INVALID;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned freed; /* so many groups: what threads remember of others is void */
-static _Thread_local int hidden; /* calls that a Fortran binding makes */
+OF_THREAD int hidden; /* calls that a Fortran binding makes */
 
 /* Some hundred functions call these: inlined, they take seconds to compile. */
 #define CALLED static __attribute__((noinline))
@@ -122,9 +125,9 @@ CALLED void call(enum kind kind, uint64_t bytes) {
 
 /* Returns the bytes of so many elements. The size of the latest predefined type is remembered. */
 CALLED uint64_t bytes_of(MPI_Count number, MPI_Datatype type) {
-    static _Thread_local MPI_Datatype known;
-    static _Thread_local MPI_Count known_size;
-    static _Thread_local int is_known;
+    OF_THREAD MPI_Datatype known;
+    OF_THREAD MPI_Count known_size;
+    OF_THREAD int is_known;
     MPI_Count size = 0;
     int integers, addresses, types, made = 0;
     if (is_known && type == known) return (uint64_t)(number * known_size);
@@ -226,9 +229,9 @@ static struct group *made_for(MPI_Comm comm) {
 
 /* Returns the group of a communicator, made at its first use; NULL: no memory. */
 CALLED struct group *group_of(MPI_Comm comm) {
-    static _Thread_local MPI_Comm known;
-    static _Thread_local struct group *known_group;
-    static _Thread_local unsigned known_at;
+    OF_THREAD MPI_Comm known;
+    OF_THREAD struct group *known_group;
+    OF_THREAD unsigned known_at;
     unsigned now = __atomic_load_n(&freed, __ATOMIC_ACQUIRE);
     struct group *group = NULL;
     int found = 0;

@@ -360,6 +360,17 @@ def test_availability_is_decided_once_nothing_can_change_it() -> None:
         assert story.result("availability", at_least=bound).state == state, bound
 
 
+def test_availability_is_not_met_by_a_time_that_nobody_watched() -> None:
+    """The driver died after an hour of ten, and its clock runs: nodes may have been down since."""
+    story = a_day(10)
+    story.run(0, 0, 1)
+    found = story.result("availability", at_least="99%", now=10)
+    assert (found.value, found.state) == (1.0, "undecided")
+    assert story.result("availability", at_least="5%", now=10).state == "met"
+    story.tell(10, TrialEnded, failed=0)
+    assert story.result("availability", at_least="99%").state == "met"
+
+
 def test_mtbf_is_time_over_failures() -> None:
     story = a_day(12, outages=[Window(start=8 * 3600, end=9 * 3600)])
     for hour in (1, 5, 8.5):

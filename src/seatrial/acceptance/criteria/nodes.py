@@ -90,7 +90,7 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
     if whole:
-        reach = ((available - down) / whole, 1 - down / whole)
+        reach = ((available - down - _unwatched(view)) / whole, 1 - down / whole)
     why = "no node-hours were available yet"
     if available:
         why = f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
@@ -108,6 +108,16 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
         },
     )
     return [result]
+
+
+def _unwatched(view: TrialView) -> int:
+    """Return the node-ns since the last event of a trial whose clock runs: if its driver died,
+    nobody has seen since whether nodes were down."""
+    history = view.history
+    if not history.clock_runs:
+        return 0
+    spans = view.timeline.spans
+    return history.nodes * sum(max(0, end - max(start, history.last)) for start, end in spans)
 
 
 def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:

@@ -46,7 +46,7 @@ class RunPattern(Struct, frozen=True, kw_only=True):
         return draw.heat_map(
             self.cells,
             title="Bytes from rank to rank",
-            about="A row for each sender and a column for each receiver; darker is more",
+            about="A row for each sender and a column for each receiver, coloured by bytes",
             show=show_bytes,
             per=self.per,
             borders=self.borders,
