@@ -30,6 +30,7 @@ SCRIPTS = (
     "imports",
     "log_rules",
     "matrix",
+    "order_gain",
     "orders",
     "quality",
     "quota",

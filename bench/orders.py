@@ -69,9 +69,7 @@ def others_of(pattern: Pattern, network: PlacedNetwork) -> Iterator[tuple[str, I
     graph = graph_of(pattern)
     slots = np.repeat(np.arange(len(network)), PER_NODE)
     yield "smp", slots
-    for _, order in curved_orders(likely_shapes(pattern), PER_NODE):
-        of = np.empty_like(slots)
-        of[order] = slots
+    for _, of in curved_orders(likely_shapes(pattern), PER_NODE):
         yield "grid_order", of
     yield "Scotch", scotch.mapped(graph, network)
     for recursive in (False, True):

@@ -1,8 +1,8 @@
 """Cases of `true` on an OpenPBS of eight nodes: makespan beside a bare `qsub -J`.
 
-The bare array is submitted by one qsub, which waits for its end in qstat. The shells of all jobs
-read the profile of this user, as they do at a site. Skipped where there is
-no OpenPBS (tests/pbs/server.py).
+The bare array is submitted by one qsub, which waits for its end in qstat. No job reads the profile
+of this user: one that takes a lock would be measured in its place. Skipped where there is no
+OpenPBS (tests/pbs/server.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def measure() -> list[Row]:
         return [Row("pbs: makespan", "not measured", missing, "")]
     with scratch() as folder:
         (folder / "pbs").mkdir()
-        with PbsServer(folder / "pbs", folder, own_profile=True) as server:
+        with PbsServer(folder / "pbs", folder) as server:
             write_suite(folder, CASES)
             (folder / "polar.yaml").write_text(MACHINE)
             line = [*SEATRIAL, "run", "suite", "-q", "-m", "polar.yaml"]

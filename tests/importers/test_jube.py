@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,13 @@ def test_no_table(place: Workplace) -> None:
     done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
     assert done.code == 2
     assert "run `jube result` first" in done.err
+
+
+def test_a_database_is_no_table(place: Workplace) -> None:
+    """JUBE gives the databases of `<database>` the same ending."""
+    database = place.folder / "bench_run/000000/result/results.dat"
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        opened.execute("CREATE TABLE results (number INT)")
+    done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    assert "old: 3 results" in done.out
+    assert "is a <database> of JUBE, and no table: add a <table> to its <result>" in done.out

@@ -111,7 +111,7 @@ def test_what_is_no_permutation_is_told() -> None:
     assert orders.parsed("# MPICH_RANK_ORDER\n0, 2-3 # two\n1\n") == [0, 2, 3, 1]
     with pytest.raises(ValueError, match="rank 1 is in the order twice"):
         orders.checked([0, 1, 1], 3)
-    with pytest.raises(ValueError, match="rank 7 is in the order; of 3 the last is 2"):
+    with pytest.raises(ValueError, match="rank 7 is in the order, as number 2 of the list; of 3"):
         orders.checked([0, 7, 1], 3)
     with pytest.raises(ValueError, match="rank 1 is not in the order; it has 2 of 3"):
         orders.checked([0, 2], 3)

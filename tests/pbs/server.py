@@ -100,7 +100,7 @@ def available() -> str:
     return f"{', '.join(missing)} not found" if missing else ""
 
 
-def _script(folders: list[Path], own_profile: bool) -> str:
+def _script(folders: list[Path]) -> str:
     """Bash that starts the server, and sees of /tmp these folders alone, in the order of depth."""
     below = sorted(folder for folder in set(folders) if folder.is_relative_to("/tmp"))
     kept = [
@@ -109,16 +109,14 @@ def _script(folders: list[Path], own_profile: bool) -> str:
     ]
     keep, bind = ("".join(text.format(**each) for each in kept) for text in (_KEEP, _BIND))
     start = f"exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
-    return f"{keep}{_EMPTY}{bind}{'' if own_profile else _PROFILE}{start}"
+    return f"{keep}{_EMPTY}{bind}{_PROFILE}{start}"
 
 
 class PbsServer:
-    """A server of PBS with eight nodes of four cores. The jobs run on this host; with
-    ``own_profile`` their shells read the profile of this user."""
+    """A server of PBS with eight nodes of four cores. The jobs run on this host."""
 
-    def __init__(self, folder: Path, shared: Path, own_profile: bool = False) -> None:
+    def __init__(self, folder: Path, shared: Path) -> None:
         self.folder = folder
-        self._own_profile = own_profile
         self._shared = shared  # the folder that jobs and tests see, and that lies below /tmp
         self._said = folder / "said"
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,7 +124,7 @@ class PbsServer:
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        script = _script([self._shared, ROOT, START.parent], self._own_profile)
+        script = _script([self._shared, ROOT, START.parent])
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 ["unshare", "--mount", "bash", "-c", script],

@@ -65,9 +65,6 @@ def _network(name: str | None, nodes: tuple[str, ...]) -> PlacedNetwork:
             f"{lost} has no place in the network of {machine.machine}; "
             f"`seatrial machine {machine.machine} --topology` shows which nodes have one"
         )
-    twice = next((node for node in nodes if nodes.count(node) > 1), None)
-    if twice is not None:
-        raise UsageError(f"{twice} is in --nodes twice; name each node once")
     return PlacedNetwork(topology, [topology.number_of[node] for node in nodes])
 
 

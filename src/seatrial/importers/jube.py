@@ -36,6 +36,7 @@ from seatrial.verify.figures import number
 
 CONFIGURATION = "configuration.xml"
 LIMIT = 64 << 20
+SQLITE = "SQLite format 3\0"
 _RULE = re.compile(r"[\s|+-]+")
 _TITLE = re.compile(r"[^|,]*:\s*")
 _OWN = "jube_"
@@ -64,7 +65,7 @@ def read_results(root: Path, columns: Columns) -> ImportedResults:
         except UsageError as error:
             if root.is_file():
                 raise
-            notes.append(ImportNote(path, 0, str(error).removeprefix(f"{path}: ")))
+            notes.append(ImportNote(path, 0, str(error).removeprefix(f"{path}:")[:300].lstrip()))
             continue
         runs += found.runs
         notes += found.notes
@@ -114,8 +115,12 @@ def _read(path: Path, columns: Columns) -> ImportedResults:
 
 
 def _table(path: Path) -> ResultTable:
-    """Return the table in a file, in any of the styles of JUBE."""
-    lines = [(n, line) for n, line in enumerate(text_of_table(path).splitlines(), 1)]
+    """Return the table in a file, in any of the styles of JUBE. Raises UsageError."""
+    text = text_of_table(path)
+    if text.startswith(SQLITE):
+        told = "is a <database> of JUBE, and no table: add a <table> to its <result>"
+        raise UsageError(f"{path}: {told}, then run `jube result` again")
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1)]
     written = [(n, line) for n, line in lines if line.strip()]
     if written and _TITLE.fullmatch(written[0][1]):
         written = written[1:]

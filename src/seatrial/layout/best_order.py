@@ -19,7 +19,7 @@ from typing import NamedTuple
 from seatrial.arrays import Ints
 from seatrial.layout import orders
 from seatrial.layout.bisection import bisected
-from seatrial.layout.grid_fits import grid_orders
+from seatrial.layout.grid_fits import curved_orders, likely_shapes, nested_orders
 from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind
 from seatrial.layout.orders import Order
 from seatrial.layout.patterns import Pattern, RankGraph, graph_of
@@ -28,7 +28,6 @@ from seatrial.lazy import np
 
 DEFAULT = "smp"
 _SHARE_OF_OTHERS, _SHARE_OF_GRIDS = 0.4, 0.6  # of the time: when no more are begun
-_STANDARD = 3  # orders that launchers know
 _ASKED = 2  # others that are asked however long it takes
 _STARTS = 2  # the best candidates from which swaps start
 _MAX_STRAINED = 1024  # nodes: more take too long for links to be relieved
@@ -55,24 +54,29 @@ def ranked(
 ) -> list[ScoredOrder]:
     """Return all candidates, the best first and those that were refused last. ``others`` ask other
     programs for the node of each rank. ``seconds``: the time for all of it; 0 takes the usual one
-    for this number of ranks. The first two of the others are asked in any case. Raises
-    ValueError where ranks and slots are not as many."""
+    for this number of ranks. Standard orders, cells of a node, and the first two of the others
+    are tried in any case. Raises ValueError where ranks and slots are not as many."""
     if sum(sizes) != pattern.ranks:
         raise ValueError(f"the pattern has {pattern.ranks} ranks, and the nodes have {sum(sizes)}")
     seconds = seconds or usual_seconds(pattern.ranks)
     began = time.monotonic()
     graph = graph_of(pattern)
+    shapes = likely_shapes(pattern) if len(set(sizes)) == 1 else []
     found = [scored(name, of, pattern, network, sizes) for name, of in _standard(sizes)]
+    standard = len(found)
+    curved = curved_orders(shapes, sizes[0])
+    of_grids = _best(curved, pattern, network, sizes, by, math.inf)
     for asked, (name, mapped) in enumerate((others or {}).items()):
         in_time = time.monotonic() < began + _SHARE_OF_OTHERS * seconds
         if (asked < _ASKED or in_time) and (of := mapped()) is not None:
             found.append(scored(name, of, pattern, network, sizes))
-    if not any(one.order for one in found[_STANDARD:]):
+    if not any(one.order for one in found[standard:]):
         own = bisected(graph, network, sizes)
         found.append(scored("recursive bisection", own, pattern, network, sizes))
     until = began + _SHARE_OF_GRIDS * seconds
-    found += _best_grid(pattern, network, sizes, by, until)
-    found = _in_order(found, by)
+    nested = nested_orders(shapes, network, sizes[0])
+    of_grids += _best(nested, pattern, network, sizes, by, until)
+    found = _in_order([*found, *of_grids], by)
     if len(network) > 1 and network.distances is not None:
         swaps = _swaps if by != "link_load" or len(network) > _MAX_STRAINED else _relief
         found += swaps(graph, pattern, network, sizes, found, began + seconds)
@@ -127,14 +131,17 @@ def _relief(
     return [*better, scored(f"links relieved from {start.name}", best, pattern, network, sizes)]
 
 
-def _best_grid(
-    pattern: Pattern, network: PlacedNetwork, sizes: Sequence[int], by: ScoreKind, until: float
+def _best(
+    candidates: Iterator[tuple[str, Ints]],
+    pattern: Pattern,
+    network: PlacedNetwork,
+    sizes: Sequence[int],
+    by: ScoreKind,
+    until: float,
 ) -> list[ScoredOrder]:
-    """Return the best order by cells of a grid; none where nodes differ in slots."""
-    if len(set(sizes)) > 1:
-        return []
+    """Return the best of candidates; none where there are none."""
     best: tuple[float, str, Ints] | None = None
-    for name, of in grid_orders(pattern, network, sizes[0]):
+    for name, of in candidates:
         cost = network.cost(pattern, of, by)
         if best is None or cost < best[0]:
             best = (cost, name, of)
@@ -181,7 +188,7 @@ def _nodes_of(order: Sequence[int], sizes: Sequence[int]) -> Ints:
 
 
 def _standard(sizes: Sequence[int]) -> Iterator[tuple[str, Ints]]:
-    """Yield the orders that launchers know; _STANDARD of them."""
+    """Yield the orders that launchers know."""
     yield DEFAULT, _nodes_of(orders.smp(sizes), sizes)
     yield "round robin", _nodes_of(orders.round_robin(sizes), sizes)
     yield "folded", _nodes_of(orders.folded(sizes), sizes)

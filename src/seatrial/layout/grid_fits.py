@@ -2,7 +2,7 @@
 
     shapes = likely_shapes(pattern)              # [(16, 16, 16), ...]: the best first
     cells = cells_of((16, 16, 16), 32)           # [(4, 2, 4), (4, 4, 2), ...]: the best first
-    for name, node_of in grid_orders(pattern, network, 32): ...
+    for name, node_of in curved_orders(shapes, 32): ...
 
 A pattern file does not say how a program numbers its grid. So all factorisations of the number of
 ranks into up to three lengths are tried; the best is that in which messages go least far.
@@ -112,34 +112,32 @@ def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> Ints:
 # ---- on a network -------------------------------------------------------------------------
 
 
-def grid_orders(
-    pattern: Pattern, network: PlacedNetwork, per_node: int
+def nested_orders(
+    shapes: Sequence[Shape], network: PlacedNetwork, per_node: int
 ) -> Iterator[tuple[str, Ints]]:
-    """Yield names and the node of each rank: first as ``grid_order`` has them, by cells of a node
-    along each curve; then by cells of cells on nodes that are near each other."""
-    shapes = likely_shapes(pattern)
-    nodes = np.arange(len(network))
-    for name, order in curved_orders(shapes, per_node):
-        yield name, _placed(order, nodes, per_node)
+    """Yield names and the node of each rank: by cells of cells on nodes that are near each
+    other."""
     for shape in shapes:
         for nodes, inner in _node_orders(network, per_node):
             for cells in itertools.islice(nested_cells(shape, inner), _MAX_CELLS):
                 name = " of ".join(map(_text, cells))
-                order = order_of_cells(shape, cells)
-                yield f"grid {_text(shape)} by {name}", _placed(order, nodes, per_node)
+                of = _placed(order_of_cells(shape, cells), nodes, per_node)
+                yield f"nested {_text(shape)} by {name}", of
 
 
 def curved_orders(shapes: Sequence[Shape], per_node: int) -> Iterator[tuple[str, Ints]]:
-    """Yield the orders that ``grid_order`` has for cells of a node, named as ``run.order`` has
-    them."""
+    """Yield names, as ``run.order`` has them, and the node of each rank: as ``grid_order`` has
+    them, by cells of a node along each curve."""
     for shape in shapes:
+        nodes = np.arange(int(np.prod(shape)) // per_node)
         for cell in cells_of(shape, per_node):
             for curve, word in _CURVES.items():
-                order = order_of_grid(GridOrder(shape, cell, "R", curve))
-                yield f"grid {_text(shape)} by {_text(cell)}{word}", np.array(order)
-                turned = GridOrder(shape[::-1], cell[::-1], "C", curve)
-                name = f"grid {_text(turned.shape)} by {_text(turned.cell)} column{word}"
-                yield name, np.array(order_of_grid(turned))
+                for grid, major in (
+                    (GridOrder(shape, cell, "R", curve), ""),
+                    (GridOrder(shape[::-1], cell[::-1], "C", curve), " column"),
+                ):
+                    name = f"grid {_text(grid.shape)} by {_text(grid.cell)}{major}{word}"
+                    yield name, _placed(np.array(order_of_grid(grid)), nodes, per_node)
 
 
 def _placed(order: Ints, nodes: Ints, per_node: int) -> Ints:

@@ -20,6 +20,7 @@ from seatrial.lazy import np
 ScoreKind = Literal["hop_bytes", "off_node", "link_load"]
 MAX_NODES = 4096  # more have no matrix of distances
 _POWER = 8
+_DENSE = 1 << 20  # pairs of nodes: fewer are counted, more are sorted
 
 
 class OrderScore(NamedTuple):
@@ -87,6 +88,12 @@ class PlacedNetwork:
         """Return the pairs of different nodes that have messages, and the bytes of each."""
         a, b = node_of[pattern.senders], node_of[pattern.receivers]
         apart = a != b
+        number = len(self) * len(self)
+        if number <= _DENSE:
+            pairs = a[apart] * len(self) + b[apart]
+            sums = np.bincount(pairs, pattern.volumes[apart], number).astype(np.float64)
+            some = np.flatnonzero(sums).astype(np.int64)
+            return some // len(self), some % len(self), sums[some]
         keys, inverse = np.unique(a[apart] * len(self) + b[apart], return_inverse=True)
         volumes = np.bincount(inverse, pattern.volumes[apart], len(keys)).astype(np.float64)
         return keys // len(self), keys % len(self), volumes

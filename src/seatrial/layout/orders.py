@@ -146,13 +146,19 @@ def parsed(text: str) -> Order:
 def checked(order: Sequence[int], ranks: int) -> Order:
     """Return an order of this many ranks. Raises ValueError with the rank that is missing, twice or
     too large."""
-    seen: set[int] = set()
-    for rank in order:
+    seen: dict[int, int] = {}
+    for slot, rank in enumerate(order, 1):
         if rank in seen:
-            raise ValueError(f"rank {rank} is in the order twice; each must be there once")
+            raise ValueError(
+                f"rank {rank} is in the order twice, as number {seen[rank]} and number {slot} of "
+                "the list; each rank must be there once"
+            )
         if not 0 <= rank < ranks:
-            raise ValueError(f"rank {rank} is in the order; of {ranks} the last is {ranks - 1}")
-        seen.add(rank)
+            raise ValueError(
+                f"rank {rank} is in the order, as number {slot} of the list; of {ranks} the last "
+                f"is {ranks - 1}, and each must be there once"
+            )
+        seen[rank] = slot
     if len(seen) < ranks:
         lost = next(rank for rank in range(ranks) if rank not in seen)
         raise ValueError(f"rank {lost} is not in the order; it has {len(seen)} of {ranks}")
