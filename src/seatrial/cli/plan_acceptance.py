@@ -348,9 +348,8 @@ class Acceptance(OfPlan):
         waiting = {part.tag for part in parts}
         for part, trial in rehearsals(self.folders.trials, self.prepared):
             if trial is not None and part.tag in waiting:
-                tag = trial.folder.tag
-                show = self.folders.command("runs", "--trial", tag)
-                click.echo(f"only rehearsed: {tag}: see `{show}`")
+                show = self.folders.command("runs", "--trial", trial.folder.tag)
+                click.echo(f"only rehearsed: {trial.folder.tag}: see `{show}`")
 
     def _with_evidence(self) -> list[Component]:
         """Return the chosen components that rest on documents."""

@@ -19,7 +19,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -252,9 +252,8 @@ class TrialFolder:
     def case(self, case_id: str) -> Case | None:
         """Read one case, without decoding the others; None where there is no such case. Raises
         TrialError."""
-        return self._read(
-            "cases.jsonl", MAX_CASES_BYTES, lambda data: _case_in(data, case_id), "is damaged"
-        )
+        decode = partial(_case_in, case_id=case_id)
+        return self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
 
     def _whole_cases(self, data: bytes) -> list[Case]:
         record = self.record_as(_CasesWritten)
