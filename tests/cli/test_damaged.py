@@ -63,6 +63,7 @@ SILENT = {
     "note": "reads the diary",
     "parse": "reads an output",
     "order": "reads a file of an order, if any",
+    "pattern": "records a suite, and reads what its ranks wrote",
     "place": "reads a suite",
     "rehearse": "reads a plan",
     "schema": "reads nothing",

@@ -43,6 +43,8 @@ def _watch(trials: Path, limit: float) -> None:
                     looked_at[folder.tag] = state
         except OSError as error:
             _log.warning("the trials cannot be looked at: %s", error)
+        except Exception:  # an alarm that has ended alarms nobody
+            _log.exception("the trials cannot be looked at")
         time.sleep(LOOK_SECONDS)
 
 
