@@ -114,6 +114,7 @@ def test_who_sent_how_much_to_whom(place: Workplace) -> None:
     folder = place.run_folder("app")
     with Served(place.trials) as opened:
         address = f"/runs/t/{folder.name}"
+        until(lambda: opened.json(address)["pattern"]["summary"], "the pattern")
         found = opened.json(address)["pattern"]
         text = opened.get(address)[1]
         assert (found["per"], len(found["cells"])) == (3, 34)
@@ -125,6 +126,7 @@ def test_who_sent_how_much_to_whom(place: Workplace) -> None:
             assert said in text
     (folder / "pattern.txt").write_text(f"seatrial pattern 1\nranks {EVIL}\n")
     with Served(place.trials) as opened:
+        until(lambda: opened.json(address)["pattern"]["reason"], "what is wrong with it")
         text = opened.get(address)[1]
         assert "pattern.txt is not shown: line 2" in text
         assert EVIL not in text
