@@ -112,7 +112,8 @@ def _rehearse_part(
         history.fold(events)
 
     luck, events = luck_of(plan, part, seed), disturbances_of(plan.plan, part.tests)
-    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events)
+    in_full = trials is not None
+    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events, in_full)
     if trials is None:
         ending = driver.drive()
     else:
