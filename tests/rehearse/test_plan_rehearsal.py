@@ -35,7 +35,8 @@ def test_many_seeds_on_all_cores_are_the_same_as_one_by_one(stage: Stage) -> Non
     run_models = stage.run_models(plan)
     seeds = range(1, 7)
     alone = [rehearse(plan, run_models, seed, START) for seed in seeds]
-    assert list(over_seeds(plan, run_models, seeds, START)) == alone
+    with over_seeds(plan, run_models, seeds, START) as together:
+        assert list(together) == alone
     assert len({trials[0].utilisation for trials in alone}) > 1
 
 
