@@ -92,16 +92,7 @@ def tick(
 @comment_option
 @again_option
 def evidence(
-    folders: Folders,
-    /,
-    path: Path,
-    name: str,
-    document: str,
-    file: Path,
-    by: tuple[str, ...],
-    on: str,
-    comment: str,
-    again: str,
+    folders: Folders, /, path: Path, name: str, document: str, by: tuple[str, ...], **given: Any
 ) -> int:
     """Give a document that the plan awaits, with who signed it.
 
@@ -117,8 +108,8 @@ def evidence(
                  2  it was given, is not awaited, cannot be read, or usage
                  3  it is left for the owner of the trial to record
     """
-    given = plan_records.GivenFile(file, names_of(by), on, comment, again)
-    return plan_records.Recording(folders, path, name).evidence(document, given)
+    file = plan_records.GivenFile(by=names_of(by), **given)
+    return plan_records.Recording(folders, path, name).evidence(document, file)
 
 
 @click.command("record")
@@ -133,11 +124,10 @@ def record(
     /,
     path: Path,
     name: str,
-    kind: str,
     text: str,
     by: tuple[str, ...],
     at: int | None,
-    nodes: str,
+    **about: Any,
 ) -> int:
     """Record a milestone, a replaced part or an incident.
 
@@ -155,7 +145,7 @@ def record(
     """
     from seatrial.journal.events import PlanEntry
 
-    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, names=names_of(by))
+    entry = PlanEntry(text=text.strip(), at=at or 0, names=names_of(by), **about)
     return plan_records.Recording(folders, path, name).entry(entry)
 
 

@@ -175,6 +175,9 @@ run_filters = together(
     since_filter,
 )
 
+trials_argument = click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
 per_option = click.option(
     "--per",
     "per",

@@ -66,11 +66,7 @@ def command(
     /,
     machine: str | None,
     tag: str | None,
-    failed_from: str,
     labels: tuple[tuple[str, str], ...],
-    together: bool,
-    allocations: int,
-    rebuild: bool,
     dry_run: bool,
     alert: str,
     fail_on: FailOn,
@@ -97,18 +93,11 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(
-        **selection,
-        failed_from=failed_from,
-        rebuild=rebuild,
-        together=together,
-        allocations=allocations,
-        labels=dict(labels),
-    )
+    asked = asked_of(**selection, labels=dict(labels))
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
-    if failed_from:
-        prepared = _only_failed(prepared, folders, failed_from)
+    if asked.failed_from:
+        prepared = _only_failed(prepared, folders, asked.failed_from)
     if not dry_run:
         require_scheduler(prepared.site.machine)
     folder = create(
