@@ -1,4 +1,4 @@
-"""What the pages Scaling, Ratio and Best share: a study of cases of trials that a form names."""
+"""A study of cases of trials that a form names: pages Scaling, Ratio, Best and Matrix share it."""
 
 from __future__ import annotations
 
