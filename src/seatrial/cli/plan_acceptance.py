@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from seatrial.acceptance.documents import with_evidence
 from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.acceptance.status import AWAITED
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
@@ -25,7 +25,6 @@ from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
-from seatrial.journal.journal import read
 from seatrial.machine.load import require_chosen
 from seatrial.plan import planned_mix
 from seatrial.plan.alongside import place_of, together
@@ -272,7 +271,8 @@ class Acceptance(OfPlan):
         """Print the status of each trial and its criteria; return the exit code."""
         trials = [*self._checklists(), *self._trials()]
         made = [(part, trial) for part, trial in trials if trial is not None]
-        records, folder = self._records(), self.prepared.path.parent
+        records = records_in(plan_trials.records(self.folders.trials, self.plan, self.name))
+        folder = self.prepared.path.parent
         found = [
             with_evidence(
                 status_table.status_of(trial),
@@ -316,13 +316,6 @@ class Acceptance(OfPlan):
             return []
         path = self.prepared.path
         return plan_trials.left_over(self.folders.trials, self.prepared, path, self.name)
-
-    def _records(self) -> PlanRecords:
-        """Return what people recorded about the plan."""
-        folder = plan_trials.records(self.folders.trials, self.plan, self.name)
-        records = PlanRecords()
-        records.fold(read(folder.journal) if folder else ())
-        return records
 
     def _as_record(self, component: Component, records: PlanRecords) -> dict[str, Any]:
         """Return the documents of a component as JSON has them."""

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import records_in
 from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.journal.events import EvidenceGiven
-from seatrial.journal.journal import read as events
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
@@ -78,7 +77,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     if not there:
         raise UsageError(_nothing(trials, path, rehearsed))
     kept = None if rehearsed else records(trials, prepared.plan.plan, name)
-    given = _given(kept)
+    given = records_in(kept).given
     folder = path.parent
     others = [
         _other(
@@ -125,13 +124,6 @@ def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) 
         f"{trial.folder.tag}: the plan changed since: {', '.join(what)}. It is judged by what it "
         "was made with."
     )
-
-
-def _given(folder: TrialFolder | None) -> dict[str, list[EvidenceGiven]]:
-    """Return the documents that people gave later."""
-    found = PlanRecords()
-    found.fold(events(folder.journal) if folder else ())
-    return found.given
 
 
 def _other(
