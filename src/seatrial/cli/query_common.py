@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, as_typed
+from seatrial.errors import SeatrialError
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
@@ -20,6 +21,7 @@ from seatrial.units import SECOND_NS, count
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
     from seatrial.studies.selection import Side
 
 MAX_DAMAGED = 5  # trials whose damage is told
@@ -63,6 +65,15 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
         sides = [gather(store, parse_side(text), tests) for text in texts]
         tell_damage(store, trials_of(sides))
     return sides
+
+
+def known_machine(trial: TrialRow) -> Machine | None:
+    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
+    version wrote it."""
+    try:
+        return TrialFolder(Path(trial.path)).record().machine
+    except (SeatrialError, ValueError):
+        return None
 
 
 def tell_damaged_journal(folder: TrialFolder) -> None:

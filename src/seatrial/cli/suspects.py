@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +9,8 @@ from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
 from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
-from seatrial.cli.query_common import opened, tell_damage
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.cli.query_common import known_machine, opened, tell_damage
+from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
 from seatrial.rules.facts import FactTable
@@ -25,7 +24,6 @@ from seatrial.studies.evidence import NodeEvidence
 from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
 from seatrial.studies.slow_facts import SlowFacts, slow_facts
 from seatrial.studies.slow_places import SlowPlaces, places_of
-from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
 from seatrial.verify import file_use
 from seatrial.verify.reading import plain_line
@@ -124,15 +122,6 @@ def _machine(store: Store, machine: str, found: list[RunOutcome]) -> Machine | N
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
     described = (known_machine(each) for each in trials if each.machine == machine)
     return next(filter(None, described), None)
-
-
-def known_machine(trial: TrialRow) -> Machine | None:
-    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
-    version wrote it."""
-    try:
-        return TrialFolder(Path(trial.path)).record().machine
-    except (SeatrialError, ValueError):
-        return None
 
 
 def _gauges(
