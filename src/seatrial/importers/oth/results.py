@@ -47,17 +47,8 @@ _EVENT = re.compile(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
 _PASSED_ON = {code.number for code in (codes.PASS, codes.FAILED, codes.WRONG_ANSWER)} | {
     code.number for code in (codes.PERFORMANCE, codes.NODE_FAILURE, codes.CANCELLED, codes.TIMEOUT)
 }
-_STARTED, _BUILD, _BUILT, _SUBMITTED, _QUEUED, _RUN, _RAN, _CHECK, _CHECKED = (
-    "110",
-    "120",
-    "130",
-    "150",
-    "160",
-    "170",
-    "180",
-    "190",
-    "200",
-)
+_STARTED, _BUILD, _BUILT, _SUBMITTED, _QUEUED = "110", "120", "130", "150", "160"
+_RUN, _RAN, _CHECK, _CHECKED = "170", "180", "190", "200"
 _UNUSED = {"140", _CHECK}
 _UNUSED_BESIDE = {_STARTED: _BUILD, _SUBMITTED: _QUEUED}  # not read if the other one is there
 _QUARTER_NS = 900 * SECOND_NS  # zones differ by multiples of it
