@@ -30,9 +30,9 @@ from seatrial.errors import UsageError
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth.archive import read_archive
 from seatrial.importers.oth.status_table import StatusRow, read_status_table
-from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun
+from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun, machine_among
 from seatrial.journal import codes
-from seatrial.units import SECOND_NS, listed
+from seatrial.units import SECOND_NS
 
 STATUS = "Status"
 ARCHIVE = "Run_Archive"
@@ -93,13 +93,8 @@ def read_results(
             f"{root}: has no test with a folder {STATUS} or {ARCHIVE}; name the folder with the "
             "applications of the harness"
         )
-    if not machine and len(found.machines) > 1:
-        names = [f"{name} ({number})" for name, number in found.machines.most_common()]
-        raise UsageError(
-            f"{root}: has results of several machines, {listed(names, 5)}; "
-            "choose one with --machine"
-        )
-    return ImportedResults(found.runs, found.notes, machine or next(iter(found.machines), ""))
+    of = machine_among(root, "machines", found.machines, machine)
+    return ImportedResults(found.runs, found.notes, of)
 
 
 def tests_with_results(root: Path) -> Iterator[Path]:
