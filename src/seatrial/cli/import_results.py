@@ -70,8 +70,9 @@ def import_oth_results(
 
 def _with_directions(given: dict[str, Any]) -> dict[str, Any]:
     """Return options, with the ``directions`` of metrics in place of --higher and --lower."""
-    higher = dict.fromkeys(given.pop("higher"), "higher")
-    return {**given, "directions": higher | dict.fromkeys(given.pop("lower"), "lower")}
+    higher, lower = given.pop("higher"), given.pop("lower")
+    directions = dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+    return {**given, "directions": directions}
 
 
 @click.command("reframe")
