@@ -61,8 +61,7 @@ class Acceptance(OfPlan):
         with_documents: bool = True,
         rebuild: bool = False,
     ) -> None:
-        super().__init__(folders, path, name)
-        self.components, self.phases = components, phases
+        super().__init__(folders, path, name, components, phases)
         self._with_builds, self._rebuild = with_builds, rebuild
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
