@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.accept_options import (
+from seatrial.cli.options import (
+    MOMENT,
+    FiniteRange,
     again_option,
     by_option,
     comment_option,
@@ -17,7 +19,6 @@ from seatrial.cli.accept_options import (
     plan_argument,
     plan_options,
 )
-from seatrial.cli.options import MOMENT, FiniteRange
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.accept_options import names_of, plan_argument
-from seatrial.cli.options import format_option, together
+from seatrial.cli.options import format_option, names_of, plan_argument, together
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 
@@ -110,7 +109,7 @@ def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int
 @format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
-    from seatrial.cli.plan_tables import issues_table
+    from seatrial.cli.status_table import issues_table
     from seatrial.store.export import record, to_json
 
     records = plan_records.Recording(folders, path, name).read()

@@ -21,7 +21,6 @@ from seatrial.acceptance.status import AWAITED
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
-from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
@@ -296,7 +295,7 @@ class Acceptance(OfPlan):
             click.echo() if found and shown else None
             for each in shown:
                 for proof in evidence_of(each.evidence, records.given, folder):
-                    click.echo(folded(evidence_line(each.component, proof)))
+                    click.echo(folded(status_table.evidence_line(each.component, proof)))
             _print_records(records)
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
@@ -387,6 +386,6 @@ def _as_json(evidence: Sequence[dict[str, Any]], records: PlanRecords) -> dict[s
 
 def _print_records(records: PlanRecords) -> None:
     if records.open_issues:
-        click.echo(f"\n{issues_table(records.open_issues)}")
+        click.echo(f"\n{status_table.issues_table(records.open_issues)}")
     if records.entries:
-        click.echo(f"\n{entries_table(records.entries)}")
+        click.echo(f"\n{status_table.entries_table(records.entries)}")
