@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.import_notes import show_notes, write_notes
 from seatrial.cli.options import Parsed, together
 from seatrial.errors import UsageError
 from seatrial.units import count
 
 if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.importers.notes import ImportNote
     from seatrial.importers.results import ImportedResults
     from seatrial.importers.table_results import Columns
 
 MAX_METRICS_SHOWN = 6
+NOTES_SHOWN = 10
+PLACES_SHOWN = 2
+
+Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
 
 
 # what every import of results takes
@@ -241,6 +245,31 @@ def make(
     metric = names[0] if names else "elapsed"
     click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
     return 0
+
+
+# ---- what an import did not carry over ----------------------------------------------------
+
+
+def show_notes(grouped: Grouped) -> None:
+    """Print the first notes, each with its first places."""
+    for text, places in grouped[:NOTES_SHOWN]:
+        click.echo(f"note: {text}")
+        for note in places[:PLACES_SHOWN]:
+            click.echo(f"      {note.place}")
+        if len(places) > PLACES_SHOWN:
+            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
+    if len(grouped) > NOTES_SHOWN:
+        click.echo(f"and {count(len(grouped) - NOTES_SHOWN, 'other note')}")
+
+
+def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
+    """Write all notes on the import of ``path``."""
+    lines = [f"# Imported from {path}\n\n"]
+    for text, places in grouped:
+        lines.append(f"## {text}\n\n")
+        lines += [f"- {note.place}\n" for note in places]
+        lines.append("\n")
+    file.write_text("".join(lines))
 
 
 COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)

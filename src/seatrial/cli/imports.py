@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, import_results
-from seatrial.cli.import_notes import NOTES_SHOWN, show_notes, write_notes
+from seatrial.cli.import_results import NOTES_SHOWN, show_notes, write_notes
 from seatrial.cli.options import together
 from seatrial.errors import UsageError
 from seatrial.units import count

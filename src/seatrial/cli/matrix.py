@@ -14,13 +14,13 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import GAP, TextTable, folded, screen_width
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
-from seatrial.studies.matrix_reasons import reasons_of
 from seatrial.studies.result_matrix import (
     STATES,
     MatrixCell,
     MatrixQuery,
     MatrixRow,
     ResultMatrix,
+    reasons_of,
     result_matrix,
 )
 from seatrial.studies.selection import gather, parse_side, trials_of

@@ -6,8 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.store.series import metric_names
-from seatrial.studies.matrix_reasons import reasons_of
-from seatrial.studies.result_matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, result_matrix
+from seatrial.studies.result_matrix import (
+    ATTRIBUTES,
+    MatrixQuery,
+    ResultMatrix,
+    reasons_of,
+    result_matrix,
+)
 from seatrial.studies.selection import Side, trials_of
 from seatrial.web.cases_study import MAX_NAMED, cases_study, suggested_trials
 from seatrial.web.query import PageQuery
