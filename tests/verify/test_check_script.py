@@ -168,6 +168,8 @@ def test_a_run_gets_the_verdict_and_the_figures_of_its_scripts(place: Workplace)
     assert done.code == 1, done.said
     verdicts = place.verdicts()
     assert sorted(verdicts.values()) == ["pass", "performance", "wrong answer"]
+    told = [line.split()[-1] for line in done.out.splitlines() if line.startswith("one{rate=1}@")]
+    assert "performance" in told, "in the table, though no figure misses a reference"
     (right,) = [event for event in place.events("t", RunJudged) if event.verdict == "pass"]
     figures = place.events("t", MetricRecorded)
     own = {each.metric: each.value for each in figures if each.run_id == right.run_id}
