@@ -12,7 +12,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.facts_collect import collect, unfolded, write_suite
 from seatrial.cli.note import show_minute
-from seatrial.cli.options import json_option, machine_filter
+from seatrial.cli.options import json_option, list_option, machine_filter, text_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
@@ -50,16 +50,9 @@ command.add_command(write_suite)
 @click.argument("other", default="")
 @machine_filter
 @click.option("--majority", is_flag=True, help="Compare nodes with each other, whatever OTHER is.")
-@click.option("--facts", "patterns", multiple=True, metavar="PATTERN", help="Only these facts.")
-@click.option(
-    "--waive", multiple=True, metavar="PATTERN", help="Facts that may differ, such as 'module.*'."
-)
-@click.option(
-    "--within",
-    multiple=True,
-    metavar="PATTERN=SHARE",
-    help="Numbers that may differ by a share: memory.*=2%.",
-)
+@list_option("--facts", "patterns", "PATTERN", "Only these facts.")
+@list_option("--waive", "PATTERN", "Facts that may differ, such as 'module.*'.")
+@list_option("--within", "PATTERN=SHARE", "Numbers that may differ by a share: memory.*=2%.")
 @json_option
 @click.pass_obj
 def diff(
@@ -149,7 +142,7 @@ def _before(store: Store, machine: str) -> FactSource:
 @command.command("history")
 @click.argument("key", metavar="FACT")
 @machine_filter
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes.")
+@text_option("--nodes", "SET", "Only these nodes.")
 @json_option
 @click.pass_obj
 def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.options import json_option
+from seatrial.cli.options import json_option, path_option
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.rules import launch_rules
@@ -24,12 +24,8 @@ MAX_ROWS = 1000
 MAX_LOGGED = 200
 OWN = Path("guard.yaml")
 
-_rules_option = click.option(
-    "--rules",
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The launch rules; default: guard.yaml, if it is here.",
+_rules_option = path_option(
+    "--rules", "file", "FILE", "The launch rules; default: guard.yaml, if it is here."
 )
 
 

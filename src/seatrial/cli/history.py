@@ -12,7 +12,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.note import diary, show_minute
-from seatrial.cli.options import format_option, run_filters
+from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent
@@ -40,9 +40,7 @@ MAX_NOTES = 26
 
 @click.command("history")
 @click.argument("metric")
-@click.option(
-    "--case", "case", default="", metavar="PATTERN", help="Cases: a part of the name, or the id."
-)
+@text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
 @click.option(
     "--stage", type=click.Choice(get_args(Stage)), default=None, help="Only of this stage."
 )
