@@ -11,7 +11,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, list_option, text_option
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.errors import UsageError
 from seatrial.journal.codes import KNOWN, PASS
 from seatrial.units import count
@@ -173,10 +173,7 @@ def _print_table(
     changed = [one for one in found if one.changed]
     for one in changed[:SHOWN]:
         rows.add(one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
-    if changed:
-        click.echo(rows)
-    if len(changed) > SHOWN:
-        click.echo(f"and {len(changed) - SHOWN} more: --format json lists all")
+    print_first(rows, len(changed), SHOWN, ": --format json lists all")
     turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
     others = sum(one.was == one.code for one in changed)
     said = [f"{number} {turn}" for turn, number in turns.items()]
