@@ -365,7 +365,7 @@ class Acceptance(OfPlan):
 
 def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
     """Return the kind of a component and its number of cases and runs."""
-    duration = plan_trials.duration_of(trial) if trial else part.policy.duration
+    duration = trial.life.duration if trial else part.policy.duration
     cases = trial.folder.cases() if trial else part.cases
     recorded = trial.record.component if trial else None
     kind = (recorded or part.component).kind
