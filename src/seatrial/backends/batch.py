@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -48,19 +47,12 @@ from seatrial.backends.task_states import ENDED, TaskKey, TaskState
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
-from seatrial.machine.model import BatchSettings, Machine
+from seatrial.machine.model import Machine
 from seatrial.runs.hung_processes import in_order
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
-
-
-def require_programs(scheduler: str, *programs: str) -> None:
-    """Raise BackendError where this host does not have the commands of a scheduler."""
-    for program in programs:
-        if shutil.which(program) is None:
-            raise BackendError(f"{program} is not on PATH; run this on a {scheduler} login node")
 
 
 class BatchBackend:
@@ -74,12 +66,11 @@ class BatchBackend:
     def __init__(
         self,
         machine: Machine,
-        settings: BatchSettings,
         client: Callable[[Machine, Callable[[str], None]], SchedulerClient],
         submissions: Path,
     ) -> None:
         self.machine = machine
-        self.settings = settings
+        self.settings = machine.batch
         self.submissions = submissions
         self._updates = UpdateQueue()
         self._outages = CommandOutages(self._updates.report)
@@ -97,6 +88,7 @@ class BatchBackend:
         self._submitter = Submitter(self.client, submissions, self._cancels, self._wait_out)
 
     async def open(self) -> None:
+        self.client.require_programs()
         await self._submitter.learn_config()
         self._spawn(self._poll_for_ever())
 
@@ -369,9 +361,7 @@ class BatchBackend:
         if task is not None and task.bundle is not None:
             self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
             return
-        output = None
-        if task is not None:
-            output = output_of(self.submissions / task.name, task.index)
+        output = output_of(self.submissions / task.name, task.index) if task is not None else None
         self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
