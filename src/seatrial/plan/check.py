@@ -15,8 +15,13 @@ from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.failures import check_known_failures
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.alongside import check_alongside
-from seatrial.plan.check_checklist import check_checklist
-from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
+from seatrial.plan.check_criteria import (
+    check_checklist,
+    check_criteria,
+    check_evidence,
+    check_ids,
+    check_waivers,
+)
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
