@@ -71,8 +71,9 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
     slurm_place: Workplace, cluster: SlurmCluster
 ) -> None:
     first, second = cluster.node_names[:2]
-    words = ("order", "best", "halo 2x2", "--nodes", f"{first},{second}")
-    words = (*words, "-m", str(slurm_place.machine))
+    nodes = f"{first},{second}"
+    machine = str(slurm_place.machine)
+    words = ("order", "best", "halo 2x2", "--nodes", nodes, "-m", machine)
     assert "gives no jobs" not in slurm_place.seatrial(*words).err
     cluster.run("scontrol", "update", f"NodeName={second}", "State=DRAIN", "Reason=test")
     try:
