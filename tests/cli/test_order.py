@@ -71,9 +71,8 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
     slurm_place: Workplace, cluster: SlurmCluster
 ) -> None:
     first, second = cluster.node_names[:2]
-    nodes = f"{first},{second}"
-    machine = str(slurm_place.machine)
-    words = ("order", "best", "halo 2x2", "--nodes", nodes, "-m", machine)
+    nodes = ("--nodes", f"{first},{second}", "-m", str(slurm_place.machine))
+    words = ("order", "best", "halo 2x2", *nodes)
     assert "gives no jobs" not in slurm_place.seatrial(*words).err
     cluster.run("scontrol", "update", f"NodeName={second}", "State=DRAIN", "Reason=test")
     try:
