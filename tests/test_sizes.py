@@ -17,7 +17,6 @@ LONGER = {
     "plan/model.py": "one file's shape: plan.yaml",
     "suite/model.py": "one file's shape: test.yaml, and the case that comes of it",
     "trial/driver.py": "the one loop of a driver and what it is made of",
-    "trial/jobs.py": "the commands and the updates of runs, each beside its counterpart",
 }
 
 
