@@ -10,6 +10,9 @@ from pathlib import Path
 CONTAINER_FILE = "container.txt"
 """The file of a run with the digest of its image, or why it has none."""
 
+TAKES_NAMES = frozenset({"podman", "podman-hpc", "shifter", "sarus"})
+"""Runtimes that keep their images themselves: a path is none of them."""
+
 _NAME = re.compile(r"[A-Za-z0-9][\w./:@+~=-]*")
 
 

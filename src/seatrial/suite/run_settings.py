@@ -14,7 +14,7 @@ from typing import Any
 from seatrial.errors import suggest
 from seatrial.machine.glibc import known, near, tunable_of
 from seatrial.machine.model import PAGES, Machine
-from seatrial.suite.container_image import fault_of_image
+from seatrial.suite.container_image import TAKES_NAMES, fault_of_image, is_path
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
 from seatrial.suite.model import RunSettings, RunSpec
@@ -88,6 +88,10 @@ class AskedSettings:
                 f"{self._machine.machine} does not say how containers are started; write "
                 "`containers: {kind: apptainer}`, or another kind, into its file"
             )
+            raise ExpressionError(text, "run", "container")
+        kind = self._machine.containers.kind
+        if is_path(image) and kind in TAKES_NAMES:
+            text = f"{image!r} is a path, and {kind} takes names of images, such as debian:12"
             raise ExpressionError(text, "run", "container")
         return image
 
