@@ -148,12 +148,13 @@ def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
         parser.read_string(text, str(path))
         sections = {name: dict(parser[name]) for name in parser.sections()}
     except configparser.Error as error:
-        line, reason = _fault(error)
-        raise ValueError(f"{path}:{line}: {reason}" if line else f"{path}: {reason}") from None
+        faulty, reason = _fault(error)
+        place = f"{path}:{faulty}" if faulty else f"{path}"
+        raise ValueError(f"{place}: {reason}") from None
     lines: dict[str, int] = {}
-    for place, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if found := _KEY.match(line):
-            lines.setdefault(found[1].lower(), place)
+            lines.setdefault(found[1].lower(), number)
     return sections, lines
 
 
