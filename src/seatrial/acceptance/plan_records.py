@@ -1,7 +1,6 @@
 """What people recorded about a plan: evidence, issues, milestones, replaced parts, incidents.
 
-    records = PlanRecords()
-    for event in journal: records.apply(event)
+    records = records_in(folder)
     records.issues[1].state, records.entries
 
 They are events of one trial of the plan, which runs nothing: see ``trial.plan_trials``.
@@ -15,6 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
+from seatrial.journal.journal import read
+from seatrial.trial.folder import TrialFolder
 
 SEVERITIES = ("critical", "major", "minor")
 
@@ -25,14 +26,14 @@ class Issue(Struct, frozen=True, kw_only=True):
     ``comments`` are all that were given, in their order."""
 
     issue: int
-    state: str
-    text: str
-    component: str
-    severity: str
-    owner: str
-    runs: list[str]
-    nodes: str
-    comments: list[str]
+    state: str = "open"
+    text: str = ""
+    component: str = ""
+    severity: str = ""
+    owner: str = ""
+    runs: list[str] = []
+    nodes: str = ""
+    comments: list[str] = []
     opened: int
     opened_by: list[str]
     changed: int
@@ -106,14 +107,6 @@ class PlanRecords:
         if before is None:
             before = Issue(
                 issue=event.issue,
-                state="open",
-                text="",
-                component="",
-                severity="",
-                owner="",
-                runs=[],
-                nodes="",
-                comments=[],
                 opened=event.time,
                 opened_by=event.names,
                 changed=event.time,
@@ -134,3 +127,10 @@ class PlanRecords:
             by=event.names,
             user=event.by,
         )
+
+
+def records_in(folder: TrialFolder | None) -> PlanRecords:
+    """Return what people recorded, by the trial of a plan's records; nothing if there is none."""
+    found = PlanRecords()
+    found.fold(read(folder.journal) if folder else ())
+    return found

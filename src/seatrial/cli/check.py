@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,13 +48,13 @@ def command() -> None:
 @click.pass_context
 def nodes(
     context: click.Context,
+    /,
     machine: str | None,
     files: tuple[Path, ...],
-    by: str,
-    nodes: str,
     drain: bool,
     resume: bool,
     tag: str | None,
+    **asked: Any,
 ) -> int:
     """Ask the nodes for their facts and judge them by rules. Exits 1 if something was found.
 
@@ -66,7 +67,7 @@ def nodes(
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
     rules = rule_files.load(files or rule_files.own_files())
     tag = tag or new_tag(folders.trials, ["facts"])
-    if code := context.invoke(collect, machine=machine, by=by, nodes=nodes, tag=tag, patience=60):
+    if code := context.invoke(collect, machine=machine, tag=tag, patience=60, **asked):
         return int(code)
     with opened(folders) as store:
         found = source_of(store, [tag], rates=True)

@@ -8,8 +8,8 @@ import click
 import msgspec
 from msgspec import Struct
 
-from seatrial.cli import Folders, complete, spread_page
-from seatrial.cli.comparison_page import as_record, ladder_page, page
+from seatrial.cli import Folders, complete
+from seatrial.cli.comparison_page import as_record, ladder_page, page, spread_page
 from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
@@ -95,7 +95,7 @@ def command(
 
     if spread:
         spreads = [compare_spreads(found[0], b, chosen, across, each_node) for b in found[1:]]
-        return _said(form, spreads, spread_page.page(spreads))
+        return _said(form, spreads, spread_page(spreads))
     if ladder:
         built = ladders(len(found), lambda i, j: compare(found[i], found[j]))
         return _said(form, built, ladder_page(built))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.facts_collect import collect, write_suite
+from seatrial.cli.facts_collect import collect, unfolded, write_suite
 from seatrial.cli.note import show_minute
 from seatrial.cli.options import json_option, machine_filter
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of, unfold
+from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.rules import drift, facts
@@ -158,7 +158,7 @@ def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool)
         collections = node_facts.collected(store, machine)
         if not collections:
             node_facts.newest(store, machine)  # raises, and says how to collect
-        found = node_facts.spells(collections, key, _unfolded(nodes))
+        found = node_facts.spells(collections, key, unfolded(nodes) if nodes else ())
     if not any(one.value is not None for one in found):
         known = collections[0].table().keys
         near = [name for name in known if key.rpartition(".")[2] in name][:8]
@@ -266,13 +266,6 @@ def tell_not_asked(found: FactSource) -> None:
 
 def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
     return table.with_keys(patterns) if patterns else table
-
-
-def _unfolded(nodes: str) -> tuple[str, ...]:
-    try:
-        return unfold(nodes) if nodes else ()
-    except ValueError as error:
-        raise UsageError(f"--nodes: {error}") from None
 
 
 def _share(text: str) -> tuple[str, float]:

@@ -125,7 +125,7 @@ def _usable(
 ) -> tuple[str | None, int]:
     """Return the machine with the nodes that can answer now, and how many these are."""
     known = node_names(machine)
-    wanted = set(_unfolded(nodes)) if nodes else set(known)
+    wanted = set(unfolded(nodes)) if nodes else set(known)
     if other := sorted(wanted - set(known)):
         raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
     if machine.scheduler != "slurm":
@@ -175,7 +175,7 @@ def _written(path: Path, about: dict[str, Any]) -> str:
 def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
     """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
     if nodes:
-        return list(_unfolded(nodes))
+        return list(unfolded(nodes))
     if unknown := [role for role in roles if role not in machine.roles]:
         known = ", ".join(machine.roles) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
@@ -195,7 +195,8 @@ def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
     return list(found)
 
 
-def _unfolded(nodes: str) -> tuple[str, ...]:
+def unfolded(nodes: str) -> tuple[str, ...]:
+    """Return the nodes of a set that was given by --nodes. Raises UsageError."""
     try:
         return unfold(nodes)
     except ValueError as error:
@@ -210,6 +211,6 @@ def _read(given: tuple[str, ...]) -> str:
         if not equals:
             raise UsageError(f"--read {text}: write SET=FILE, such as 'r[1-14]=lnetctl.yaml'")
         own = readers.read(Path(name))
-        for node in _unfolded(folded):
+        for node in unfolded(folded):
             found.setdefault(node, {}).update(own)
     return text_of(of_nodes(found))

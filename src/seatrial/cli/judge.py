@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,18 +52,15 @@ SHOWN = 50
 @click.pass_obj
 def command(
     folders: Folders,
+    /,
     names: tuple[str, ...],
     cause: str,
     comment: str,
     exclude: bool,
     withdraw: bool,
     by: tuple[str, ...],
-    again: bool,
-    reason: str,
-    suites: tuple[str, ...],
-    references: Path | None,
-    dry_run: bool,
     form: str,
+    **asked: Any,
 ) -> int:
     """Judge the runs of TRIAL again, or say something of single runs.
 
@@ -83,25 +80,25 @@ def command(
     (timeout, node failure, cancelled) are not touched.
     """
     if cause or comment or exclude or withdraw or by:
-        if again or reason or suites or references or dry_run:
+        if any(asked.values()):
             raise UsageError("--again, --reason, --with, --references, --dry-run: are of a TRIAL")
         from seatrial.cli.review import Review, record_reviews
 
         return record_reviews(folders, names, Review(cause, comment, exclude, withdraw, by))
     if len(names) > 1:
         raise UsageError(f"{names[1]}: one trial at a time is judged again")
-    return _judge_again(folders, names[0], again, reason, suites, references, dry_run, form)
+    return _judge_again(folders, names[0], form, **asked)
 
 
 def _judge_again(
     folders: Folders,
     trial: str,
+    form: str,
     again: bool,
     reason: str,
     suites: tuple[str, ...],
     references: Path | None,
     dry_run: bool,
-    form: str,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
     from seatrial.trial.corrected_references import references_by_now

@@ -8,19 +8,19 @@ from string import ascii_uppercase
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option, tests_filter
+from seatrial.cli import Folders
+from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import GAP, TextTable, folded, screen_width
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
-from seatrial.studies.matrix_reasons import reasons_of
 from seatrial.studies.result_matrix import (
     STATES,
     MatrixCell,
     MatrixQuery,
     MatrixRow,
     ResultMatrix,
+    reasons_of,
     result_matrix,
 )
 from seatrial.studies.selection import gather, parse_side, trials_of
@@ -35,9 +35,7 @@ WORST = "(build failed)"
 
 
 @click.command("matrix")
-@click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
-)
+@trials_argument
 @click.option(
     "--by",
     default="toolchain",

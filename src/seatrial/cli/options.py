@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -175,6 +176,9 @@ run_filters = together(
     since_filter,
 )
 
+trials_argument = click.argument(
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
+)
 per_option = click.option(
     "--per",
     "per",
@@ -210,6 +214,44 @@ selection_options = together(
     ),
 )
 repeat_option = click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case.")
+
+# ---- plans --------------------------------------------------------------------------------
+
+# PLAN and the options that choose among its trials
+plan_options = together(
+    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
+    components_option,
+    phases_option,
+    name_option,
+    click.pass_obj,
+)
+# PLAN, for what is about the whole plan
+plan_argument = together(
+    click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
+    name_option,
+    click.pass_obj,
+)
+by_option = click.option(
+    "--by", multiple=True, metavar="NAME", required=True, help="Who; may be repeated."
+)
+comment_option = click.option("--comment", default="", metavar="TEXT", help="A remark.")
+again_option = click.option(
+    "--again", default="", metavar="TEXT", help="Why it replaces an earlier one."
+)
+status_format_option = format_option("table", "json", help="How the status is shown.")
+reason_option = click.option("--reason", required=True, help="Why; recorded with your name.")
+no_lines_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
+
+
+def names_of(by: tuple[str, ...]) -> list[str]:
+    """Return the names that were given. Raises UsageError if there is none."""
+    names = [name.strip() for name in by if name.strip()]
+    if not names:
+        raise click.UsageError("--by: give a name")
+    return names
+
+
+# ---- what a trial records -----------------------------------------------------------------
 
 
 def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,14 +43,11 @@ def command(
     folders: Folders,
     /,
     plans: tuple[Path, ...],
-    seed: int,
-    seeds: int,
     days: float | None,
-    components: tuple[str, ...],
-    phases: tuple[str, ...],
     compare: bool,
     name: str,
     as_json: bool,
+    **chosen: Any,
 ) -> int:
     """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
 
@@ -77,13 +74,10 @@ def command(
             path,
             trials=folders.trials,
             store=folders.store,
-            seed=seed,
-            seeds=seeds,
             days=days,
-            components=components,
-            phases=phases,
             name=name,
             progress=_show_progress if sys.stderr.isatty() else None,
+            **chosen,
         )
         for path in plans
     ]

@@ -89,6 +89,10 @@ class AskedSettings:
                 "`containers: {kind: apptainer}`, or another kind, into its file"
             )
             raise ExpressionError(text, "run", "container")
+        kind = self._machine.containers.kind
+        if is_path(image) and kind in TAKES_NAMES:
+            text = f"{image!r} is a path, and {kind} takes names of images, such as debian:12"
+            raise ExpressionError(text, "run", "container")
         return image
 
     def _directory_of(self, names: Names) -> tuple[str, str]:
@@ -167,6 +171,9 @@ def stripe_size(text: str) -> int:
 
 CONTAINER_FILE = "container.txt"
 """The file of a run with the digest of its image, or why it has none."""
+
+TAKES_NAMES = frozenset({"podman", "podman-hpc", "shifter", "sarus"})
+"""Runtimes that keep their images themselves: a path is none of them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w./:@+~=-]*")
 

@@ -161,6 +161,15 @@ def case_of(name: str) -> tuple[str, dict[str, Scalar]]:
     return test, parameters
 
 
+def figure_of(name: str, value: float, unit: str, *expected: object) -> ReframeFigure:
+    """Return a figure; ``expected`` are its reference, its lower and its upper bound as ReFrame
+    writes them. Raises ValueError for what is no number."""
+    reference, lower, upper = map(number_or_none, expected)
+    if not reference and lower is None and upper is None:
+        reference = None  # ReFrame's way to expect nothing
+    return ReframeFigure(name, value, unit, reference, lower, upper)
+
+
 def number_or_none(written: object) -> float | None:
     """Return a finite number that is written as text or JSON; None for none. Raises ValueError for
     other text."""
