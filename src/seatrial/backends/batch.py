@@ -13,17 +13,15 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.backends.batch_task import FORGOTTEN, BatchTask
 from seatrial.backends.bundles import (
+    Bundles,
     BundleWatch,
-    RunUpdate,
     allocation_of,
-    holders_of,
-    report_runs,
 )
 from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.doubled_jobs import DoubledJobs
@@ -77,7 +75,7 @@ class BatchBackend:
         self.client = client(machine, self._outages.answered)
         self._outages.scheduler = self.client.name
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
-        self._bundles: dict[str, BatchTask] = {}  # by each of their runs that is left
+        self._bundles = Bundles[BatchTask](self._updates.report)
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -252,11 +250,8 @@ class BatchBackend:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
         if task.bundle is None:
             return 0
-        self._report_of_bundle(task.bundle.look(state.nodes if state is not None else ""))
+        self._bundles.report(task.bundle.look(state.nodes if state is not None else ""))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
-
-    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
-        report_runs(updates, self._bundles, self._updates.report)
 
     async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
         """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
@@ -359,7 +354,7 @@ class BatchBackend:
         task = self._tasks.pop(job.run_id, None)
         self._cancels.pop(job.run_id, None)
         if task is not None and task.bundle is not None:
-            self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
+            self._bundles.report(task.bundle.settle(code, state, exit_code, nodes))
             return
         output = output_of(self.submissions / task.name, task.index) if task is not None else None
         self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
@@ -369,7 +364,7 @@ class BatchBackend:
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
         ended or started."""
-        for task in holders_of(self._bundles, run_ids):
+        for task in self._bundles.holders(run_ids):
             self._cancel_of_bundle(task, run_ids, pending_only)
         for run_id in run_ids:
             if run_id not in self._bundles:
