@@ -90,9 +90,10 @@ def import_tests(
 
 def _note_of(error: Exception, path: Path) -> ImportNote:
     """Return an error as a note; ValueErrors begin with their place."""
-    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", str(error)):
-        return ImportNote(path, int(found[1] or 0), str(error)[found.end() :])
-    return ImportNote(path, 0, str(error))
+    line, text = 0, str(error)
+    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", text):
+        line, text = int(found[1] or 0), text[found.end() :]
+    return ImportNote(path, line, f"{text}; the test was left out")
 
 
 def _exports(environment: Mapping[str, str]) -> Iterator[str]:
