@@ -168,7 +168,7 @@ def test_faults_end_where_nobody_reads_on() -> None:
         for line in range(5000):
             faults.add(SourceLocation(PATH, line), "k", "is wrong")
     assert len(raised.value.faults) == 1000
-    assert str(raised.value).endswith("\n1000 faults; nothing was run.")
+    assert str(raised.value).endswith("\n1000 faults; nothing was done.")
 
 
 def test_no_fault_raises_nothing_and_one_does() -> None:
@@ -178,7 +178,7 @@ def test_no_fault_raises_nothing_and_one_does() -> None:
     faults.add(SourceLocation(PATH, 3), "k", "is wrong")
     with pytest.raises(InvalidFiles) as raised:
         faults.raise_any()
-    assert str(raised.value) == "f.yaml:3: k: is wrong\n1 fault; nothing was run."
+    assert str(raised.value) == "f.yaml:3: k: is wrong\n1 fault; nothing was done."
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "x" * 300, "a\0b", "."])

@@ -26,7 +26,7 @@ class InvalidFiles(UsageError):
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = list(faults)
         count = len(self.faults)
-        ending = f"{count} fault{'s' if count != 1 else ''}; nothing was run."
+        ending = f"{count} fault{'s' if count != 1 else ''}; nothing was done."
         super().__init__("\n".join([*self.faults, ending]))
 
 

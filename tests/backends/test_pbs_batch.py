@@ -31,6 +31,12 @@ def test_an_array() -> None:
     )
 
 
+def test_output_is_written_directly_where_the_server_can(tmp_path: Path) -> None:
+    machine = Machine(machine="m", nodes=[], scheduler="pbs")
+    write(tmp_path, Submission("seatrial-x", (JOB,)), machine, direct=True)
+    assert " -j oe -k doe -r n -o " in (tmp_path / "submit.sh").read_text()
+
+
 def test_a_single_run_is_no_array_and_is_not_run_again() -> None:
     assert f"-j oe -r n -o {FOLDER}/0.out -l" in line(JOB)
 

@@ -177,6 +177,15 @@ def test_the_server() -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "direct"),
+    [("23.06.06", True), ("2021.1.3.20220217", True), ("14.2.4", False), ("", False), (7, False)],
+)
+def test_which_releases_let_jobs_write_directly(version: object, direct: bool) -> None:
+    said = {"pbs_version": "x", "Server": {"pbs": {"pbs_version": version}}}
+    assert parse_server(json.dumps(said)).writes_directly is direct
+
+
+@pytest.mark.parametrize(
     ("text", "job_id"),
     [
         ("12.pbs\n", 12),

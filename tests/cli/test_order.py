@@ -57,10 +57,30 @@ def test_the_best_order_for_a_pattern(place: Workplace) -> None:
     assert "8 ranks of 2 a node need 4 nodes; --nodes has 3" in done.said
     done = place.seatrial(*words, "n[1-3],x9")
     assert "x9 has no place in the network of net" in done.said
+    done = place.seatrial("order", "best", "halo 4x4", *words[3:], "n[1-3]")
+    assert (done.code, done.out) == (2, "")
+    assert "n1 would get 6 ranks and has 4 CPUs" in done.said
     (place.folder / "far.pattern").write_text(text.replace("end\n", ""))
     done = place.seatrial(*words, "n[1-4]")
     assert (done.code, done.out) == (2, "")
     assert "far.pattern: was cut short or changed" in done.said
+
+
+@pytest.mark.slurm
+def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
+    slurm_place: Workplace, cluster: SlurmCluster
+) -> None:
+    first, second = cluster.node_names[:2]
+    nodes = ("--nodes", f"{first},{second}", "-m", str(slurm_place.machine))
+    words = ("order", "best", "halo 2x2", *nodes)
+    assert "gives no jobs" not in slurm_place.seatrial(*words).err
+    cluster.run("scontrol", "update", f"NodeName={second}", "State=DRAIN", "Reason=test")
+    try:
+        done = slurm_place.seatrial(*words)
+    finally:
+        cluster.run("scontrol", "update", f"NodeName={second}", "State=RESUME")
+    assert done.code == 0, done.said
+    assert f"{second}: down or drained, so Slurm gives no jobs there now" in done.err
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_a_bad_plan_is_told_with_its_lines(stage: Stage, seatrial: Command) -> N
     done = seatrial("rehearse", "plan.yaml")
     assert done.code == 2
     assert "plan.yaml:" in done.err
-    assert "2 faults; nothing was run." in done.err
+    assert "2 faults; nothing was done." in done.err
 
 
 def test_killed_it_leaves_an_ordinary_journal(stage: Stage, seatrial: Command) -> None:

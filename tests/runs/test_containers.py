@@ -210,6 +210,13 @@ def test_an_image_that_is_not_there(place: Workplace, image: Path) -> None:
     assert place.seatrial("list", "suite", "-m", str(place.machine)).code == 0
 
 
+def test_a_program_that_is_not_there_is_named(place: Workplace) -> None:
+    place.local(containers={"kind": "apptainer", "command": "no-apptainer"})
+    place.test("t", "$LAUNCH true", run={"container": "docker://debian:12"})
+    assert place.run("--name", "t").code == 1
+    assert "exit code 127, not 0: no-apptainer is not found on " in place.why("t")
+
+
 def line_of(place: Workplace, name: str, key: str = "container") -> int:
     lines = (place.folder / "suite" / name / "test.yaml").read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if key in line)
@@ -239,6 +246,7 @@ def test_the_digest_of_a_file_is_kept_until_it_changes(place: Workplace) -> None
         ({}, {"container": "{wheer}"}, "wheer is not defined"),
         ({}, {"container": "/a.sif", "prove": True}, "cannot be proved"),
         ({"kind": "docker"}, {}, "docker"),
+        ({"kind": "podman"}, {"container": "/a.sif"}, "a path, and podman takes names of images"),
         ({"kind": "podman", "mounts": ["data"]}, {}, "'data' is neither an absolute path nor two"),
     ],
 )

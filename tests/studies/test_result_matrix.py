@@ -8,8 +8,13 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.store.by_case import ELAPSED, CaseRuns, Kind
-from seatrial.studies.matrix_reasons import MatrixReasons
-from seatrial.studies.result_matrix import MatrixCell, MatrixQuery, ResultMatrix, result_matrix
+from seatrial.studies.result_matrix import (
+    MatrixCell,
+    MatrixQuery,
+    MatrixReasons,
+    ResultMatrix,
+    result_matrix,
+)
 from seatrial.studies.selection import Side
 
 TRIAD: Kind = ("triad", "MB/s", "higher")

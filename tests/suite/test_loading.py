@@ -298,4 +298,4 @@ def test_the_command_line_lists_and_tells_faults(place: Place, tmp_path: Path) -
     done = subprocess.run([*command, "suite"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("suite/u/test.yaml:2: is not valid YAML: ")
-    assert done.stderr.endswith("\n1 fault; nothing was run.\n")
+    assert done.stderr.endswith("\n1 fault; nothing was done.\n")

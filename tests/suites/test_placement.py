@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.journal.events import MetricRecorded, RunJudged
+from seatrial.journal.events import JobStarted, MetricRecorded, RunJudged
 from seatrial.machine.detect import detect
+from seatrial.machine.facts import unfold
 from seatrial.machine.model import Toolchain
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
@@ -38,7 +39,12 @@ def own_toolchain() -> Toolchain:
     return chain
 
 
-def a_place(place: Workplace, cluster: SlurmCluster, **environment: Any) -> None:
+def a_place(
+    place: Workplace,
+    cluster: SlurmCluster,
+    topology: dict[str, Any] | None = None,
+    **environment: Any,
+) -> None:
     chain = own_toolchain()
     assert chain.launcher is not None
     launcher = {
@@ -51,7 +57,7 @@ def a_place(place: Workplace, cluster: SlurmCluster, **environment: Any) -> None
     place.slurm(
         cluster,
         {"poll": "0.5s"},
-        topology={"kind": "tree", "levels": LEVELS},
+        topology=topology or {"kind": "tree", "levels": LEVELS},
         toolchains={"mpi": {**toolchain, "environment": {**chain.environment, **environment}}},
     )
     place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
@@ -132,6 +138,12 @@ def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmClu
     chosen = "pairs and place=chassis or collectives and place=Y"
     started(place, "-k", chosen, "--set", "hosts=4", "--name", "t")
     assert set(place.verdicts().values()) == {"pass"}
+    a_place(place, cluster, {"kind": "torus", "axes": {"x": 2, "y": 2, "z": 2}})
+    for axis, neighbour in zip("ZYX", (1, 2, 4), strict=True):
+        chosen = f"collectives and place={axis}"
+        started(place, "-k", chosen, "--set", "hosts=2", "--name", axis)
+        (ran,) = place.events(axis, JobStarted)
+        assert unfold(ran.nodes) == (cluster.node_names[0], cluster.node_names[neighbour])
 
 
 def test_the_tables_of_a_cray_xc(place: Workplace) -> None:

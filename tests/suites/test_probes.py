@@ -61,7 +61,8 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     words = "not stream or (touch=all and threads=2)"
     other = place.folder / "other"
     other.mkdir()
-    chosen = ("--toolchain", "default", "-k", words, "--set", f"folder={other}")
+    settings = ("--set", f"folder={other}", "--set", "elements=1M")
+    chosen = ("--toolchain", "default", "-k", words, *settings)
     done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES

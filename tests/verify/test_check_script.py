@@ -168,6 +168,8 @@ def test_a_run_gets_the_verdict_and_the_figures_of_its_scripts(place: Workplace)
     assert done.code == 1, done.said
     verdicts = place.verdicts()
     assert sorted(verdicts.values()) == ["pass", "performance", "wrong answer"]
+    told = [line.split()[-1] for line in done.out.splitlines() if line.startswith("one{rate=1}@")]
+    assert "performance" in told, "in the table, though no figure misses a reference"
     (right,) = [event for event in place.events("t", RunJudged) if event.verdict == "pass"]
     figures = place.events("t", MetricRecorded)
     own = {each.metric: each.value for each in figures if each.run_id == right.run_id}
@@ -176,6 +178,25 @@ def test_a_run_gets_the_verdict_and_the_figures_of_its_scripts(place: Workplace)
     (folder / "check.sh").write_text("exit 9")
     again = place.seatrial("judge", "--again", "t", "--reason", "new check", "--format", "json")
     assert again.out.count("node failure") >= 3, again.said
+
+
+def test_a_script_names_the_cause_and_the_nodes(place: Workplace) -> None:
+    lines = "n1 PERF-FAIL\\nn2 GOOD\\nn3 FAILED memory\\n"
+    folder = place.test("one", "true", verify=[{"script": "check.sh", "codes": "oth"}])
+    script = f'printf "{lines}" > nodecheck.txt; echo "slow memory" > check_alias.txt; exit 9'
+    (folder / "check.sh").write_text(script)
+    place.local()
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    (judged,) = place.events("t", RunJudged)
+    assert (judged.verdict, judged.cause) == ("node failure", "slow memory")
+    assert {each.metric: each.value for each in place.events("t", MetricRecorded)} == {
+        "findings": 2,
+        "findings_of_check": 1,
+        "findings_of_memory": 1,
+        "failed_node{node=n1}": 1,
+        "failed_node{node=n3}": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.web.state.study_cache import MAX_STUDIES, MAX_WAITING, StudyCache
+from seatrial.web.state.study_cache import MAX_STUDIES, MAX_WAITING, StudyAnswer, StudyCache
 
 from ..programs import LONG_S, until
 
@@ -82,5 +82,5 @@ def test_a_form_learns_why_there_is_no_answer(studies: StudyCache) -> None:
     def refuse() -> None:
         raise UsageError("no such trial")
 
-    assert studies.answer("a", 1, refuse) == (None, "refused", "no such trial")
-    assert studies.answer("b", 1, lambda: "made") == ("made", "judged", "")
+    assert studies.answer("a", 1, refuse) == StudyAnswer(None, "refused", "no such trial")
+    assert studies.answer("b", 1, lambda: "made") == StudyAnswer("made", "judged")

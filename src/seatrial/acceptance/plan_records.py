@@ -1,7 +1,6 @@
 """What people recorded about a plan: evidence, issues, milestones, replaced parts, incidents.
 
-    records = PlanRecords()
-    for event in journal: records.apply(event)
+    records = records_in(folder)
     records.issues[1].state, records.entries
 
 They are events of one trial of the plan, which runs nothing: see ``trial.plan_trials``.
@@ -15,8 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
+from seatrial.journal.journal import read
+from seatrial.structs import copied
+from seatrial.trial.folder import TrialFolder
 
 SEVERITIES = ("critical", "major", "minor")
+
+_GIVEN = ("state", "text", "component", "severity", "owner", "nodes")  # empty: as it was
 
 
 class Issue(Struct, frozen=True, kw_only=True):
@@ -25,14 +29,14 @@ class Issue(Struct, frozen=True, kw_only=True):
     ``comments`` are all that were given, in their order."""
 
     issue: int
-    state: str
-    text: str
-    component: str
-    severity: str
-    owner: str
-    runs: list[str]
-    nodes: str
-    comments: list[str]
+    state: str = "open"
+    text: str = ""
+    component: str = ""
+    severity: str = ""
+    owner: str = ""
+    runs: list[str] = []
+    nodes: str = ""
+    comments: list[str] = []
     opened: int
     opened_by: list[str]
     changed: int
@@ -88,11 +92,10 @@ class PlanRecords:
             if not before or event.why:
                 before.append(event)
         elif isinstance(event, PlanEntry):
-            entry = RecordedEntry(
-                kind=event.kind,
+            entry = copied(
+                RecordedEntry,
+                event,
                 at=event.at or event.time,
-                text=event.text,
-                nodes=event.nodes,
                 by=event.names,
                 user=event.by,
                 recorded=event.time,
@@ -106,31 +109,26 @@ class PlanRecords:
         if before is None:
             before = Issue(
                 issue=event.issue,
-                state="open",
-                text="",
-                component="",
-                severity="",
-                owner="",
-                runs=[],
-                nodes="",
-                comments=[],
                 opened=event.time,
                 opened_by=event.names,
                 changed=event.time,
                 by=event.names,
                 user=event.by,
             )
+        given = {name: value for name in _GIVEN if (value := getattr(event, name))}
         self.issues[event.issue] = replace(
             before,
-            state=event.state or before.state,
-            text=event.text or before.text,
-            component=event.component or before.component,
-            severity=event.severity or before.severity,
-            owner=event.owner or before.owner,
+            **given,
             runs=list(dict.fromkeys([*before.runs, *event.runs])),
-            nodes=event.nodes or before.nodes,
             comments=[*before.comments, *([event.comment] if event.comment else [])],
             changed=event.time,
             by=event.names,
             user=event.by,
         )
+
+
+def records_in(folder: TrialFolder | None) -> PlanRecords:
+    """Return what people recorded, by the trial of a plan's records; nothing if there is none."""
+    found = PlanRecords()
+    found.fold(read(folder.journal) if folder else ())
+    return found

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.backends.batch_task import FORGOTTEN, BatchTask
 from seatrial.backends.bundles import (
+    Bundles,
     BundleWatch,
-    RunUpdate,
     allocation_of,
-    holders_of,
-    report_runs,
 )
 from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.doubled_jobs import DoubledJobs
@@ -48,19 +45,12 @@ from seatrial.backends.task_states import ENDED, TaskKey, TaskState
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
-from seatrial.machine.model import BatchSettings, Machine
+from seatrial.machine.model import Machine
 from seatrial.runs.hung_processes import in_order
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
-
-
-def require_programs(scheduler: str, *programs: str) -> None:
-    """Raise BackendError where this host does not have the commands of a scheduler."""
-    for program in programs:
-        if shutil.which(program) is None:
-            raise BackendError(f"{program} is not on PATH; run this on a {scheduler} login node")
 
 
 class BatchBackend:
@@ -74,19 +64,18 @@ class BatchBackend:
     def __init__(
         self,
         machine: Machine,
-        settings: BatchSettings,
         client: Callable[[Machine, Callable[[str], None]], SchedulerClient],
         submissions: Path,
     ) -> None:
         self.machine = machine
-        self.settings = settings
+        self.settings = machine.batch
         self.submissions = submissions
         self._updates = UpdateQueue()
         self._outages = CommandOutages(self._updates.report)
         self.client = client(machine, self._outages.answered)
         self._outages.scheduler = self.client.name
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
-        self._bundles: dict[str, BatchTask] = {}  # by each of their runs that is left
+        self._bundles = Bundles[BatchTask](self._updates.report)
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -97,6 +86,7 @@ class BatchBackend:
         self._submitter = Submitter(self.client, submissions, self._cancels, self._wait_out)
 
     async def open(self) -> None:
+        self.client.require_programs()
         await self._submitter.learn_config()
         self._spawn(self._poll_for_ever())
 
@@ -260,11 +250,8 @@ class BatchBackend:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
         if task.bundle is None:
             return 0
-        self._report_of_bundle(task.bundle.look(state.nodes if state is not None else ""))
+        self._bundles.report(task.bundle.look(state.nodes if state is not None else ""))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
-
-    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
-        report_runs(updates, self._bundles, self._updates.report)
 
     async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
         """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
@@ -367,11 +354,9 @@ class BatchBackend:
         task = self._tasks.pop(job.run_id, None)
         self._cancels.pop(job.run_id, None)
         if task is not None and task.bundle is not None:
-            self._report_of_bundle(task.bundle.settle(code, state, exit_code, nodes))
+            self._bundles.report(task.bundle.settle(code, state, exit_code, nodes))
             return
-        output = None
-        if task is not None:
-            output = output_of(self.submissions / task.name, task.index)
+        output = output_of(self.submissions / task.name, task.index) if task is not None else None
         self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
@@ -379,7 +364,7 @@ class BatchBackend:
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
         ended or started."""
-        for task in holders_of(self._bundles, run_ids):
+        for task in self._bundles.holders(run_ids):
             self._cancel_of_bundle(task, run_ids, pending_only)
         for run_id in run_ids:
             if run_id not in self._bundles:

@@ -14,19 +14,23 @@ from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
 
 
-def write(folder: Path, submission: Submission, machine: Machine) -> None:
+def write(folder: Path, submission: Submission, machine: Machine, direct: bool = False) -> None:
     """Write the files of a submission, and the command that submits it."""
-    line = qsub_line(folder, submission, machine)
+    line = qsub_line(folder, submission, machine, direct)
     write_submission(folder, submission, "${PBS_ARRAY_INDEX:-0}", line)
 
 
-def qsub_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
+def qsub_line(
+    folder: Path, submission: Submission, machine: Machine, direct: bool = False
+) -> list[str]:
     """Return the qsub command of a submission. PBS has no array of one task, and takes no array
     that must not be run again: a job script that is run again finds its run claimed. ``-f`` keeps
-    qsub from leaving a process in the background, which would hold the file of its answer."""
+    qsub from leaving a process in the background, which would hold the file of its answer.
+    ``direct``: the server knows ``-k d``, which spares a copy of the output at each end."""
     job = allocation_of(submission, folder)
     tasks = 1 if submission.is_bundle else len(submission.jobs)
     line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
+    line += ["-k", "doe"] if direct else []
     if tasks > 1:
         line += ["-J", f"0-{tasks - 1}", "-o", str(folder / "^array_index^.out")]
     else:

@@ -39,6 +39,7 @@ class PbsClient(SchedulerClient):
     """The client of one server of PBS."""
 
     name = "PBS"
+    programs = ("qsub", "qstat", "qselect", "qdel", "pbsnodes")
     submits = "qsub"
     temporary = pbs_parse.TEMPORARY
 
@@ -58,10 +59,14 @@ class PbsClient(SchedulerClient):
             self.settings = await self._ask(pbs_parse.parse_server, *asked)
 
     def write(self, folder: Path, submission: Submission) -> None:
-        pbs_batch.write(folder, submission, self.machine)
+        pbs_batch.write(folder, submission, self.machine, self._writes_directly)
 
     def line(self, folder: Path, submission: Submission) -> list[str]:
-        return pbs_batch.qsub_line(folder, submission, self.machine)
+        return pbs_batch.qsub_line(folder, submission, self.machine, self._writes_directly)
+
+    @property
+    def _writes_directly(self) -> bool:
+        return self.settings is not None and self.settings.writes_directly
 
     def parse_answer(self, text: str) -> int | None:
         return pbs_parse.parse_job_id(text)

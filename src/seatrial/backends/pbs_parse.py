@@ -37,6 +37,7 @@ _EXIT_STATES = {
     **dict.fromkeys((-26, -27), "OUT_OF_MEMORY"),
     **dict.fromkeys((-28, -29), "TIMEOUT"),
 }
+_DIRECT = 19  # the first release that surely knows qsub -k d
 _CLAIMED = 93  # the exit code of a job script whose run another job has claimed
 
 # States of a node in which it takes no jobs. pbsnodes(8B), -v.
@@ -64,11 +65,13 @@ _VNODE = re.compile(r"\(([A-Za-z0-9._-]+)(?:\[[0-9]+\])?[:)]")
 
 
 class ServerSettings(NamedTuple):
-    """What a server says of itself: the maximum number of tasks in an array, and whether it knows
-    jobs that have ended. The defaults count until it answers."""
+    """What a server says of itself: the maximum number of tasks in an array, whether it knows jobs
+    that have ended, and whether its ``qsub -k d`` lets jobs write their output where it shall be,
+    so that no file is copied at their end. The defaults count until it answers."""
 
     largest_array: int = 10_000
     history: bool = True
+    writes_directly: bool = False
 
 
 def parse_server(text: str) -> ServerSettings:
@@ -76,7 +79,9 @@ def parse_server(text: str) -> ServerSettings:
     for about in _members(text, "Server", "qstat"):
         size = about.get("max_array_size", ServerSettings().largest_array)
         history = str(about.get("job_history_enable", "False")) == "True"
-        return ServerSettings(max(1, _number(size) or 1), history)
+        release = re.match(r"[0-9]+", str(about.get("pbs_version", "")))
+        direct = release is not None and int(release[0]) >= _DIRECT
+        return ServerSettings(max(1, _number(size) or 1), history, direct)
     raise UnexpectedOutput(f"qstat answered {text[:80]!r}, no server")
 
 

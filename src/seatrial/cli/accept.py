@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders, accept_records, accept_steering
-from seatrial.cli.accept_options import plan_options, quiet_option, status_format_option
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.options import together
+from seatrial.cli.options import (
+    no_lines_option,
+    plan_options,
+    status_format_option,
+    together,
+)
 from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
@@ -59,7 +63,7 @@ _former_flags = together(
 @plan_options
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
 @status_format_option
-@quiet_option
+@no_lines_option
 @click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")
 @click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
@@ -115,7 +119,7 @@ def run(
 @command.command("resume")
 @plan_options
 @status_format_option
-@quiet_option
+@no_lines_option
 def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
     """Continue a plan that was paused or interrupted.
 

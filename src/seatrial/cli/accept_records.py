@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.accept_options import (
-    again_option,
-    by_option,
-    comment_option,
-    names_of,
-    plan_argument,
-    plan_options,
-)
-from seatrial.cli.options import MOMENT, FiniteRange
+from seatrial.cli import Folders, options
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -29,23 +20,21 @@ else:  # most of Seatrial
 
 
 @click.command("tick")
-@plan_options
+@options.plan_options
 @click.argument("item")
 @click.option("--pass", "passed", is_flag=True, help="It passed.")
 @click.option("--fail", "failed", is_flag=True, help="It failed.")
 @click.option(
     "--value",
-    type=FiniteRange(),
+    type=options.FiniteRange(),
     metavar="NUMBER",
     help="The number that was read; its bounds decide.",
 )
 @click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
-@by_option
-@click.option(
-    "--document", metavar="FILE", type=click.Path(path_type=Path), help="Document that shows it."
-)
-@comment_option
-@again_option
+@options.by_option
+@options.path_option("--document", "FILE", "Document that shows it.")
+@options.comment_option
+@options.again_option
 def tick(
     folders: Folders,
     /,
@@ -77,31 +66,22 @@ def tick(
     """
     if passed + failed + waive + (value is not None) != 1:
         raise click.UsageError("give one of --pass, --fail, --value and --waive")
-    names = names_of(by)
+    names = options.names_of(by)
     result: ItemState = "waived" if waive else "pass" if passed else "fail"
     answer = ticking.GivenResult(result, value, names, comment, document, again)
     return ticking.Ticking(folders, **chosen).tick(item, answer)
 
 
 @click.command("evidence")
-@plan_argument
+@options.plan_argument
 @click.argument("document", metavar="DOCUMENT")
 @click.argument("file", type=click.Path(path_type=Path))
-@by_option
-@click.option("--on", default="", metavar="DATE", help="When it was signed; default: today.")
-@comment_option
-@again_option
+@options.by_option
+@options.text_option("--on", "DATE", "When it was signed; default: today.")
+@options.comment_option
+@options.again_option
 def evidence(
-    folders: Folders,
-    /,
-    path: Path,
-    name: str,
-    document: str,
-    file: Path,
-    by: tuple[str, ...],
-    on: str,
-    comment: str,
-    again: str,
+    folders: Folders, /, path: Path, name: str, document: str, by: tuple[str, ...], **given: Any
 ) -> int:
     """Give a document that the plan awaits, with who signed it.
 
@@ -117,27 +97,26 @@ def evidence(
                  2  it was given, is not awaited, cannot be read, or usage
                  3  it is left for the owner of the trial to record
     """
-    given = plan_records.GivenFile(file, names_of(by), on, comment, again)
-    return plan_records.Recording(folders, path, name).evidence(document, given)
+    file = plan_records.GivenFile(by=options.names_of(by), **given)
+    return plan_records.Recording(folders, path, name).evidence(document, file)
 
 
 @click.command("record")
-@plan_argument
+@options.plan_argument
 @click.argument("kind", type=click.Choice(["milestone", "part", "incident"]))
 @click.argument("text")
-@by_option
-@click.option("--at", type=MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
-@click.option("--nodes", default="", metavar="NODES", help="Nodes that it is about.")
+@options.by_option
+@click.option("--at", type=options.MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
+@options.text_option("--nodes", "NODES", "Nodes that it is about.")
 def record(
     folders: Folders,
     /,
     path: Path,
     name: str,
-    kind: str,
     text: str,
     by: tuple[str, ...],
     at: int | None,
-    nodes: str,
+    **about: Any,
 ) -> int:
     """Record a milestone, a replaced part or an incident.
 
@@ -155,7 +134,7 @@ def record(
     """
     from seatrial.journal.events import PlanEntry
 
-    entry = PlanEntry(kind=kind, text=text.strip(), at=at or 0, nodes=nodes, names=names_of(by))
+    entry = PlanEntry(text=text.strip(), at=at or 0, names=options.names_of(by), **about)
     return plan_records.Recording(folders, path, name).entry(entry)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.accept_options import plan_options, reason_option
+from seatrial.cli.options import plan_options, reason_option
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:

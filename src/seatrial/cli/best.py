@@ -8,15 +8,20 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option, per_option, tests_filter
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli import Folders
+from seatrial.cli.options import (
+    format_option,
+    per_option,
+    tests_filter,
+    text_option,
+    trials_argument,
+)
+from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.resource_basis import Resource, per_resource
-from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -24,15 +29,11 @@ MAX_NAMED = 6
 
 
 @click.command("best")
-@click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
-)
-@click.option(
+@trials_argument
+@text_option(
     "--over",
-    default="",
-    metavar="NAME[,NAME]",
-    help="What makes a setting: parameters, toolchain, tasks...; default: all parameters that "
-    "vary.",
+    "NAME[,NAME]",
+    "What makes a setting: parameters, toolchain, tasks...; default: all parameters that vary.",
 )
 @click.option("--metric", default="", help="The figure; default: the one that most runs have.")
 @click.option(
@@ -69,9 +70,7 @@ def command(
     """
     names = tuple(dict.fromkeys(name.strip() for name in over.split(",") if name.strip()))
     query = BestQuery(over=names, metric=metric, statistic=statistic)
-    with opened(folders) as store:
-        sides = [gather(store, parse_side(trial), tests) for trial in trials]
-        tell_damage(store, trials_of(sides))
+    sides = sides_of(folders, trials, tests)
     if per:
         sides = [per_resource(side, per) for side in sides]
     found = best_settings(sides, query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from seatrial.cli import Folders
 from seatrial.cli.facts import source_of, tell_troubles
 from seatrial.cli.facts_collect import collect
 from seatrial.cli.lint import print_judgement, rules_option
-from seatrial.cli.options import machine_option
+from seatrial.cli.options import machine_option, text_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.machine import draining
@@ -38,7 +39,7 @@ def command() -> None:
     show_default=True,
     help="How nodes are asked, as for `facts collect`.",
 )
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes.")
+@text_option("--nodes", "SET", "Only these nodes.")
 @click.option("--drain", is_flag=True, help="Drain nodes with findings, with a note of ours.")
 @click.option(
     "--resume", is_flag=True, help="Return nodes without findings that our own note drained."
@@ -47,13 +48,13 @@ def command() -> None:
 @click.pass_context
 def nodes(
     context: click.Context,
+    /,
     machine: str | None,
     files: tuple[Path, ...],
-    by: str,
-    nodes: str,
     drain: bool,
     resume: bool,
     tag: str | None,
+    **asked: Any,
 ) -> int:
     """Ask the nodes for their facts and judge them by rules. Exits 1 if something was found.
 
@@ -66,7 +67,7 @@ def nodes(
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
     rules = rule_files.load(files or rule_files.own_files())
     tag = tag or new_tag(folders.trials, ["facts"])
-    if code := context.invoke(collect, machine=machine, by=by, nodes=nodes, tag=tag, patience=60):
+    if code := context.invoke(collect, machine=machine, tag=tag, patience=60, **asked):
         return int(code)
     with opened(folders) as store:
         found = source_of(store, [tag], rates=True)

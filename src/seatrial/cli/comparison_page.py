@@ -12,6 +12,7 @@ from seatrial.cli.tables import TextTable, folded
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean
 from seatrial.studies.difference import Difference
 from seatrial.studies.ladder import Ladder, LadderStep
+from seatrial.studies.spread_comparison import SpreadComparison, SpreadRow
 from seatrial.units import count, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -195,3 +196,41 @@ def _cells(step: LadderStep) -> tuple[str, str, str, str]:
     known = step.low is not None and step.high is not None
     interval = f"{step.low:.4g}..{step.high:.4g}" if known else ""
     return times, interval, step.verdict, step.why
+
+
+# ---- which side varies more ----------------------------------------------------------------------
+
+_SPREADS = ("less steady", "steadier", "unclear", "not compared")
+
+
+def spread_page(compared: Sequence[SpreadComparison]) -> str:
+    """Return all comparisons with the first side as text, one below the other."""
+    told = "A and B: robust deviations in per cent of the medians; ratio: B over A, with its 95 % "
+    told += "bootstrap interval; the verdict is by the test of Brown and Forsythe"
+    return "\n\n".join([*map(_spread, compared), folded(told)])
+
+
+def _spread(one: SpreadComparison) -> str:
+    across = f", across {', '.join(one.across)}" if one.across else ""
+    title = plain_line(f"spread of B = {one.second} compared with A = {one.first}{across}")
+    table = TextTable("verdict~ | case~ | metric~ | A> | B> | ratio> | 95 %> | p>?1 | n>")
+    for row in one.rows:
+        table.add(*_spread_cells(row))
+    tally = ((verdict, sum(row.verdict == verdict for row in one.rows)) for verdict in _SPREADS)
+    said = ", ".join(f"{n} {verdict}" for verdict, n in tally if n)
+    reasons = dict.fromkeys(f"{row.case} {row.metric}: {row.why}" for row in one.rows if row.why)
+    lines = [folded(plain_line(reason)) for reason in list(reasons)[:10]]
+    return "\n".join([click.style(title, bold=True), "", str(table), "", *lines, said])
+
+
+def _spread_cells(row: SpreadRow) -> tuple[str, ...]:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.2g} %"
+
+    known = row.low is not None and row.high is not None
+    interval = f"{row.low:.2g}..{row.high:.2g}" if known else ""
+    ratio = "" if row.ratio is None else f"{row.ratio:.2g}"
+    p = "" if row.p is None else f"{row.p:.2g}"
+    n = f"{row.n[0]},{row.n[1]}"
+    sides = (share(row.first), share(row.second))
+    return (row.verdict, row.case, row.metric, *sides, ratio, interval, p, n)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import seatrial.runs.facts as collection
 from seatrial.cli import run
-from seatrial.cli.options import machine_option
+from seatrial.cli.options import list_option, machine_option, text_option
 from seatrial.errors import UsageError
 from seatrial.machine.draining import states
 from seatrial.machine.facts import fold, node_names, unfold
@@ -37,14 +37,13 @@ SUITE = Path(collection.__file__).parent
     show_default=True,
     help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
 )
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes, or with ssh hosts.")
+@text_option("--nodes", "SET", "Only these nodes, or with ssh hosts.")
 @click.option("--role", "roles", multiple=True, help="With --by ssh: only hosts of this role.")
-@click.option(
+@list_option(
     "--read",
     "given",
-    multiple=True,
-    metavar="SET=FILE",
-    help="Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
+    "SET=FILE",
+    "Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
     "`lctl get_param`, `sysctl -a`, or facts.",
 )
 @click.option("--package", "packages", multiple=True, help="Tell the version of this package.")
@@ -125,7 +124,7 @@ def _usable(
 ) -> tuple[str | None, int]:
     """Return the machine with the nodes that can answer now, and how many these are."""
     known = node_names(machine)
-    wanted = set(_unfolded(nodes)) if nodes else set(known)
+    wanted = set(unfolded(nodes)) if nodes else set(known)
     if other := sorted(wanted - set(known)):
         raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
     if machine.scheduler != "slurm":
@@ -175,7 +174,7 @@ def _written(path: Path, about: dict[str, Any]) -> str:
 def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
     """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
     if nodes:
-        return list(_unfolded(nodes))
+        return list(unfolded(nodes))
     if unknown := [role for role in roles if role not in machine.roles]:
         known = ", ".join(machine.roles) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
@@ -195,7 +194,8 @@ def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
     return list(found)
 
 
-def _unfolded(nodes: str) -> tuple[str, ...]:
+def unfolded(nodes: str) -> tuple[str, ...]:
+    """Return the nodes of a set that was given by --nodes. Raises UsageError."""
     try:
         return unfold(nodes)
     except ValueError as error:
@@ -210,6 +210,6 @@ def _read(given: tuple[str, ...]) -> str:
         if not equals:
             raise UsageError(f"--read {text}: write SET=FILE, such as 'r[1-14]=lnetctl.yaml'")
         own = readers.read(Path(name))
-        for node in _unfolded(folded):
+        for node in unfolded(folded):
             found.setdefault(node, {}).update(own)
     return text_of(of_nodes(found))

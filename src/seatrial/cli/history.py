@@ -12,11 +12,10 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.note import diary, show_minute
-from seatrial.cli.options import format_option, run_filters
+from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
-from seatrial.cli.success_rates import print_rates
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
@@ -24,7 +23,12 @@ from seatrial.store.rows import Filters
 from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.studies.success_rate import is_success_rate, success_rates
+from seatrial.studies.success_rate import (
+    SUCCESS_RATE,
+    SuccessRates,
+    is_success_rate,
+    success_rates,
+)
 from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
@@ -36,9 +40,7 @@ MAX_NOTES = 26
 
 @click.command("history")
 @click.argument("metric")
-@click.option(
-    "--case", "case", default="", metavar="PATTERN", help="Cases: a part of the name, or the id."
-)
+@text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
 @click.option(
     "--stage", type=click.Choice(get_args(Stage)), default=None, help="Only of this stage."
 )
@@ -69,7 +71,7 @@ def command(
         if is_success_rate(store, metric):
             if check:
                 raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
-            print_rates(success_rates(store, Filters(**wanted), case, stage or ""), form)
+            _print_rates(success_rates(store, Filters(**wanted), case, stage or ""), form)
             return 0
         found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
         found = with_facts(store, found)
@@ -127,9 +129,7 @@ def _print_overview(found: list[History]) -> None:
         left_out = sum(series.excluded.values()) or None
         numbers = (len(series.points), left_out, median_text, noise)
         rows.add(series.case_name, machine, *numbers, _short(history))
-    click.echo(rows)
-    if len(found) > MAX_ROWS:
-        click.echo(f"and {len(found) - MAX_ROWS} more without a change; --format json shows all")
+    print_first(rows, len(found), MAX_ROWS, " without a change; --format json shows all")
 
 
 def _short(history: History) -> str:
@@ -299,4 +299,59 @@ def _print_csv(found: list[History]) -> None:
             of = (series.machine, series.case, series.case_name, series.metric, series.unit)
             figure = (iso(point.time), point.value, point.run_id, point.trial)
             rows.append([*of, *figure, tiers.get(index, ""), series.stage])
+    print_csv(rows)
+
+
+# ---- success rates ------------------------------------------------------------------------
+
+
+def _print_rates(found: list[SuccessRates], form: str) -> None:
+    """Print the series as a table, JSON or CSV."""
+    {"table": _print_rates_table, "json": _print_rates_json, "csv": _print_rates_csv}[form](found)
+
+
+def _print_rates_table(found: list[SuccessRates]) -> None:
+    for series in found:
+        title = f"{SUCCESS_RATE} of {series.test} on {series.machine}"
+        click.echo(click.style(plain_line(title), bold=True))
+        rows = TextTable("since | trial~ | passed> | of> | rate> | 95 %>")
+        for rate in series.rates:
+            numbers = (rate.passed, rate.counted, in_per_cent(rate.rate))
+            interval = interval_in_per_cent(*rate.interval)
+            rows.add(show_minute(rate.time), rate.trial, *numbers, interval)
+        click.echo(f"{rows}\n")
+    click.echo(f"{len(found)} series; changes of rates are not judged")
+
+
+def _print_rates_json(found: list[SuccessRates]) -> None:
+    records = [
+        {
+            "metric": SUCCESS_RATE,
+            "machine": series.machine,
+            "test": series.test,
+            "points": [
+                {
+                    "time": iso(rate.time),
+                    "trial": rate.trial,
+                    "passed": rate.passed,
+                    "counted": rate.counted,
+                    "value": rate.rate,
+                    "low": rate.interval[0],
+                    "high": rate.interval[1],
+                }
+                for rate in series.rates
+            ],
+        }
+        for series in found
+    ]
+    click.echo(to_json(records), nl=False)
+
+
+def _print_rates_csv(found: list[SuccessRates]) -> None:
+    titles = ("machine", "test", "time", "trial", "passed", "counted", "value", "low", "high")
+    rows: list[Sequence[object]] = [titles]
+    for series in found:
+        for rate in series.rates:
+            of = (series.machine, series.test, iso(rate.time), rate.trial)
+            rows.append([*of, rate.passed, rate.counted, rate.rate, *rate.interval])
     print_csv(rows)

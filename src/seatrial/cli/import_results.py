@@ -11,40 +11,43 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.import_notes import show_notes, write_notes
-from seatrial.cli.options import Parsed
+from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
 from seatrial.units import count
 
 if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.importers.notes import ImportNote
     from seatrial.importers.results import ImportedResults
     from seatrial.importers.table_results import Columns
 
 MAX_METRICS_SHOWN = 6
+NOTES_SHOWN = 10
+PLACES_SHOWN = 2
+
+Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
 
 
-def trial_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what every import of results takes: PATH, the new trial, the machine, and who."""
-    for decorator in (
-        click.pass_obj,
-        click.option("--by", default="", metavar="WHO", help="Who brings them in; default: you."),
-        click.option(
-            "-m", "--machine", default="", metavar="NAME", help="Machine that the results are of."
-        ),
-        click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
-        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
-    ):
-        function = decorator(function)
-    return function
+# what every import of results takes
+trial_options = together(
+    click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
+    text_option("-m", "--machine", "NAME", "Machine that the results are of."),
+    text_option("--by", "WHO", "Who brings them in; default: you."),
+    click.pass_obj,
+)
+# which is better of metrics: no other tool tells it of all
+direction_options = together(
+    list_option("--higher", "METRIC", "Higher is better of it."),
+    list_option("--lower", "METRIC", "Lower is better of it."),
+)
 
 
 @click.command("oth-results")
-@click.option(
+@text_option(
     "--tag",
     "log_tag",
-    default="",
-    metavar="PATTERN",
-    help="Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+    "PATTERN",
+    "Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
 )
 @trial_options
 def import_oth_results(
@@ -66,31 +69,17 @@ def import_oth_results(
     return make(folders, "OLCF Test Harness", path, tag, by, results)
 
 
-def direction_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add which is better of metrics: no other tool tells it of all."""
-    for word in ("lower", "higher"):
-        about = f"{word.capitalize()} is better of it."
-        option = click.option(f"--{word}", multiple=True, metavar="METRIC", help=about)
-        function = option(function)
-    return function
-
-
-def _directions(higher: Sequence[str], lower: Sequence[str]) -> dict[str, str]:
-    return dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+def _with_directions(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options, with the ``directions`` of metrics in place of --higher and --lower."""
+    higher, lower = given.pop("higher"), given.pop("lower")
+    directions = dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+    return {**given, "directions": directions}
 
 
 @click.command("reframe")
 @direction_options
 @trial_options
-def import_reframe(
-    folders: Folders,
-    path: Path,
-    tag: str,
-    machine: str,
-    by: str,
-    higher: Sequence[str],
-    lower: Sequence[str],
-) -> int:
+def import_reframe(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
     """Import logs and reports of ReFrame as a trial.
 
     PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
@@ -103,7 +92,7 @@ def import_reframe(
     """
     from seatrial.importers.reframe.results import read_results
 
-    results = read_results(path, machine, _directions(higher, lower))
+    results = read_results(path, **_with_directions(given))
     return make(folders, "ReFrame", path, tag, by, results)
 
 
@@ -114,36 +103,26 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _column(name: str, about: str) -> Callable[..., Any]:
-    return click.option(f"--{name}", default="", metavar="COLUMN", help=about)
+    return text_option(f"--{name}", "COLUMN", about)
 
 
 def _figure(about: str) -> Callable[..., Any]:
-    return click.option(
-        "--figure",
-        "figures",
-        multiple=True,
-        type=Parsed(_named),
-        metavar="COLUMN[=UNIT]",
-        help=about,
-    )
+    return list_option("--figure", "figures", "COLUMN[=UNIT]", about, type=Parsed(_named))
 
 
-_PARAMETER = click.option(
-    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
-)
+_PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
 
 
 def _columns(given: dict[str, Any]) -> Columns:
     """Return the columns that options name, with the directions of metrics."""
     from seatrial.importers.table_results import Columns
 
-    directions = _directions(given.pop("higher"), given.pop("lower"))
-    return Columns(**{**given, "figures": dict(given["figures"])}, directions=directions)
+    return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
 
 
 @click.command("csv")
 @_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
-@click.option("--test", default="", metavar="NAME", help="Test of all rows, without --case.")
+@text_option("--test", "NAME", "Test of all rows, without --case.")
 @_PARAMETER
 @_column("metric", "Column of the metric's name.")
 @_column("value", "Column of its figure.")
@@ -175,7 +154,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 
 
 @click.command("jube")
-@click.option("--test", default="", metavar="NAME", help="Test; default: the benchmark's name.")
+@text_option("--test", "NAME", "Test; default: the benchmark's name.")
 @_PARAMETER
 @_figure("Column of figures.")
 @direction_options
@@ -200,15 +179,7 @@ def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, *
 @click.command("pavilion")
 @direction_options
 @trial_options
-def import_pavilion(
-    folders: Folders,
-    path: Path,
-    tag: str,
-    machine: str,
-    by: str,
-    higher: Sequence[str],
-    lower: Sequence[str],
-) -> int:
+def import_pavilion(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
     """Import results of Pavilion2 as a trial.
 
     PATH is a results.json of a test run, the log of all results (results.log), or a folder with
@@ -220,7 +191,7 @@ def import_pavilion(
     """
     from seatrial.importers.pavilion import read_results
 
-    results = read_results(path, machine, _directions(higher, lower))
+    results = read_results(path, **_with_directions(given))
     return make(folders, "Pavilion2", path, tag, by, results)
 
 
@@ -262,3 +233,31 @@ def make(
     metric = names[0] if names else "elapsed"
     click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
     return 0
+
+
+# ---- what an import did not carry over ----------------------------------------------------
+
+
+def show_notes(grouped: Grouped) -> None:
+    """Print the first notes, each with its first places."""
+    for text, places in grouped[:NOTES_SHOWN]:
+        click.echo(f"note: {text}")
+        for note in places[:PLACES_SHOWN]:
+            click.echo(f"      {note.place}")
+        if len(places) > PLACES_SHOWN:
+            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
+    if len(grouped) > NOTES_SHOWN:
+        click.echo(f"and {count(len(grouped) - NOTES_SHOWN, 'other note')}")
+
+
+def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
+    """Write all notes on the import of ``path``."""
+    lines = [f"# Imported from {path}\n\n"]
+    for text, places in grouped:
+        lines.append(f"## {text}\n\n")
+        lines += [f"- {note.place}\n" for note in places]
+        lines.append("\n")
+    file.write_text("".join(lines))
+
+
+COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.import_notes import NOTES_SHOWN, show_notes, write_notes
-from seatrial.cli.import_results import (
-    import_csv,
-    import_jube,
-    import_oth_results,
-    import_pavilion,
-    import_reframe,
-)
+from seatrial.cli import Folders, import_results
+from seatrial.cli.import_results import NOTES_SHOWN, show_notes, write_notes
+from seatrial.cli.options import together
 from seatrial.errors import UsageError
 from seatrial.units import count
 
@@ -24,13 +18,12 @@ if TYPE_CHECKING:  # the help needs none of it
     from seatrial.importers.notes import ImportNote
 
 
-def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what every import of tests takes: PATH and the new suite."""
-    about = "Folder of the new suite."
-    path = click.Path(path_type=Path)
-    output = click.option("-o", "--output", required=True, type=path, help=about)
-    there = click.Path(path_type=Path, exists=True)
-    return click.argument("path", metavar="PATH", type=there)(output(function))
+_PATH = click.Path(path_type=Path)
+# what every import of tests takes
+suite_options = together(
+    click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    click.option("-o", "--output", required=True, type=_PATH, help="Folder of the new suite."),
+)
 
 
 @click.group("import")
@@ -38,11 +31,8 @@ def command() -> None:
     """Bring in what another harness has: its tests become a suite, its results trials."""
 
 
-command.add_command(import_oth_results)
-command.add_command(import_csv)
-command.add_command(import_jube)
-command.add_command(import_pavilion)
-command.add_command(import_reframe)
+for each in import_results.COMMANDS:
+    command.add_command(each)
 
 
 @command.command("oth")

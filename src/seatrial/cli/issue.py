@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.accept_options import plan_argument
-from seatrial.cli.options import format_option, together
+from seatrial.cli.options import (
+    format_option,
+    list_option,
+    names_of,
+    plan_argument,
+    text_option,
+    together,
+)
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 
@@ -20,15 +26,14 @@ else:  # most of Seatrial
 
 SEVERITIES = ("critical", "major", "minor")
 
-_by_option = click.option(
-    "--by", multiple=True, metavar="NAME", required=True, help="Who says so; may be repeated."
-)
+_by_option = list_option("--by", "NAME", "Who says so; may be repeated.", required=True)
+_issue_argument = click.argument("issue", type=click.IntRange(min=1))
 _about_options = together(
-    click.option("--component", default="", metavar="NAME", help="Component of the plan."),
+    text_option("--component", "NAME", "Component of the plan."),
     click.option("--severity", type=click.Choice(SEVERITIES), help="How bad."),
-    click.option("--owner", default="", metavar="NAME", help="Who takes care of it."),
-    click.option("--run", "runs", multiple=True, metavar="RUN", help="A run; may be repeated."),
-    click.option("--nodes", default="", metavar="NODES", help="Nodes, such as n[017-018]."),
+    text_option("--owner", "NAME", "Who takes care of it."),
+    list_option("--run", "runs", "RUN", "A run; may be repeated."),
+    text_option("--nodes", "NODES", "Nodes, such as n[017-018]."),
 )
 
 
@@ -49,49 +54,27 @@ def command() -> None:
 
 @command.command("open")
 @plan_argument
-@click.argument("text")
+@click.argument("text", type=str.strip)
 @_about_options
 @_by_option
-def open_issue(
-    folders: Folders,
-    /,
-    path: Path,
-    name: str,
-    text: str,
-    component: str,
-    severity: str | None,
-    owner: str,
-    runs: tuple[str, ...],
-    nodes: str,
-    by: tuple[str, ...],
-) -> int:
+def open_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
     """Open an issue of PLAN. It gets a number, from 1.
 
     Exit code 3: it is left for the owner of the plan's records to record.
     """
-    from seatrial.journal.events import IssueRecorded
-
-    if not text.strip():
+    if not given["text"]:
         raise UsageError("TEXT: say what the issue is")
-    event = IssueRecorded(
-        state="open",
-        text=text.strip(),
-        component=component,
-        severity=severity or "",
-        owner=owner,
-        runs=_whole(folders, runs),
-        nodes=nodes,
-        names=_names(by),
-    )
-    return plan_records.Recording(folders, path, name).issue(event)
+    return _record(folders, path, name, state="open", **given)
 
 
 @command.command("change")
 @plan_argument
-@click.argument("issue", type=click.IntRange(min=1))
+@_issue_argument
 @_about_options
-@click.option("--text", default="", metavar="TEXT", help="What the issue is, in other words.")
-@click.option("--comment", default="", metavar="TEXT", help="A remark.")
+@click.option(
+    "--text", type=str.strip, default="", metavar="TEXT", help="What the issue is, in other words."
+)
+@click.option("--comment", type=str.strip, default="", metavar="TEXT", help="A remark.")
 @click.option("--reopen", is_flag=True, help="It is open again.")
 @_by_option
 def change_issue(
@@ -100,51 +83,29 @@ def change_issue(
     path: Path,
     name: str,
     issue: int,
-    component: str,
-    severity: str | None,
-    owner: str,
-    runs: tuple[str, ...],
-    nodes: str,
-    text: str,
-    comment: str,
     reopen: bool,
     by: tuple[str, ...],
+    **changes: Any,
 ) -> int:
     """Change an issue of PLAN: what is not given stays."""
-    from seatrial.journal.events import IssueRecorded
-
-    if not (component or severity or owner or runs or nodes or text or comment or reopen):
+    if not (reopen or any(changes.values())):
         raise UsageError("say what changes, such as --owner or --comment")
-    event = IssueRecorded(
-        issue=issue,
-        state="open" if reopen else "",
-        text=text.strip(),
-        comment=comment.strip(),
-        component=component,
-        severity=severity or "",
-        owner=owner,
-        runs=_whole(folders, runs),
-        nodes=nodes,
-        names=_names(by),
-    )
-    return plan_records.Recording(folders, path, name).issue(event)
+    state = "open" if reopen else ""
+    return _record(folders, path, name, by, issue=issue, state=state, **changes)
 
 
 @command.command("close")
 @plan_argument
-@click.argument("issue", type=click.IntRange(min=1))
-@click.option("--comment", required=True, metavar="TEXT", help="How it was settled.")
+@_issue_argument
+@click.option(
+    "--comment", type=str.strip, required=True, metavar="TEXT", help="How it was settled."
+)
 @_by_option
-def close_issue(
-    folders: Folders, /, path: Path, name: str, issue: int, comment: str, by: tuple[str, ...]
-) -> int:
+def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
     """Close an issue of PLAN. `issue change --reopen` opens it again."""
-    from seatrial.journal.events import IssueRecorded
-
-    if not comment.strip():
+    if not given["comment"]:
         raise UsageError("--comment: say how the issue was settled")
-    event = IssueRecorded(issue=issue, state="closed", comment=comment.strip(), names=_names(by))
-    return plan_records.Recording(folders, path, name).issue(event)
+    return _record(folders, path, name, state="closed", **given)
 
 
 @command.command("list")
@@ -153,7 +114,7 @@ def close_issue(
 @format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
-    from seatrial.cli.plan_tables import issues_table
+    from seatrial.cli.status_table import issues_table
     from seatrial.store.export import record, to_json
 
     records = plan_records.Recording(folders, path, name).read()
@@ -167,6 +128,23 @@ def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: 
     return 0
 
 
+def _record(
+    folders: Folders,
+    path: Path,
+    name: str,
+    by: tuple[str, ...],
+    severity: str | None = None,
+    runs: tuple[str, ...] = (),
+    **fields: Any,
+) -> int:
+    """Record a new issue, or a change of one; return the exit code."""
+    from seatrial.journal.events import IssueRecorded
+
+    whole, names = _whole(folders, runs), names_of(by)
+    event = IssueRecorded(severity=severity or "", runs=whole, names=names, **fields)
+    return plan_records.Recording(folders, path, name).issue(event)
+
+
 def _whole(folders: Folders, runs: tuple[str, ...]) -> list[str]:
     """Return the whole ids of runs. Raises UsageError for one that does not exist."""
     if not runs:
@@ -177,10 +155,3 @@ def _whole(folders: Folders, runs: tuple[str, ...]) -> list[str]:
     with opened(folders) as store:
         found = [queries.run(store, run) for run in runs]
     return [f"{run.trial}/{run.run_id}" for run in found]
-
-
-def _names(by: tuple[str, ...]) -> list[str]:
-    names = [name.strip() for name in by if name.strip()]
-    if not names:
-        raise UsageError("--by: give a name")
-    return names

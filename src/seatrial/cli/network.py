@@ -12,16 +12,15 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
-from seatrial.cli.options import json_option
-from seatrial.cli.query_common import opened, tell_damage
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.cli.options import json_option, text_option
+from seatrial.cli.query_common import known_machine, opened, tell_damage
+from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.store import queries
 from seatrial.store.export import to_json
-from seatrial.store.rows import Filters, RunRow, TrialRow
-from seatrial.trial.folder import TrialFolder
+from seatrial.store.rows import Filters, RunRow
 from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import LESS, find_format
@@ -45,7 +44,7 @@ class _Found(NamedTuple):
 @click.option(
     "-m", "--machine", help="Machine whose groups of nodes are used; default: the trial's."
 )
-@click.option("--run", "run_id", default="", metavar="RUN", help="Only this run of the trial.")
+@text_option("--run", "run_id", "RUN", "Only this run of the trial.")
 @click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
 @json_option
 @click.pass_obj
@@ -140,15 +139,7 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
     for case, number in more.items():
         said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
         sources[case] = sources[case]._replace(source=said)
-    return list(sources.values()), _machine_of(trial)
-
-
-def _machine_of(trial: TrialRow) -> Machine | None:
-    """Return the machine of a trial; None if its record cannot be read."""
-    try:
-        return TrialFolder(Path(trial.path)).record().machine
-    except (SeatrialError, ValueError):
-        return None
+    return list(sources.values()), known_machine(trial)
 
 
 def _of_run(run: RunRow) -> _Found | None:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import click
 
 from seatrial.cli import Folders, complete, order_best
+from seatrial.cli.options import together
 from seatrial.cli.recorded_pattern import given_pattern, tell_faults
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
@@ -56,19 +57,15 @@ def _refusals(function: Callable[..., int]) -> Callable[..., int]:
     return told
 
 
-def _written_for(function: Callable[..., Any]) -> Callable[..., Any]:
-    target = click.option(
-        "--for",
-        "target",
-        type=click.Choice(_TARGETS),
-        default="cray",
-        show_default=True,
-        help="Who reads it; all but cray need --nodes.",
-    )
-    nodes = click.option("--nodes", default="", help="Node set, in the order of the slots.")
-    return target(nodes(function))
+def _for(about: str) -> Callable[..., Any]:
+    kind = click.Choice(_TARGETS)
+    return click.option("--for", "target", type=kind, default="cray", show_default=True, help=about)
 
 
+_written_for = together(
+    _for("Who reads it; all but cray need --nodes."),
+    click.option("--nodes", default="", help="Node set, in the order of the slots."),
+)
 _RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
 _PER_NODE = click.option(
     "-N", "--per-node", type=int, required=True, help="Ranks of a node; the last may have fewer."
@@ -181,14 +178,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     help="What has to be small.",
 )
 @click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
-@click.option(
-    "--for",
-    "target",
-    type=click.Choice(_TARGETS),
-    default="cray",
-    show_default=True,
-    help="Who reads it.",
-)
+@_for("Who reads it.")
 @click.pass_obj
 @_refusals
 def best(

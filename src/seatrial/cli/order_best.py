@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -13,8 +14,10 @@ from seatrial.layout import orders
 from seatrial.layout.best_order import ScoredOrder
 from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
 from seatrial.layout.topology import Topology
-from seatrial.machine.facts import unfold
+from seatrial.machine import draining
+from seatrial.machine.facts import fold, unfold
 from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.studies.order_search import best_orders, missing_programs
 from seatrial.units import count
@@ -24,10 +27,11 @@ _MAX_NAME = 38
 
 
 class BestOrders(Struct, frozen=True):
-    """The candidates, the best first, and the slots of each node."""
+    """The candidates, the best first, the slots of each node, and nodes that get no jobs now."""
 
     candidates: list[ScoredOrder]
     sizes: list[int]
+    away: list[str] = []
 
 
 def search(
@@ -39,7 +43,7 @@ def search(
     seconds: float,
 ) -> BestOrders:
     """Return the orders found for a pattern. Raises UsageError where the pattern does not fit the
-    nodes, or a node is not in the machine's network."""
+    nodes, a node has too few CPUs, or it is not in the machine's network."""
     pattern = given.pattern
     names = unfold(nodes)
     per_node = per_node or -(-pattern.ranks // max(1, len(names)))
@@ -49,13 +53,39 @@ def search(
             f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
             f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
         )
-    network = _network(machine, names[: len(sizes)])
+    names = names[: len(sizes)]
+    model = find_machine(machine).machine
+    _check_slots(model, dict(zip(names, sizes, strict=True)))
+    network = _network(model, names)
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
-    return BestOrders(best_orders(pattern, network, sizes, kind, seconds), sizes)
+    found = best_orders(pattern, network, sizes, kind, seconds)
+    return BestOrders(found, sizes, _away(model, names))
 
 
-def _network(name: str | None, nodes: tuple[str, ...]) -> PlacedNetwork:
-    machine = find_machine(name).machine
+def _check_slots(machine: Machine, ranks_of: dict[str, int]) -> None:
+    for kind in machine.nodes:
+        cpus = kind.cores * kind.threads_per_core
+        for node in unfold(kind.names):
+            if ranks_of.get(node, 0) > cpus:
+                raise UsageError(
+                    f"{node} would get {count(ranks_of[node], 'rank')} and has "
+                    f"{count(cpus, 'CPU')}; give more --nodes, or fewer --tasks-per-node"
+                )
+
+
+def _away(machine: Machine, nodes: Sequence[str]) -> list[str]:
+    """Return the nodes that Slurm gives no jobs now; none where no Slurm answers, as an order can
+    be sought on any host."""
+    if machine.scheduler != "slurm":
+        return []
+    try:
+        told = draining.states()
+    except UsageError:
+        return []
+    return [node for node in nodes if node in told and told[node].away]
+
+
+def _network(machine: Machine, nodes: tuple[str, ...]) -> PlacedNetwork:
     topology = topology_of(machine)
     if topology is None:  # all nodes are as far from each other
         topology = Topology("tree", nodes, ())
@@ -78,5 +108,10 @@ def table(found: BestOrders) -> str:
             continue
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
+    if found.away:
+        lines.append(
+            f"{fold(found.away)}: down or drained, so Slurm gives no jobs there now; give other "
+            "--nodes, or use the order when Slurm does"
+        )
     lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])

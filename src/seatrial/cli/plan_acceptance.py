@@ -16,16 +16,14 @@ from msgspec.structs import asdict
 
 from seatrial.acceptance.documents import with_evidence
 from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.acceptance.status import AWAITED
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
-from seatrial.cli.plan_tables import entries_table, evidence_line, issues_table
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
-from seatrial.journal.journal import read
 from seatrial.machine.load import require_chosen
 from seatrial.plan import planned_mix
 from seatrial.plan.alongside import place_of, together
@@ -35,7 +33,7 @@ from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.next_trials import write_next
+from seatrial.trial.heartbeat import write_next
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
@@ -62,8 +60,7 @@ class Acceptance(OfPlan):
         with_documents: bool = True,
         rebuild: bool = False,
     ) -> None:
-        super().__init__(folders, path, name)
-        self.components, self.phases = components, phases
+        super().__init__(folders, path, name, components, phases)
         self._with_builds, self._rebuild = with_builds, rebuild
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
@@ -272,7 +269,8 @@ class Acceptance(OfPlan):
         """Print the status of each trial and its criteria; return the exit code."""
         trials = [*self._checklists(), *self._trials()]
         made = [(part, trial) for part, trial in trials if trial is not None]
-        records, folder = self._records(), self.prepared.path.parent
+        records = records_in(plan_trials.records(self.folders.trials, self.plan, self.name))
+        folder = self.prepared.path.parent
         found = [
             with_evidence(
                 status_table.status_of(trial),
@@ -297,7 +295,7 @@ class Acceptance(OfPlan):
             click.echo() if found and shown else None
             for each in shown:
                 for proof in evidence_of(each.evidence, records.given, folder):
-                    click.echo(folded(evidence_line(each.component, proof)))
+                    click.echo(folded(status_table.evidence_line(each.component, proof)))
             _print_records(records)
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
@@ -316,13 +314,6 @@ class Acceptance(OfPlan):
             return []
         path = self.prepared.path
         return plan_trials.left_over(self.folders.trials, self.prepared, path, self.name)
-
-    def _records(self) -> PlanRecords:
-        """Return what people recorded about the plan."""
-        folder = plan_trials.records(self.folders.trials, self.plan, self.name)
-        records = PlanRecords()
-        records.fold(read(folder.journal) if folder else ())
-        return records
 
     def _as_record(self, component: Component, records: PlanRecords) -> dict[str, Any]:
         """Return the documents of a component as JSON has them."""
@@ -365,7 +356,7 @@ class Acceptance(OfPlan):
 
 def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
     """Return the kind of a component and its number of cases and runs."""
-    duration = plan_trials.duration_of(trial) if trial else part.policy.duration
+    duration = trial.life.duration if trial else part.policy.duration
     cases = trial.folder.cases() if trial else part.cases
     recorded = trial.record.component if trial else None
     kind = (recorded or part.component).kind
@@ -395,6 +386,6 @@ def _as_json(evidence: Sequence[dict[str, Any]], records: PlanRecords) -> dict[s
 
 def _print_records(records: PlanRecords) -> None:
     if records.open_issues:
-        click.echo(f"\n{issues_table(records.open_issues)}")
+        click.echo(f"\n{status_table.issues_table(records.open_issues)}")
     if records.entries:
-        click.echo(f"\n{entries_table(records.entries)}")
+        click.echo(f"\n{status_table.entries_table(records.entries)}")

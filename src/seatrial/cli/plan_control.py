@@ -16,19 +16,34 @@ from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, run_driver, status_table
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.plan.model import Component
 from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.answers import HEAVY
-from seatrial.trial.next_trials import to_begin, write_next
+from seatrial.trial.heartbeat import to_begin, write_next
 from seatrial.trial.plan_trials import PlanTrial, made, plan_name
 from seatrial.trial.requests import Request, RequestKind
 from seatrial.units import seconds, show_seconds
 
 
 class OfPlan:
-    """A plan's file; ``name`` stands for the plan's in the trials' tags."""
+    """A plan's file, and the chosen components and phases (none: all); ``name`` stands for the
+    plan's in the trials' tags."""
 
-    def __init__(self, folders: Folders, path: Path, name: str) -> None:
+    def __init__(
+        self,
+        folders: Folders,
+        path: Path,
+        name: str = "",
+        components: Sequence[str] = (),
+        phases: Sequence[str] = (),
+    ) -> None:
         self.folders, self.path, self.name = folders, path, name
+        self.components, self.phases = components, phases
+
+    def chooses(self, trial: PlanTrial) -> bool:
+        """Return whether a trial is of the chosen components and phases."""
+        of_component = not self.components or component_of(trial).component in self.components
+        return of_component and (not self.phases or trial.record.phase in self.phases)
 
     def command(self, *words: str, act: str = "") -> str:
         """Return `seatrial accept [ACT] PLAN ...` as one would type it here."""
@@ -41,30 +56,24 @@ class Steering(OfPlan):
     """The trials of the chosen components and phases of a plan (none: all)."""
 
     def __init__(
-        self,
-        folders: Folders,
-        path: Path,
-        name: str = "",
-        components: Sequence[str] = (),
-        phases: Sequence[str] = (),
+        self, folders: Folders, path: Path, name: str = "", **chosen: Sequence[str]
     ) -> None:
-        super().__init__(folders, path, name)
+        super().__init__(folders, path, name, **chosen)
         found = made(folders.trials, path, name)
-        self.checklists = [trial for trial in found if _is_checklist(trial)]
+        self.checklists = [trial for trial in found if is_checklist(trial)]
         if not found and not path.exists():
             raise UsageError(f"{path}: no such file, and no trial of it in {folders.trials}")
         self.plan = found[0].record.plan if found else plan_name(path) or str(path)
         self.trials = [
             trial
             for trial in found
-            if (_component(trial) in components if components else not _is_checklist(trial))
-            and (not phases or trial.record.phase in phases)
+            if self.chooses(trial) and (self.components or not is_checklist(trial))
         ]
 
     def print_status(self, form: str, fault: InvalidFiles) -> int:
         """Print the status of the trials of a plan that has faults by now; return the exit code,
         which is never 0."""
-        trials = [*self.checklists, *(each for each in self.trials if not _is_checklist(each))]
+        trials = [*self.checklists, *(each for each in self.trials if not is_checklist(each))]
         found = [status_table.status_of(trial) for trial in trials]
         if not found:
             raise fault
@@ -126,7 +135,7 @@ class Steering(OfPlan):
     def abandon(self, reason: str) -> int:
         trials = [trial for trial in self.trials if trial.state != "abandoned"]
         trial = self._one("abandoned", trials)
-        if trial.state == "complete" and _is_checklist(trial):
+        if trial.state == "complete" and is_checklist(trial):
             again = self.command("ITEM", "--fail", "--by", "NAME", "--again", "WHY", act="tick")
             raise UsageError(
                 f"{trial.folder.tag}: all its items have results, and it cannot be abandoned; "
@@ -263,13 +272,14 @@ def _stopped(trial: PlanTrial, test: str) -> str:
     return ""
 
 
-def _is_checklist(trial: PlanTrial) -> bool:
+def is_checklist(trial: PlanTrial) -> bool:
     return trial.record.policy.kind == "checklist"
 
 
 def _is_under_way(trial: PlanTrial) -> bool:
-    return trial.state == "open" and not _is_checklist(trial)
+    return trial.state == "open" and not is_checklist(trial)
 
 
-def _component(trial: PlanTrial) -> str:
-    return trial.record.component.component if trial.record.component else ""
+def component_of(trial: PlanTrial) -> Component:
+    """Return the component of a plan that a trial was made of."""
+    return trial.record.component or Component(component="")

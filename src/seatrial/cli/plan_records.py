@@ -14,19 +14,17 @@ from typing import NamedTuple
 import click
 
 from seatrial.acceptance.documents import given
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.cli import Folders
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.query_common import show_time
 from seatrial.errors import UsageError
 from seatrial.journal.events import EvidenceGiven, IssueRecorded, PersonsEvent, PlanEntry
-from seatrial.journal.journal import read
 from seatrial.machine.facts import node_names, unfold
 from seatrial.plan.model import Evidence
 from seatrial.plan.moments import day_of
 from seatrial.plan.prepare import prepare_plan
 from seatrial.trial import plan_trials
-from seatrial.trial.folder import TrialFolder
 from seatrial.trial.recording import record
 from seatrial.units import listed
 from seatrial.verify.reading import plain_line
@@ -58,7 +56,7 @@ class Recording(OfPlan):
     def read(self) -> PlanRecords:
         """Return what was recorded."""
         folder = plan_trials.records(self.folders.trials, self.plan, self.name)
-        return _read(folder) if folder else PlanRecords()
+        return records_in(folder)
 
     def evidence(self, name: str, answer: GivenFile) -> int:
         """Record that a document of the plan is there; return the exit code: 1 if another person
@@ -176,12 +174,6 @@ class Recording(OfPlan):
         machine = prepare_plan(self.path, with_builds=False, with_documents=False).site.machine
         if unknown := sorted(set(names) - set(node_names(machine))):
             raise UsageError(f"--nodes: {unknown[0]} is not a node of {machine.machine}")
-
-
-def _read(folder: TrialFolder) -> PlanRecords:
-    records = PlanRecords()
-    records.fold(read(folder.journal))
-    return records
 
 
 def _require_day(text: str) -> None:

@@ -7,16 +7,22 @@ import io
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders, as_typed
+from seatrial.errors import SeatrialError
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS, count
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
+    from seatrial.studies.selection import Side
 
 MAX_DAMAGED = 5  # trials whose damage is told
 
@@ -49,6 +55,25 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     more = len(found) - MAX_DAMAGED
     if more > 0:
         _tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
+
+
+def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
+    """Return the sides of a study, and tell which of their trials have damaged journals."""
+    from seatrial.studies.selection import gather, parse_side, trials_of  # which no help needs
+
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(text), tests) for text in texts]
+        tell_damage(store, trials_of(sides))
+    return sides
+
+
+def known_machine(trial: TrialRow) -> Machine | None:
+    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
+    version wrote it."""
+    try:
+        return TrialFolder(Path(trial.path)).record().machine
+    except (SeatrialError, ValueError):
+        return None
 
 
 def tell_damaged_journal(folder: TrialFolder) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option, tests_filter
-from seatrial.cli.query_common import opened, print_csv, tell_damage
+from seatrial.cli import Folders
+from seatrial.cli.options import format_option, tests_filter, trials_argument
+from seatrial.cli.query_common import print_csv, sides_of
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
 from seatrial.studies import ratios
-from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
@@ -27,9 +26,7 @@ _COLUMNS = (
 
 
 @click.command("ratio")
-@click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
-)
+@trials_argument
 @click.option(
     "--of",
     required=True,
@@ -47,11 +44,9 @@ def command(
     /,
     trials: tuple[str, ...],
     of: str,
-    x: str,
-    metric: str,
     tests: tuple[str, ...],
-    weak: bool,
     form: str,
+    **asked: Any,
 ) -> int:
     """Show how many times as long the second way takes as the first, at each size.
 
@@ -64,10 +59,8 @@ def command(
     seatrial ratio sweep --of order=smp,grid --x nodes --metric rate
     """
     name, first, second = ratios.two_values(of)
-    query = ratios.RatioQuery(of=name, values=(first, second), x=x, metric=metric, weak=weak)
-    with opened(folders) as store:
-        sides = [gather(store, parse_side(trial), tests) for trial in trials]
-        tell_damage(store, trials_of(sides))
+    query = ratios.RatioQuery(of=name, values=(first, second), **asked)
+    sides = sides_of(folders, trials, tests)
     found = ratios.ratios(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import FiniteRange, components_option, json_option, phases_option
+from seatrial.cli.options import (
+    FiniteRange,
+    components_option,
+    json_option,
+    phases_option,
+    text_option,
+)
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed
@@ -36,21 +42,18 @@ _PATH = click.Path(path_type=Path)
 @components_option
 @phases_option
 @click.option("--compare", is_flag=True, help="Several plans, side by side.")
-@click.option("--name", default="", metavar="TAG", help="Tag of the trial that is written.")
+@text_option("--name", "TAG", "Tag of the trial that is written.")
 @json_option
 @click.pass_obj
 def command(
     folders: Folders,
     /,
     plans: tuple[Path, ...],
-    seed: int,
-    seeds: int,
     days: float | None,
-    components: tuple[str, ...],
-    phases: tuple[str, ...],
     compare: bool,
     name: str,
     as_json: bool,
+    **chosen: Any,
 ) -> int:
     """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
 
@@ -77,13 +80,10 @@ def command(
             path,
             trials=folders.trials,
             store=folders.store,
-            seed=seed,
-            seeds=seeds,
             days=days,
-            components=components,
-            phases=phases,
             name=name,
             progress=_show_progress if sys.stderr.isatty() else None,
+            **chosen,
         )
         for path in plans
     ]

@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.options import (
-    Parsed,
-    alert_option,
-    asked_of,
-    fail_on_option,
-    parsed_label,
-    quiet_option,
-    repeat_option,
-    selection_options,
-)
+from seatrial.cli import Folders, options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,24 +15,18 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@selection_options
-@repeat_option
+@options.selection_options
+@options.repeat_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")
-@click.option(
-    "--failed-from",
-    default="",
-    metavar="TRIAL",
-    help="Only cases that did not pass in that trial.",
-)
-@click.option(
+@options.text_option("--failed-from", "TRIAL", "Only cases that did not pass in that trial.")
+@options.list_option(
     "--label",
     "labels",
-    type=Parsed(parsed_label),
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
+    "NAME=VALUE",
+    "Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
+    type=options.Parsed(options.parsed_label),
 )
 @click.option(
     "--together",
@@ -57,20 +41,16 @@ if TYPE_CHECKING:
 )
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
-@alert_option
-@fail_on_option
-@quiet_option
+@options.alert_option
+@options.fail_on_option
+@options.quiet_option
 @click.pass_obj
 def command(
     folders: Folders,
     /,
     machine: str | None,
     tag: str | None,
-    failed_from: str,
     labels: tuple[tuple[str, str], ...],
-    together: bool,
-    allocations: int,
-    rebuild: bool,
     dry_run: bool,
     alert: str,
     fail_on: FailOn,
@@ -97,18 +77,11 @@ def command(
 
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = asked_of(
-        **selection,
-        failed_from=failed_from,
-        rebuild=rebuild,
-        together=together,
-        allocations=allocations,
-        labels=dict(labels),
-    )
+    asked = options.asked_of(**selection, labels=dict(labels))
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
-    if failed_from:
-        prepared = _only_failed(prepared, folders, failed_from)
+    if asked.failed_from:
+        prepared = _only_failed(prepared, folders, asked.failed_from)
     if not dry_run:
         require_scheduler(prepared.site.machine)
     folder = create(

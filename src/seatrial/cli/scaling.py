@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.options import SHARE, format_option, tests_filter
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli import Folders
+from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
+from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
@@ -21,20 +21,17 @@ from seatrial.studies.scaling import (
     scaling,
     without_metric,
 )
-from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")
-@click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
-)
+@trials_argument
 @click.option(
     "--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, cores, or other."
 )
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
-@click.option("--by", multiple=True, metavar="NAME", help="A line for each toolchain, or trial.")
+@list_option("--by", "NAME", "A line for each toolchain, or trial.")
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(
@@ -51,17 +48,7 @@ from seatrial.verify.reading import plain_line
 @format_option("table", "json")
 @click.pass_obj
 def command(
-    folders: Folders,
-    /,
-    trials: tuple[str, ...],
-    x: str,
-    metric: str,
-    by: tuple[str, ...],
-    tests: tuple[str, ...],
-    weak: bool,
-    fixed: bool,
-    pays: float,
-    form: str,
+    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
 ) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
@@ -73,10 +60,8 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    query = ScalingQuery(x=x, metric=metric, by=by, weak=weak, fixed=fixed, pays=pays)
-    with opened(folders) as store:
-        sides = [gather(store, parse_side(trial), tests) for trial in trials]
-        tell_damage(store, trials_of(sides))
+    query = ScalingQuery(**asked)
+    sides = sides_of(folders, trials, tests)
     found = scaling(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in found]), nl=False)

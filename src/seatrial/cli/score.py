@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli import Folders
+from seatrial.cli.options import format_option, trials_argument
+from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
@@ -18,7 +18,7 @@ from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
 from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
-from seatrial.studies.selection import Side, gather, parse_side, trials_of
+from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -26,9 +26,7 @@ from seatrial.verify.reading import plain_line
 
 @click.command("score")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
-)
+@trials_argument
 @format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:
@@ -43,9 +41,7 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     if wanted.phases and len(wanted.phases) != len(trials):
         named = ", ".join(phase.phase for phase in wanted.phases)
         raise UsageError(f"{file}: name a trial for each phase, in their order: {named}")
-    with opened(folders) as store:
-        sides = [gather(store, parse_side(trial)) for trial in trials]
-        tell_damage(store, trials_of(sides))
+    sides = sides_of(folders, trials)
     scores = [
         score_of(wanted, side, _size(wanted, side), i if wanted.phases else -1)
         for i, side in enumerate(sides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,16 +29,7 @@ PORT = 8420
     help="Run the alert command of a trial of yours whose driver is silent for so long.",
 )
 @click.pass_obj
-def command(
-    folders: Folders,
-    /,
-    port: int,
-    host: str,
-    token_file: Path | None,
-    browse: bool,
-    log: bool,
-    alarm: str | None,
-) -> int:
+def command(folders: Folders, /, alarm: str | None, **asked: Any) -> int:
     """Show trials, runs and results as live web pages. Read only.
 
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
@@ -50,6 +42,5 @@ def command(
         limit = None if alarm is None else alarm_limit(alarm)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--alarm") from error
-    return serve(
-        folders.trials, folders.store, host, port, token_file, browse, log, folders.log_level, limit
-    )
+    level = folders.log_level
+    return serve(folders.trials, folders.store, log_level=level, alarm=limit, **asked)

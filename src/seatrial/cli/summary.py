@@ -12,7 +12,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
@@ -66,20 +66,14 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
             if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
                 of_case.append(row)
         failed = queries.runs(store, Filters(trial=name, failed=True))
-        slow = [run.row for run in failed if run.code == PERFORMANCE.number]
-        figures = queries.figures(store, slow)
-        wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
-        for run in failed:
-            if run.code != PERFORMANCE.number:
-                wrong.setdefault(run.case, Counter())[run.verdict] += 1
-        cases = {
-            case.id: case
-            for case in queries.cases_of(store, trial)
-            if case.id in rows or case.id in wrong
-        }
-    if not cases:
-        return name
-    missed = _missed(failed, figures, cases, references)
+        slow = [run for run in failed if run.code == PERFORMANCE.number]
+        figures = queries.figures(store, [run.row for run in slow])
+        cases = {case.id: case for case in queries.cases_of(store, trial)}
+    missed, told = _missed(slow, figures, cases, references)
+    wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
+    for run in failed:
+        if run.row not in told:
+            wrong.setdefault(run.case, Counter())[run.verdict] += 1
     shown: list[list[object]] = []
     for case in cases.values():
         measured = [row for row in rows.get(case.id, ()) if row.n or case.id not in wrong]
@@ -88,27 +82,28 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
             found = wrong[case.id].items()
             verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
             shown.append([case.name, "", "", "", "", "", verdicts])
-    click.echo(TextTable(COLUMNS, shown[:MAX_ROWS]))
-    if len(shown) > MAX_ROWS:
-        more = folders.command("export", name, "--format", "json")
-        click.echo(f"and {len(shown) - MAX_ROWS} more: {more}")
+    more = folders.command("export", name, "--format", "json")
+    print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
     return name
 
 
 def _missed(
-    failed: Sequence[RunRow],
+    slow: Sequence[RunRow],
     figures: dict[int, list[MetricRow]],
     cases: dict[str, CaseRow],
     references: References,
-) -> Counter[tuple[str, str]]:
-    """Return by case and metric how many runs have a figure that misses its reference."""
+) -> tuple[Counter[tuple[str, str]], set[int]]:
+    """Return by case and metric how many runs have a figure that misses its reference, and the rows
+    of these runs: a script can judge a run as too slow, too."""
     missed: Counter[tuple[str, str]] = Counter()
-    for run in failed:
+    told: set[int] = set()
+    for run in slow:
         for figure in with_elapsed(figures.get(run.row, ()), run, references):
             wanted = expected(figure, cases[run.case], references, run.stage)
             if wanted is not None and wanted.meets is False:
                 missed[run.case, figure.name] += 1
-    return missed
+                told.add(run.row)
+    return missed, told
 
 
 def _of_runs(number: int, case: CaseRow, verdict: str) -> str:

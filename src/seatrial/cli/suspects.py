@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
-from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
-from seatrial.cli.query_common import opened, tell_damage
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.cli.options import json_option, list_option, machine_filter, since_filter, test_filter
+from seatrial.cli.query_common import known_machine, opened, tell_damage
+from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
 from seatrial.rules.facts import FactTable
@@ -25,7 +24,6 @@ from seatrial.studies.evidence import NodeEvidence
 from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
 from seatrial.studies.slow_facts import SlowFacts, slow_facts
 from seatrial.studies.slow_places import SlowPlaces, places_of
-from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
 from seatrial.verify import file_use
 from seatrial.verify.reading import plain_line
@@ -37,7 +35,7 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 
 
 @click.command("suspects")
-@click.option("--trial", "trials", multiple=True, metavar="TAG", help="Only of this; repeatable.")
+@list_option("--trial", "trials", "TAG", "Only of this; repeatable.")
 @since_filter
 @test_filter
 @machine_filter
@@ -68,21 +66,25 @@ def command(
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
             )
-        machines = {one.machine: None for one in found}
-        described = {name: _machine(store, name, found) for name in machines}
+        machines: dict[str, list[RunOutcome]] = {}
+        for one in found:
+            machines.setdefault(one.machine, []).append(one)
+        described = {name: _machine(store, name, ours) for name, ours in machines.items()}
         failed = series.failed_nodes(store)
         figures = series.figures_by_run(store, file_use.UNITS)
         tables = {name: _facts(store, name) for name in machines}
-        gauges = {name: _gauges(store, name, found) for name in machines}
+        gauges = {
+            name: series.gauge_readings(store, {one.trial for one in ours})
+            for name, ours in machines.items()
+        }
     records = {}
-    for number, name in enumerate(machines):
-        kinds = evidence.classified([one for one in found if one.machine == name])
+    for number, (name, ours) in enumerate(machines.items()):
+        kinds = evidence.classified(ours)
         jobs = evidence.jobs_of(kinds, failed)
         site = described[name]
         groups = groups_of(site) if site else {}
         suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
         table = tables[name]
-        ours = [one for one in found if one.machine == name]
         slow = slow_facts(ours, table) if table else None
         conditions = slow_conditions(ours, gauges[name], figures)
         places = places_of(ours, site, [one for one in beside if one.machine == name])
@@ -118,28 +120,12 @@ def _outcomes(store: Store, trials: list[TrialRow], base: Filters) -> list[RunOu
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 
-def _machine(store: Store, machine: str, found: list[RunOutcome]) -> Machine | None:
-    """Return the description of a machine, from its latest trial among these that has one."""
-    tags = {one.trial for one in found if one.machine == machine}
+def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> Machine | None:
+    """Return the description of a machine, from the latest trial of these runs that has one."""
+    tags = {one.trial for one in runs}
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
     described = (known_machine(each) for each in trials if each.machine == machine)
     return next(filter(None, described), None)
-
-
-def known_machine(trial: TrialRow) -> Machine | None:
-    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
-    version wrote it."""
-    try:
-        return TrialFolder(Path(trial.path)).record().machine
-    except (SeatrialError, ValueError):
-        return None
-
-
-def _gauges(
-    store: Store, machine: str, found: list[RunOutcome]
-) -> dict[str, list[tuple[int, float]]]:
-    """Return what gauges of a machine read in the trials of these runs."""
-    return series.gauge_readings(store, {one.trial for one in found if one.machine == machine})
 
 
 def _facts(store: Store, machine: str) -> FactTable | None:

@@ -10,7 +10,7 @@ import click
 
 from seatrial.acceptance.documents import GivenDocument, given
 from seatrial.cli import Folders
-from seatrial.cli.plan_control import OfPlan
+from seatrial.cli.plan_control import OfPlan, component_of, is_checklist
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.journal.events import ItemTicked
 from seatrial.journal.journal import read
@@ -51,26 +51,18 @@ class Ticking(OfPlan):
     """The checklists of a plan in the chosen components and phases (none: all)."""
 
     def __init__(
-        self,
-        folders: Folders,
-        path: Path,
-        name: str = "",
-        components: Sequence[str] = (),
-        phases: Sequence[str] = (),
+        self, folders: Folders, path: Path, name: str = "", **chosen: Sequence[str]
     ) -> None:
-        super().__init__(folders, path, name)
+        super().__init__(folders, path, name, **chosen)
         self._prepared: PreparedPlan | None = None
         try:
-            self._prepared = prepare_plan(path, components, phases, with_builds=False)
+            self._prepared = prepare_plan(path, self.components, self.phases, with_builds=False)
             self._places = [self._place(part) for part in self._prepared.checklists]
         except InvalidFiles:  # the trials that were made know their items
-            made = plan_trials.made(folders.trials, path, name)
             self._places = [
                 _Place(trial.folder.tag, trial, None)
-                for trial in made
-                if trial.record.policy.kind == "checklist"
-                and (not components or _component(trial).component in components)
-                and (not phases or trial.record.phase in phases)
+                for trial in plan_trials.made(folders.trials, path, name)
+                if is_checklist(trial) and self.chooses(trial)
             ]
             if not self._places:
                 raise
@@ -175,13 +167,9 @@ def _checked(name: str, item: ChecklistItem, answer: GivenResult) -> tuple[ItemS
     return answer.result, None
 
 
-def _component(trial: PlanTrial) -> Component:
-    return trial.record.component or Component(component="")
-
-
 def _component_of(place: _Place) -> Component:
     if place.trial is not None:
-        return _component(place.trial)
+        return component_of(place.trial)
     assert place.part is not None
     return place.part.component
 

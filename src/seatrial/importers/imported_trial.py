@@ -27,19 +27,7 @@ from seatrial.errors import JournalError, TrialError, UsageError
 from seatrial.gc_pause import uncollected
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedResults, ImportedRun
-from seatrial.journal import codes
-from seatrial.journal.events import (
-    Event,
-    JobQueued,
-    MetricRecorded,
-    ResultsImported,
-    RunCreated,
-    RunJudged,
-    ScriptEnded,
-    ScriptStarted,
-    TrialEnded,
-    TrialStarted,
-)
+from seatrial.journal import codes, events
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine
 from seatrial.suite.expand import case_id
@@ -117,23 +105,23 @@ def _make(
     )
     folder = create(trials, record, cases.values())
     of: dict[str, Any] = {"trial": folder.tag, "machine": source.machine}
-    events: list[Event] = []
+    told: list[events.Event] = []
     for key, run in runs.items():
-        events += _events(run, {**of, "case": ids[key], "run_id": key})
-    events.sort(key=attrgetter("time"))
+        told += _events(run, {**of, "case": ids[key], "run_id": key})
+    told.sort(key=attrgetter("time"))
     failed = any(run.code != codes.PASS.number for run in runs.values())
-    imported = ResultsImported(
-        time=events[-1].time,
+    imported = events.ResultsImported(
+        time=told[-1].time,
         results=len(runs),
         tool=source.tool,
         file=str(source.file.absolute()),
         by=source.by,
         **of,
     )
-    start = TrialStarted(time=events[0].time, host=socket.gethostname(), **of)
-    end = TrialEnded(time=events[-1].time, failed=int(failed), **of)
+    start = events.TrialStarted(time=told[0].time, host=socket.gethostname(), **of)
+    end = events.TrialEnded(time=told[-1].time, failed=int(failed), **of)
     with Journal.own(folder.journal) as journal:
-        journal.extend([start, *events, end, imported])
+        journal.extend([start, *told, end, imported])
         journal.flush(durable=True)
     return folder
 
@@ -213,21 +201,23 @@ def _case(run: ImportedRun, identity: str) -> Case:
     )
 
 
-def _events(run: ImportedRun, of: dict[str, Any]) -> Iterator[Event]:
+def _events(run: ImportedRun, of: dict[str, Any]) -> Iterator[events.Event]:
     """Yield the events of a run that its tool knew of; ``of`` are the members of each."""
     of = {**of, "app": run.app, "test": run.test}
     times = [at for at in (run.time, run.queued, run.started, run.ended, run.judged) if at]
-    yield RunCreated(time=min(times), path=run.path, **of)
+    yield events.RunCreated(time=min(times), path=run.path, **of)
     if run.queued is not None:
-        yield JobQueued(time=run.queued, job_id=run.job_id, **of)
+        yield events.JobQueued(time=run.queued, job_id=run.job_id, **of)
     if run.started is not None:
-        yield ScriptStarted(time=run.started, nodes=run.hosts, job_id=run.job_id, **of)
+        yield events.ScriptStarted(time=run.started, nodes=run.hosts, job_id=run.job_id, **of)
     if run.ended is not None:
-        yield ScriptEnded(time=run.ended, exit_code=run.exit_code, job_id=run.job_id, **of)
+        yield events.ScriptEnded(time=run.ended, exit_code=run.exit_code, job_id=run.job_id, **of)
     judged = run.judged or max(times)
     for name, value, unit, better in run.figures:
-        yield MetricRecorded(time=judged, metric=name, value=value, unit=unit, better=better, **of)
-    yield RunJudged(
+        yield events.MetricRecorded(
+            time=judged, metric=name, value=value, unit=unit, better=better, **of
+        )
+    yield events.RunJudged(
         time=judged,
         code=run.code,
         verdict=codes.code_of(run.code).name,

@@ -19,17 +19,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
+from seatrial.importers import table_results
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedResults, ImportedRun
-from seatrial.importers.table_results import (
-    WITH_UNIT,
-    Columns,
-    ResultTable,
-    TableRow,
-    read_csv_table,
-    read_rows,
-    text_of_table,
-)
 from seatrial.importers.times import time_of
 from seatrial.lazy import ElementTree
 from seatrial.verify.figures import number
@@ -51,7 +43,7 @@ class _Benchmark(NamedTuple):
     started: int
 
 
-def read_results(root: Path, columns: Columns) -> ImportedResults:
+def read_results(root: Path, columns: table_results.Columns) -> ImportedResults:
     """Return the results in the tables of a file or folder. ``columns`` are what people said of
     them. Raises UsageError if there is no table."""
     runs: list[ImportedRun] = []
@@ -102,21 +94,21 @@ def _files(root: Path) -> Iterator[Path]:
         yield from sorted(root.rglob("result/*.dat"))
 
 
-def _read(path: Path, columns: Columns) -> ImportedResults:
+def _read(path: Path, columns: table_results.Columns) -> ImportedResults:
     table = _table(path)
     benchmark = _benchmark(path)
     name = columns.test or (benchmark.name if benchmark else path.stem)
     parameters, figures, notes = _kinds(table, columns, benchmark)
     of_table = replace(columns, test=name, parameters=tuple(parameters), figures=figures)
     session = f"{benchmark.folder.name} {benchmark.started}" if benchmark else str(path)
-    found = read_rows(table, of_table, session, benchmark.started if benchmark else 0)
+    found = table_results.read_rows(table, of_table, session, benchmark.started if benchmark else 0)
     runs = list(_identified(found.runs, session))
     return found._replace(runs=runs, notes=[*notes, *found.notes])
 
 
-def _table(path: Path) -> ResultTable:
+def _table(path: Path) -> table_results.ResultTable:
     """Return the table in a file, in any of the styles of JUBE. Raises UsageError."""
-    text = text_of_table(path)
+    text = table_results.text_of_table(path)
     if text.startswith(SQLITE):
         told = "is a <database> of JUBE, and no table: add a <table> to its <result>"
         raise UsageError(f"{path}: {told}, then run `jube result` again")
@@ -125,11 +117,11 @@ def _table(path: Path) -> ResultTable:
     if written and _TITLE.fullmatch(written[0][1]):
         written = written[1:]
     if not written or "|" not in written[0][1]:
-        return read_csv_table(path)
+        return table_results.read_csv_table(path)
     rows = [(n, _cells(line)) for n, line in written if not _RULE.fullmatch(line)]
     head = rows[0][1]
     fit = [
-        TableRow(n, dict(zip(head, row, strict=True)))
+        table_results.TableRow(n, dict(zip(head, row, strict=True)))
         for n, row in rows[1:]
         if len(row) == len(head)
     ]
@@ -138,7 +130,7 @@ def _table(path: Path) -> ResultTable:
         for n, row in rows[1:]
         if len(row) != len(head)
     ]
-    return ResultTable(path, head, fit, notes)
+    return table_results.ResultTable(path, head, fit, notes)
 
 
 def _cells(line: str) -> list[str]:
@@ -146,7 +138,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _kinds(
-    table: ResultTable, columns: Columns, benchmark: _Benchmark | None
+    table: table_results.ResultTable, columns: table_results.Columns, benchmark: _Benchmark | None
 ) -> tuple[list[str], dict[str, str], list[ImportNote]]:
     """Return the columns that are parameters, those that are figures with their units, and notes on
     the others. What people said comes first, then parameters of the benchmark; of the rest, columns
@@ -158,7 +150,7 @@ def _kinds(
     for head in table.head:
         if head in used or head in parameters or head in figures or head.startswith(_OWN):
             continue
-        found = WITH_UNIT.fullmatch(head)
+        found = table_results.WITH_UNIT.fullmatch(head)
         name = found[1] if found else head
         if benchmark is not None and name in benchmark.parameters and not columns.parameters:
             parameters.append(head)
@@ -172,7 +164,7 @@ def _kinds(
     return parameters, figures, notes
 
 
-def _is_of_numbers(table: ResultTable, head: str) -> bool:
+def _is_of_numbers(table: table_results.ResultTable, head: str) -> bool:
     """Return whether a column has a number somewhere, and no other text."""
     cells = [row.cells[head] for row in table.rows if row.cells[head] not in ("", "nan", "None")]
     try:

@@ -23,12 +23,12 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.files import read_regular
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun
+from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun, machine_among
 from seatrial.importers.times import time_of
 from seatrial.importers.verdict_words import code_of_word
 from seatrial.journal import codes
 from seatrial.journal.events import finite
-from seatrial.units import SECOND_NS, listed
+from seatrial.units import SECOND_NS
 
 LIMIT = 1 << 30
 FILES = ("results.json", "results.log")
@@ -65,14 +65,10 @@ def read_results(
                 runs.append((system, run))
     notes += _without_results(root.absolute())
     systems = Counter(system for system, _ in runs if system)
-    if len(systems) > 1 and machine not in systems:
-        names = [f"{name} ({number})" for name, number in systems.most_common()]
-        raise UsageError(
-            f"{root}: has results of several systems, {listed(names, 5)}; choose one with --machine"
-        )
+    of = machine_among(root, "systems", systems, machine)
     wanted = machine if len(systems) > 1 else ""
     kept = [run for system, run in runs if not wanted or system == wanted]
-    return ImportedResults(kept, notes, machine or next(iter(systems), ""))
+    return ImportedResults(kept, notes, of)
 
 
 def _files(root: Path) -> Iterator[Path]:

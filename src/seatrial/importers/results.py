@@ -9,13 +9,17 @@ not bring; ``imported_trial.py`` writes them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.importers.notes import ImportNote
+from seatrial.units import listed
 from seatrial.verify.references import Reference
 
 
@@ -66,3 +70,15 @@ class ImportedResults(NamedTuple):
     notes: list[ImportNote]
     machine: str
     references: Sequence[Reference] = ()
+
+
+def machine_among(root: Path, of: str, found: Counter[str], chosen: str) -> str:
+    """Return the machine whose results below ``root`` are imported, "" if nothing tells it. Raises
+    UsageError if results are of several and none of these is ``chosen``; ``of`` is the tool's word
+    for machines."""
+    if len(found) > 1 and chosen not in found:
+        names = [f"{name} ({number})" for name, number in found.most_common()]
+        raise UsageError(
+            f"{root}: has results of several {of}, {listed(names, 5)}; choose one with --machine"
+        )
+    return chosen or next(iter(found), "")

@@ -35,6 +35,11 @@ from seatrial.trial.folder import Record, TrialFolder, user_name
 from seatrial.units import count, listed
 
 MAX_NAMED = 8  # items in a notice
+_OF_DOCUMENTS = {
+    "awaited": "awaited",
+    "changed": "changed since it was signed for",
+    "not here": "not here",
+}
 
 
 class Author(NamedTuple):
@@ -137,14 +142,8 @@ def _notices(parts: Sequence[ReportComponent], others: Sequence[Other]) -> Itera
         if status.unsound:
             yield f"{part.title}: {'; '.join(status.unsound)}."
     for other in others:
-        awaited = [each.document for each in other.evidence if each.state == "awaited"]
-        changed = [each.document for each in other.evidence if each.state == "changed"]
-        gone = [each.document for each in other.evidence if each.state == "not here"]
-        for names, words in (
-            (awaited, "awaited"),
-            (changed, "changed since it was signed for"),
-            (gone, "not here"),
-        ):
+        for state, words in _OF_DOCUMENTS.items():
+            names = [each.document for each in other.evidence if each.state == state]
             if names:
                 yield f"{other.title}: {words}: {', '.join(names)}."
 

@@ -16,18 +16,8 @@ from markupsafe import Markup, escape
 from seatrial.acceptance.criteria.waivers import covered
 from seatrial.draw import PALETTE
 from seatrial.lazy import jinja2
+from seatrial.report import content
 from seatrial.report.checksums import PLACE, block
-from seatrial.report.content import (
-    Cell,
-    Report,
-    ended_runs,
-    faulty_tests,
-    moment,
-    not_passed,
-    sentence,
-    shown,
-    state_of_criteria,
-)
 from seatrial.report.people import issues
 from seatrial.units import show_bytes, show_seconds
 from seatrial.verify.reading import plain, plain_page
@@ -41,7 +31,7 @@ _BREAK: Final = "\x1f"  # where a line may break: `plain` leaves no such sign in
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
-def page(report: Report) -> str:
+def page(report: content.Report) -> str:
     """Return the report as HTML text."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -60,9 +50,9 @@ def page(report: Report) -> str:
         style=Markup(style),
         # for the content security policy, which allows no other style
         style_hash=f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}",
-        sentence=sentence(report),
-        summed_up=state_of_criteria(report),
-        faults=list(faulty_tests(report)),
+        sentence=content.sentence(report),
+        summed_up=content.state_of_criteria(report),
+        faults=list(content.faulty_tests(report)),
         open_issues=issues(report.issues, "Open issues"),
         subjects=MAX_SUBJECTS,
         place=PLACE,
@@ -83,20 +73,20 @@ def breakable(text: str) -> Markup:
 
 
 def _filters() -> dict[str, Any]:
-    def figure(value: Cell) -> str:
-        return plain(value) if isinstance(value, str) else shown(value, "number")
+    def figure(value: content.Cell) -> str:
+        return plain(value) if isinstance(value, str) else content.shown(value, "number")
 
     return {
-        "cell": lambda value, column: plain(shown(value, column.kind)),
+        "cell": lambda value, column: plain(content.shown(value, column.kind)),
         "breakable": breakable,
-        "moment": moment,
+        "moment": content.moment,
         "seconds": lambda value: show_seconds(value) if value else "",
         "bytes": show_bytes,
-        "percent": lambda value: shown(value, "share"),
+        "percent": lambda value: content.shown(value, "share"),
         "state_class": lambda state: state.partition(" (")[0].replace(" ", "-"),
         "text": plain,
         "figure": figure,
         "covered": covered,
-        "ended_runs": ended_runs,
-        "not_passed": not_passed,
+        "ended_runs": content.ended_runs,
+        "not_passed": content.not_passed,
     }

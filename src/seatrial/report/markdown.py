@@ -13,20 +13,8 @@ from typing import Final
 
 from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.criteria.waivers import covered
+from seatrial.report import content
 from seatrial.report.checksums import PLACE, block
-from seatrial.report.content import (
-    Other,
-    Report,
-    ReportComponent,
-    ReportMachine,
-    Table,
-    faulty_tests,
-    moment,
-    not_passed,
-    sentence,
-    shown,
-    state_of_criteria,
-)
 from seatrial.report.people import issues
 from seatrial.units import show_seconds
 from seatrial.verify.reading import plain_line
@@ -35,7 +23,7 @@ MARK: Final = "> **Rehearsed.** In virtual time, on a simulated machine: nothing
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def text(report: Report) -> str:
+def text(report: content.Report) -> str:
     """Return the report as Markdown text."""
     lines = [*_head(report), *_summary(report)]
     for each in report.machines:
@@ -70,16 +58,16 @@ def _marked(lines: Iterable[str]) -> Iterator[str]:
             yield from ("", MARK)
 
 
-def _head(report: Report) -> Iterator[str]:
+def _head(report: content.Report) -> Iterator[str]:
     yield f"# {'Acceptance report' if report.plan else 'Report'}: {plain(report.title)}"
     if report.about:
         yield from ("", plain(report.about))
     if report.verdict != "no criteria":
-        yield from ("", f"**{state_of_criteria(report)}**")
-        faults = [f"- **{plain(each)}**" for each in faulty_tests(report)]
+        yield from ("", f"**{content.state_of_criteria(report)}**")
+        faults = [f"- **{plain(each)}**" for each in content.faulty_tests(report)]
         yield from ("", *faults) if faults else ()
     facts = [
-        ("made", f"{moment(report.made)} UTC"),
+        ("made", f"{content.moment(report.made)} UTC"),
         ("by", plain(", ".join(filter(None, (report.made_by, report.organisation))))),
         ("with", f"Seatrial {plain(report.version)}"),
         ("report", report.name),
@@ -97,7 +85,7 @@ def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"- {name}: {words}" for name, words in facts)
 
 
-def _summary(report: Report) -> Iterator[str]:
+def _summary(report: content.Report) -> Iterator[str]:
     yield from ("", "## Summary", "")
     titles = ["component", "state", "verdict", "clock", "of", "runs passed", "did not pass"]
     rows = [_summed(part) for part in report.components]
@@ -110,7 +98,7 @@ def _summary(report: Report) -> Iterator[str]:
         yield from (f"- {plain(each)}" for each in report.assumed)
 
 
-def _summed(part: ReportComponent) -> list[str]:
+def _summed(part: content.ReportComponent) -> list[str]:
     status = part.status
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
@@ -118,14 +106,14 @@ def _summed(part: ReportComponent) -> list[str]:
         overall(status.criteria).short if status.criteria else "",
         *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
         "" if status.items else f"{sum(each.accepted for each in status.parts):,}",
-        "" if status.items else f"{not_passed(part):,}",
-        "" if status.utilisation is None else shown(status.utilisation, "share"),
-        moment(part.begun),
-        moment(part.ended),
+        "" if status.items else f"{content.not_passed(part):,}",
+        "" if status.utilisation is None else content.shown(status.utilisation, "share"),
+        content.moment(part.begun),
+        content.moment(part.ended),
     ]
 
 
-def _machine(one: ReportMachine) -> Iterator[str]:
+def _machine(one: content.ReportMachine) -> Iterator[str]:
     yield from ("", f"## Machine {plain(one.name)}")
     if one.about:
         yield from ("", plain(one.about))
@@ -134,7 +122,7 @@ def _machine(one: ReportMachine) -> Iterator[str]:
         yield from _table(table)
 
 
-def _component(part: ReportComponent) -> Iterator[str]:
+def _component(part: content.ReportComponent) -> Iterator[str]:
     status = part.status
     verdict = f": {plain(status.verdict_words)}" if status.criteria else ""
     yield from ("", f"## {plain(part.title)}{verdict}")
@@ -145,8 +133,8 @@ def _component(part: ReportComponent) -> Iterator[str]:
         ("kind", status.kind.replace("_", " ")),
         ("state", status.state),
         ("nodes", f"{status.nodes:,}"),
-        ("begun", f"{moment(part.begun)} UTC" if part.begun else "not yet"),
-        ("ended", f"{moment(part.ended)} UTC" if part.ended else "not yet"),
+        ("begun", f"{content.moment(part.begun)} UTC" if part.begun else "not yet"),
+        ("ended", f"{content.moment(part.ended)} UTC" if part.ended else "not yet"),
         ("clock", show_seconds(status.clock) if status.clock else "0"),
     ]
     facts += [("rehearsed", f"with seed {part.seed}")] if status.rehearsed else []
@@ -189,13 +177,13 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
         one = results[0]
         if one.numbers:
             said = "; ".join(
-                f"{name} {value if isinstance(value, str) else shown(value, 'number')}"
+                f"{name} {value if isinstance(value, str) else content.shown(value, 'number')}"
                 for name, value in sorted(one.numbers.items())
             )
             yield from ("", f"Numbers of {plain(one.label)}: {plain(said)}.")
 
 
-def _documents(one: ReportComponent | Other) -> Iterator[str]:
+def _documents(one: content.ReportComponent | content.Other) -> Iterator[str]:
     if one.waivers:
         yield from ("", "### Waivers", "")
         for each in one.waivers:
@@ -221,7 +209,7 @@ def _documents(one: ReportComponent | Other) -> Iterator[str]:
         yield from _grid(titles, rows)
 
 
-def _grounds(report: Report) -> Iterator[str]:
+def _grounds(report: content.Report) -> Iterator[str]:
     yield from ("", "## Versions and checksums")
     for table in report.versions:
         yield from _table(table)
@@ -242,10 +230,10 @@ def _grounds(report: Report) -> Iterator[str]:
     yield from _decision(report)
 
 
-def _decision(report: Report) -> Iterator[str]:
+def _decision(report: content.Report) -> Iterator[str]:
     yield from ("", "## Decision and signatures", "")
-    said = f"On report {report.name} of {moment(report.made)} UTC, {plain(report.title)}."
-    yield f"{said} {sentence(report)}".strip()
+    said = f"On report {report.name} of {content.moment(report.made)} UTC, {plain(report.title)}."
+    yield f"{said} {content.sentence(report)}".strip()
     if report.rehearsed:
         yield from ("", "**It is of a rehearsal, and accepts nothing.**")
     elif report.decision:
@@ -262,7 +250,7 @@ def _decision(report: Report) -> Iterator[str]:
     yield from ("", *_grid(["", "for the vendor", "for the centre"], rows))
 
 
-def _annexes(report: Report) -> Iterator[str]:
+def _annexes(report: content.Report) -> Iterator[str]:
     """Yield the texts in full. They are indented, so that none can pose as the checksums."""
     if report.annexes:
         yield from ("", "## Annex: plan and scripts")
@@ -274,10 +262,10 @@ def _annexes(report: Report) -> Iterator[str]:
 # ---- tables -------------------------------------------------------------------------------
 
 
-def _table(one: Table) -> Iterator[str]:
+def _table(one: content.Table) -> Iterator[str]:
     yield from ("", f"**{plain(one.title)}** {plain(one.about)}".rstrip(), "")
     columns = one.filled
-    rows = [[shown(row[i], column.kind) for i, column in columns] for row in one.rows]
+    rows = [[content.shown(row[i], column.kind) for i, column in columns] for row in one.rows]
     right = [column.right for _, column in columns]
     yield from _grid([plain(column.words) for _, column in columns], rows, right)
     if one.left_out:

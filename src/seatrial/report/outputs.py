@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from seatrial.files import open_regular
 from seatrial.journal import events
-from seatrial.journal.codes import code_of
+from seatrial.journal.codes import RECALLED, code_of
 from seatrial.journal.journal import Block, read_blocks
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.runs.checksums import checksum
@@ -110,7 +110,7 @@ def read_journal(path: Path, size: int, record: Record) -> JournalReading:
     found = [
         RunOutputs(run_id, run.test, run.path, run.sha256, _removed(run, run_id in since, record))
         for run_id, run in runs.items()
-        if run.code is not None
+        if run.code is not None and run.code != RECALLED.number  # those wrote nothing
     ]
     return JournalReading(life, found)
 

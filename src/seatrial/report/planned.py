@@ -11,27 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import records_in
 from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.journal.events import EvidenceGiven
-from seatrial.journal.journal import read as events
 from seatrial.journal.lifecycle import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other, titled
+from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder, tags
-from seatrial.trial.plan_trials import (
-    PlanTrial,
-    changed_judging,
-    changes,
-    latest,
-    left_over,
-    left_over_words,
-    made,
-    plan_name,
-    records,
-)
+from seatrial.trial.plan_trials import PlanTrial
 
 
 class Planned(NamedTuple):
@@ -63,7 +53,11 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     try:
         prepared = prepare_plan(path, with_builds=False, with_documents=False)
     except InvalidFiles as error:
-        known = _of_plan(trials, plan_name(path)) if rehearsed else made(trials, path, name)
+        known = (
+            _of_plan(trials, plan_trials.plan_name(path))
+            if rehearsed
+            else plan_trials.made(trials, path, name)
+        )
         if not known:
             raise
         said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
@@ -72,13 +66,14 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         found = rehearsals(trials, prepared)
     else:
         found = [
-            (part, latest(trials, prepared.plan.plan, part, name)) for part in prepared.all_parts
+            (part, plan_trials.latest(trials, prepared.plan.plan, part, name))
+            for part in prepared.all_parts
         ]
     there = [trial.folder for _, trial in found if trial is not None]
     if not there:
         raise UsageError(_nothing(trials, path, rehearsed))
-    kept = None if rehearsed else records(trials, prepared.plan.plan, name)
-    given = _given(kept)
+    kept = None if rehearsed else plan_trials.records(trials, prepared.plan.plan, name)
+    given = records_in(kept).given
     folder = path.parent
     others = [
         _other(
@@ -98,8 +93,8 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
     if not rehearsed:
-        gone = left_over(trials, prepared, path, name)
-        remarks += [f"{left_over_words(trial)}." for trial in gone]
+        gone = plan_trials.left_over(trials, prepared, path, name)
+        remarks += [f"{plan_trials.left_over_words(trial)}." for trial in gone]
     return Planned(there, others, remarks, skipped, prepared.plan.about, path, kept)
 
 
@@ -116,22 +111,15 @@ def _require_plan(path: Path) -> None:
 
 
 def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) -> str:
-    what = changed_judging(trial, part)
+    what = plan_trials.changed_judging(trial, part)
     if not trial.record.rehearsed:  # a rehearsal has a policy of its own
-        what += changes(trial, prepared, part, builds=False)
+        what += plan_trials.changes(trial, prepared, part, builds=False)
     if not what:
         return ""
     return (
         f"{trial.folder.tag}: the plan changed since: {', '.join(what)}. It is judged by what it "
         "was made with."
     )
-
-
-def _given(folder: TrialFolder | None) -> dict[str, list[EvidenceGiven]]:
-    """Return the documents that people gave later."""
-    found = PlanRecords()
-    found.fold(events(folder.journal) if folder else ())
-    return found.given
 
 
 def _other(
@@ -187,6 +175,6 @@ def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
     if rehearsed:
         return f"{path}: no rehearsal of it in {trials}; `seatrial rehearse {path}` makes one"
     said = f"{path}: none of its components was started in {trials}"
-    if _of_plan(trials, plan_name(path)):
+    if _of_plan(trials, plan_trials.plan_name(path)):
         return f"{said}; --rehearsed reports on its rehearsal"
     return f"{said}; `seatrial accept {path}` runs it"

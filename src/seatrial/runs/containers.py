@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from seatrial.machine.model import ContainerRuntime, Machine
 from seatrial.runs.environment import quote, write_script
-from seatrial.suite.container_image import CONTAINER_FILE, image_of, is_path
 from seatrial.suite.model import Case, Test
+from seatrial.suite.run_settings import CONTAINER_FILE, image_of, is_path
+from seatrial.verify.reading import OWN_WORDS
 
 START = "job.container"
 """The script in the directory of a run that starts a program in the container."""
@@ -76,8 +77,13 @@ for _each in "${{_folders[@]}}"; do
   from=${{_each%%:*}} to=${{_each#*:}}
   _options+=({mount})
 done
+if ! command -v {program} > /dev/null; then
+  echo {absent}"$HOSTNAME"{remedy} >&2
+  exit 127
+fi
 {own}exec {program} {first} "${{_options[@]}}" {directory} {image} "$@"
 """
+_REMEDY = "; load its module, or give `command` under `containers` in the machine's file"
 _OWN_NUMBER = '[ "$EUID" -eq 0 ] || _options+=(--userns=keep-id)\n'
 
 # The digest of a file is kept beside the facts of the trial: an image may have many gigabytes. That
@@ -148,6 +154,8 @@ def start_script(runtime: ContainerRuntime, image: str, folders: Sequence[str]) 
         mount=line.mount,
         own=_OWN_NUMBER if "podman" in runtime.kind else "",
         program=_program(runtime),
+        absent=shlex.quote(f"{OWN_WORDS}{runtime.command or line.program} is not found on "),
+        remedy=shlex.quote(_REMEDY),
         first=line.first,
         directory=line.directory,
         image=line.image % shlex.quote(image),

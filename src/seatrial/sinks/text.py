@@ -24,31 +24,21 @@ TEAMS = (
 MAX_LINES = 20
 MAX_LINE = 500
 
-_TURNS = (
-    events.TrialPaused,
-    events.TrialCancelled,
-    events.TrialAbandoned,
-    events.TestStopped,
-    events.NodeExcluded,
-)
-_WORDS = {
+_TURNS = {
     events.TrialPaused: "paused",
     events.TrialCancelled: "cancelled",
     events.TrialAbandoned: "abandoned",
     events.TestStopped: "a test is stopped",
     events.NodeExcluded: "nodes are excluded",
 }
+_NO_NEWS = (PASS.number, RECALLED.number, KNOWN.number)
 
 
 def is_news(event: events.Event) -> bool:
     """Return whether an event is an alert, a verdict that is not pass and stands, another verdict
     in place of one that stood, or a turn of its trial."""
     if isinstance(event, events.RunJudged):
-        return not event.will_rerun and event.code not in (
-            PASS.number,
-            RECALLED.number,
-            KNOWN.number,
-        )
+        return not event.will_rerun and event.code not in _NO_NEWS
     if isinstance(event, events.RunJudgedAgain):
         return not event.will_rerun and event.code != event.before
     return isinstance(event, (events.AlertRaised, events.TrialEnded, *_TURNS))
@@ -87,9 +77,10 @@ def _said(event: events.Event, case: str) -> str:
     if isinstance(event, events.TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how
-    if isinstance(event, _TURNS):
+    if type(event) in _TURNS:
         about = getattr(event, "test", "") or getattr(event, "nodes", "")
-        return ": ".join(filter(None, (_WORDS[type(event)], about, event.reason)))
+        words = (_TURNS[type(event)], about, getattr(event, "reason", ""))
+        return ": ".join(filter(None, words))
     name = event.kind if isinstance(event, events.UnknownEvent) else event.name
     return " ".join(filter(None, (name, getattr(event, "test", ""), event.run_id)))
 

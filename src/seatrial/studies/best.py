@@ -21,17 +21,8 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.best_of_n import best_of
 from seatrial.statistics.subset_selection import select_best
-from seatrial.store.by_case import (
-    CORES,
-    ELAPSED,
-    NUMBERS,
-    CaseRuns,
-    Kind,
-    causes,
-    differing,
-    excluded_of,
-    figures_of,
-)
+from seatrial.store import by_case
+from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.constant_resources import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.studies.panels import APART, along, panels, title, varying
 from seatrial.studies.scaling_cells import Cell, are_numbers
@@ -164,7 +155,9 @@ def _table(
     for member in panel:
         groups.setdefault(_setting(member, over), []).append(member)
     settings = {key: _measured(over, key, cases, kind) for key, cases in groups.items()}
-    figures = {key: figures_of(groups[key], [kind]) for key, each in settings.items() if each.n}
+    figures = {
+        key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
+    }
     if not figures:
         return replace(table, settings=list(settings.values()), why="no setting has a figure")
     return _ranked(table, settings, figures, by_block(groups, kind))
@@ -187,14 +180,16 @@ def _measured(
     over: Sequence[str], key: tuple[str, ...], cases: Sequence[CaseRuns], kind: Kind
 ) -> Setting:
     """Return the figures of a setting, not yet compared."""
-    excluded = excluded_of(cases)
+    excluded = by_case.excluded_of(cases)
     setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
-    if names := differing(cases):
+    if names := by_case.differing(cases):
         return replace(setting, why=f"several cases, which differ in {names}")
-    values = figures_of(cases, [kind])
+    values = by_case.figures_of(cases, [kind])
     if not values:
         right = any(case.runs for case in cases)
-        return replace(setting, why=causes(excluded) or ("no such figure" if right else "not run"))
+        return replace(
+            setting, why=by_case.causes(excluded) or ("no such figure" if right else "not run")
+        )
     if why := unfit_of(values):
         return replace(setting, why=why)
     if median(values) <= 0:

@@ -20,16 +20,8 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
-from seatrial.store.by_case import (
-    ELAPSED,
-    NUMBERS,
-    CaseRuns,
-    Kind,
-    causes,
-    differing,
-    excluded_of,
-    figures_of,
-)
+from seatrial.store import by_case
+from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, Sample, State
 from seatrial.studies.cures import cures_of
 from seatrial.studies.pairing import CasePair, pair
@@ -133,7 +125,7 @@ def _row(
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
     sides = (pair.first, pair.second)
-    figures = (figures_of(pair.first, kinds), figures_of(pair.second, kinds))
+    figures = (by_case.figures_of(pair.first, kinds), by_case.figures_of(pair.second, kinds))
     one, other = figures
     verdict: State = "not compared"
     comparable = True
@@ -177,7 +169,7 @@ def _sample(own: list[float], cases: list[CaseRuns], kinds: list[Kind], comparab
     given = [figure for case in cases for kind in kinds for figure in case.given.get(kind, ())]
     n = len(own) - len(given) + sum(figure.n for figure in given)
     middle = median(own) if own and comparable else None
-    return Sample(n, middle, excluded_of(cases), given)
+    return Sample(n, middle, by_case.excluded_of(cases), given)
 
 
 def _beside_given(
@@ -238,8 +230,8 @@ def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
             continue
         if not cases:
             said.append(f"the {side} side has no such case, or no run of it is over")
-        elif excluded := excluded_of(cases):
-            said.append(f"the {side} side has no right answer: {causes(excluded)}")
+        elif excluded := by_case.excluded_of(cases):
+            said.append(f"the {side} side has no right answer: {by_case.causes(excluded)}")
         else:
             said.append(f"the {side} side has no such metric")
     return "; ".join(said)
@@ -248,7 +240,7 @@ def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
 def _mixed(cases: list[CaseRuns], side: str) -> str:
     """Why a side's cases of one row are no single sample: it has several values of a parameter that
     was crossed."""
-    names = differing(cases)
+    names = by_case.differing(cases)
     return f"{side} has several cases here, which differ in {names}" if names else ""
 
 

@@ -11,22 +11,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Literal
 
 from msgspec import Struct
 
-from seatrial.errors import UsageError
+from seatrial.errors import TrialError, UsageError
 from seatrial.journal import codes
+from seatrial.store import queries
 from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind, excluded_of
-from seatrial.studies.matrix_reasons import MatrixReasons
+from seatrial.store.rows import Filters, TrialRow
+from seatrial.store.schema import Store
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
+from seatrial.suite.select import is_like
+from seatrial.trial.folder import TrialFolder
 
 State = Literal["", "passed", "failed", "build failed", "not run", "left out"]
 STATES: tuple[str, ...] = ("passed", "failed", "build failed", "not run", "left out")
-NO_REASONS = MatrixReasons()
 ATTRIBUTES = ("toolchain", "machine", "trial", "stage", "node", *NUMBERS, CORES)
+MAX_RUNS = 2000  # of a trial that failed, whose reasons are read
+MAX_LENGTH = 200  # of a reason
+
+Reasons = dict[tuple[str, str], str]
+"""Reasons by (test, toolchain)."""
+
+
+class MatrixReasons(Struct, frozen=True):
+    """Why tests were ``left_out``, and why their latest run ``failed``."""
+
+    left_out: Reasons = {}
+    failed: Reasons = {}
+
+
+class _LeftOutCases(Struct):
+    """The member of a trial's record."""
+
+    left_out: list[tuple[str, str]] = []
+
+
+NO_REASONS = MatrixReasons()
 
 
 class MatrixQuery(Struct, frozen=True, kw_only=True):
@@ -205,3 +230,35 @@ def _values(cases: Sequence[CaseRuns], kind: Kind, by: str) -> list[float]:
         for one in chosen
     }
     return [value for one in chosen for value in one.values[kind]] if len(shapes) == 1 else []
+
+
+# ---- why cells did not pass ---------------------------------------------------------------
+
+
+def reasons_of(
+    store: Store, trials: Iterable[TrialRow], tests: Sequence[str] = ()
+) -> MatrixReasons:
+    """Return the reasons of trials; of ``tests`` (parts of names, or patterns) alone where some are
+    given."""
+    left_out: Reasons = {}
+    failed: Reasons = {}
+    for trial in trials:
+        for name, reason in _left_out(trial):
+            test, at, toolchain = name.partition("@")
+            wanted = not tests or any(is_like(test, one) for one in tests)
+            if at and "{" not in test and wanted:
+                left_out[test, toolchain] = reason
+        filters = Filters(trial=trial.path, failed=True, limit=MAX_RUNS)
+        for run in reversed(queries.runs(store, filters)):
+            lines = run.why.strip().splitlines() or [run.verdict]
+            line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
+            failed[run.test, run.toolchain] = line[:MAX_LENGTH]
+    return MatrixReasons(left_out, failed)
+
+
+def _left_out(trial: TrialRow) -> list[tuple[str, str]]:
+    """Return what a trial left out, with the reasons; nothing where its folder is gone."""
+    try:
+        return TrialFolder(Path(trial.path)).record_as(_LeftOutCases).left_out
+    except TrialError:
+        return []

@@ -119,9 +119,11 @@ static void add(struct count *to, uint64_t bytes) {
 }
 
 /* Counts a call in its bucket: 0, 1, 2, 3 to 4, 5 to 8, ... bytes. */
-CALLED void call(enum kind kind, uint64_t bytes) {
+static inline void tally(enum kind kind, uint64_t bytes) {
     add(&calls[kind][bytes < 2 ? bytes : 64 - (unsigned)__builtin_clzll(bytes - 1) + 1], bytes);
 }
+
+CALLED void call(enum kind kind, uint64_t bytes) { tally(kind, bytes); }
 
 /* Returns the bytes of so many elements. The size of the latest predefined type is remembered. */
 CALLED uint64_t bytes_of(MPI_Count number, MPI_Datatype type) {
@@ -261,22 +263,22 @@ static struct group *group_of_window(MPI_Win window) {
 
 /* Returns a rank of a group as rank of MPI_COMM_WORLD; -1: it is nobody (MPI_PROC_NULL); -2: it is
  * of another world. */
-CALLED int in_world(const struct group *group, int other) {
+static inline int in_world(const struct group *group, int other) {
     if (!group || other < 0 || other >= group->size) return -1;
     int found = group->world ? group->world[other] : other;
     return found >= 0 && found < ranks ? found : -2;
 }
 
-CALLED void pair(struct count *pairs, int other, uint64_t bytes) {
+static inline void pair(struct count *pairs, int other, uint64_t bytes) {
     if (other != -1) add(other < 0 ? &outside : &pairs[other], bytes);
 }
 
 CALLED void message(enum kind kind, MPI_Count n, MPI_Datatype type, int to, MPI_Comm comm) {
-    int other = in_world(group_of(comm), to);
+    int other = in_world(comm == world ? &of_world : group_of(comm), to);
     if (other == -1) return;
     uint64_t bytes = bytes_of(n, type);
     pair(sent, other, bytes);
-    call(kind, bytes);
+    tally(kind, bytes);
 }
 
 CALLED void access_to(enum kind kind, MPI_Count n, MPI_Datatype type, int target, MPI_Win window) {

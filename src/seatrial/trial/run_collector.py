@@ -40,13 +40,13 @@ from seatrial.trial.job_stats import JobStats
 from seatrial.units import seconds
 from seatrial.verify import file_use, node_findings
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
+from seatrial.verify.check_script import alias_of, is_judged_by_script
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
 from seatrial.verify.network_levels import network_groups
 from seatrial.verify.node_findings import is_named
-from seatrial.verify.own_words import own_words
-from seatrial.verify.reading import HostFailed
+from seatrial.verify.reading import HostFailed, own_words
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
 
@@ -241,10 +241,16 @@ class RunCollector:
         return CollectedRun(events, figures, code, reason, stop, sums, own.refused, cause)
 
     def _cause(self, run: EndedRun, code: codes.Code, exit_code: int | None) -> FoundCause:
-        """Return what a run failed of, as its output tells; NO_CAUSE for one that did not fail."""
-        if code in (codes.PASS, codes.PERFORMANCE) or code.number in codes.WITHDRAWN:
+        """Return what a run failed of, as its check script or its output tells; NO_CAUSE for one
+        that did not fail."""
+        if code is codes.PASS or code.number in codes.WITHDRAWN:
             return NO_CAUSE
-        modes = self.record.tests[run.case.test].failures
+        test = self.record.tests[run.case.test]
+        if is_judged_by_script(test) and (alias := alias_of(run.path)):
+            return FoundCause(alias)
+        if code is codes.PERFORMANCE:
+            return NO_CAUSE
+        modes = test.failures
         return self._causes.of_run(run.path, modes, exit_code, run.output)
 
     @cached_property
@@ -285,7 +291,8 @@ class RunCollector:
         figures = verdict.figures
         if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):
             figures = [*figures, *findings_in(run.path, self._network)]
-        if is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE):
+        of_nodes = is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE)
+        if of_nodes or is_judged_by_script(test):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
             figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
             if test.app == facts.APP:

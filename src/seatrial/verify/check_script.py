@@ -7,6 +7,7 @@
 It is run by bash if it is not executable. Its working directory is the run directory. Parameters of
 the test are variables, as in the test's own script; ``SEATRIAL_TEST`` is the test's folder. What it
 prints goes to ``check.out`` there; the last line is the reason of a verdict that is no pass.
+``check_alias.txt``, a file that it may write there, has the cause in its first line.
 """
 
 from __future__ import annotations
@@ -19,16 +20,25 @@ from typing import Any
 
 from seatrial.files import is_of_host
 from seatrial.journal import codes
-from seatrial.suite.model import Check, show
+from seatrial.suite.model import Check, Test, show
 from seatrial.units import bytes_of, seconds, show_seconds
 from seatrial.verify.figures import Finding
-from seatrial.verify.reading import HostFailed, plain, tail
+from seatrial.verify.reading import (
+    HostFailed,
+    Unreadable,
+    plain,
+    plain_line,
+    read_text,
+    tail,
+)
 
 OUTPUT = "check.out"
+ALIAS = "check_alias.txt"
 SECONDS = 60.0
 MEMORY = 2 << 30  # bytes
 LAST_LINES = 4096  # bytes of its output in which the reason is looked for
 LONGEST_REASON = 400
+LONGEST_ALIAS = 100
 
 OTH = {
     code.number: code
@@ -52,7 +62,7 @@ def find_by_script(
     """Return the finding of a test's own script on the run in ``folder``; None if it passes.
     ``names`` are those of expressions, with their values. Raises HostFailed if this host cannot
     start it."""
-    from seatrial.verify.script_process import run_script
+    from seatrial.verify.isolated_process import run_script
 
     script = test_folder / (check.script or "")
     limit = SECONDS if check.time_limit is None else seconds(check.time_limit)
@@ -75,6 +85,20 @@ def find_by_script(
         code, how = codes.CHECK_ERROR, f"{how}, which `codes:` does not name"
     said = _last_line(folder)
     return Finding(code, f"{script.name}: {said} ({how})" if said else f"{script.name}: {how}")
+
+
+def is_judged_by_script(test: Test) -> bool:
+    """Return whether a script of a test has a word on its runs."""
+    return any(check.script is not None for check in test.verify)
+
+
+def alias_of(folder: Path) -> str:
+    """Return what a script named as the cause: the first line of ``check_alias.txt``."""
+    try:
+        text = read_text(folder, ALIAS)
+    except Unreadable:
+        return ""
+    return plain_line(text.strip().partition("\n")[0][:LONGEST_ALIAS])
 
 
 def verdict_of(check: Check, exit_code: int) -> codes.Code | None:

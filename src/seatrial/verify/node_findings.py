@@ -4,7 +4,7 @@
 
 ``facts.txt`` is what ``seatrial facts collect`` leaves; rules judge it. In
 ``nodecheck.txt`` one job over all nodes speaks for each: a line ``NODE ok``, or ``NODE FAILED CHECK
-REASON`` for each check that failed there.
+REASON`` for each check that failed there. Other words of the OLCF Test Harness are read, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,12 @@ MAX_NODES: Final = 2000  # that have a metric of their own
 _LIMIT = 64 << 20
 _LESS = "write a line for each node, and no more"
 
+GOOD: Final = frozenset({"SUCCESS", "OK", "GOOD", "PASS", "PASSED"})
+BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF", "PERF-FAIL"})
+"""The states of a node in ``nodecheck.txt``, in capitals or not."""
+
 _LINE = re.compile(
-    r"([A-Za-z0-9][\w.-]{0,99})[ \t]+(ok|FAILED)(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
+    r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
 )
 _NODE = re.compile(r"failed_node\{node=([^}]+)\}")
 
@@ -63,8 +67,12 @@ def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleSet) -> list[
         text = read_text(folder, NODECHECK, _LIMIT, _LESS)
     except (Unreadable, TooLarge):
         return []
-    lines = [found for line in text.splitlines() if (found := _LINE.fullmatch(line))]
-    failed = [(each[3] or "check", each[1]) for each in lines if each[2] == "FAILED"]
+    lines = [
+        (found[1], found[2].upper(), found[3] or "check")
+        for line in text.splitlines()
+        if (found := _LINE.fullmatch(line)) and found[2].upper() in GOOD | BAD
+    ]
+    failed = [(check, node) for node, state, check in lines if state in BAD]
     return _figures(failed) if lines else []
 
 

@@ -1,10 +1,10 @@
-"""What the pages Scaling, Ratio and Best share: a study of cases of trials that a form names."""
+"""A study of cases of trials that a form names: pages Scaling, Ratio, Best and Matrix share it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from seatrial.studies.selection import Side, gather
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.study_cache import StudyAnswer
 
 T = TypeVar("T")
 
@@ -71,16 +72,6 @@ def cases_page(
     return replace(page, panels=panels, found=len(tables), first=first, **others)
 
 
-class CasesStudy(NamedTuple, Generic[T]):
-    """A study, or why there is none: the ``state`` is "asked" (no trial is named), "judging",
-    "judged" or "refused" (for the ``reason``, in the words of the form)."""
-
-    state: str
-    value: T | None = None
-    reason: str = ""
-    rehearsed: bool = False
-
-
 def suggested_trials(state: ServerState) -> list[str]:
     """Return the names of trials that a form suggests."""
     return [trial.tag for trial in queries.trials(state.store())][:MAX_NAMED]
@@ -92,13 +83,13 @@ def cases_study(
     name: tuple[Hashable, ...],
     labels: Mapping[str, str],
     judge: Callable[[list[Side]], T],
-) -> CasesStudy[T]:
+) -> StudyAnswer[T]:
     """Return what ``judge`` makes of the sides that the query names; it is made in the background.
     ``name``: of the study, apart from its sides. ``labels``: the form's words for options of the
     command line."""
     written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     if not written:
-        return CasesStudy("asked")
+        return StudyAnswer(None, "asked")
     texts = written.split()
 
     def judged() -> tuple[T, bool]:
@@ -114,6 +105,6 @@ def cases_study(
         made_up = names_rehearsal(state.store(), texts, rehearsed)
         options = "|".join(labels)
         reason = re.sub(rf"--({options})\b", lambda found: f"“{labels[found[1]]}”", study.reason)
-        return CasesStudy(study.state, None, reason, made_up)
+        return StudyAnswer(None, study.state, reason, made_up)
     value, made_up = study.value
-    return CasesStudy("judged", value, "", made_up)
+    return StudyAnswer(value, "judged", rehearsed=made_up)

@@ -15,7 +15,7 @@ from seatrial.errors import SeatrialError
 from seatrial.log import logger
 from seatrial.trial.alarm import alarms, told_of
 from seatrial.trial.folder import TrialFolder, tags
-from seatrial.trial.next_trials import to_begin
+from seatrial.trial.heartbeat import to_begin
 
 _log = logger(__name__)
 
@@ -24,8 +24,9 @@ _State = tuple[float, float, bool]  # times of heartbeat and journal; whether th
 
 
 def watch_drivers(trials: Path, limit: float) -> None:
-    """Look at the trials of this user every half minute. Others' trials are left out: the command
-    of their alerts would run under this user's name."""
+    """Look at the trials of this user every half minute, or as often as ``limit`` (s) says if that
+    is shorter. Others' trials are left out: the command of their alerts would run under this user's
+    name."""
     Thread(target=_watch, args=(trials, limit), name="drivers", daemon=True).start()
 
 
@@ -45,7 +46,7 @@ def _watch(trials: Path, limit: float) -> None:
             _log.warning("the trials cannot be looked at: %s", error)
         except Exception:  # an alarm that has ended alarms nobody
             _log.exception("the trials cannot be looked at")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(min(LOOK_SECONDS, limit))
 
 
 def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _State, bool]]:

@@ -149,18 +149,20 @@ def test_values_come_from_the_file_of_the_machine(place: Workplace, applications
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line"),
+    ("old", "new", "line", "reason"),
     [
-        ("[Replacements]", "[Replacement]", 0),
-        ("nodes = 1", "nodes = none", 6),
-        ("nodes = 1", "nodes = 1\nnodes = 2", 7),
-        ("%(base)s", "%(absent)s", 0),
-        ("build_cmd = ./build.sh hello", "", 0),
-        ("[DEFAULT]", "no section", 1),
+        ("[Replacements]", "[Replacement]", 0, "has no section [Replacements]"),
+        ("nodes = 1", "nodes = none", 6, "nodes: 'none' is no number above 0"),
+        ("nodes = 1", "nodes = 1\nnodes = 2", 7, "nodes is twice in [Replacements]; leave one"),
+        ("nodes = 1", "nodes = 1\nwords", 7, "'words' is no line `key = value`"),
+        ("nodes = 1", "nodes = 1\n[DEFAULT]\n[Replacements]", 8, "[Replacements] is there twice"),
+        ("%(base)s", "%(absent)s", 0, "absent"),
+        ("build_cmd = ./build.sh hello", "", 0, "[Replacements] has no build_cmd"),
+        ("[DEFAULT]", "no section", 1, "'no section' is in no section"),
     ],
 )
 def test_a_broken_file_is_named_and_the_rest_is_imported(
-    place: Workplace, applications: Path, old: str, new: str, line: int
+    place: Workplace, applications: Path, old: str, new: str, line: int, reason: str
 ) -> None:
     ini = applications / "hello" / "bad" / "Scripts" / "rgt_test_input.ini"
     ini.write_text(ini.read_text().replace(old, new))
@@ -169,6 +171,8 @@ def test_a_broken_file_is_named_and_the_rest_is_imported(
     assert "3 tests became 1 test" in done.out
     notes = (place.suite / "import.md").read_text()
     assert f"{ini}:{line}\n" in notes if line else f"{ini}\n" in notes
+    (told,) = [text for text in notes.splitlines() if reason in text]
+    assert told.endswith("; the test was left out")
 
 
 def test_what_cannot_be_carried_over_is_listed(place: Workplace, applications: Path) -> None:

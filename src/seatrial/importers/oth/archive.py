@@ -10,15 +10,13 @@ from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
 from seatrial.machine.facts import fold
-from seatrial.verify.node_findings import FINDINGS, MAX_NODES, NODECHECK, metric_of
+from seatrial.verify.node_findings import BAD, FINDINGS, GOOD, MAX_NODES, NODECHECK, metric_of
 from seatrial.verify.outputs import oth
 from seatrial.verify.reading import Missing, Unreadable, plain_line, read_text, tail
 
 OUTPUT = "output_check.txt"
 LAST_BYTES = 4096
 LONGEST_REASON = 400
-_GOOD = {"SUCCESS", "OK", "GOOD", "PASS", "PASSED"}
-_BAD = {"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF", "PERF-FAIL"}
 _NODE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
@@ -76,12 +74,12 @@ def _read_nodes(folder: Path, run: ImportedRun) -> list[ImportNote]:
         if not words or words[0].startswith("#"):
             continue
         word = words[1].upper() if len(words) > 1 else ""
-        if not _NODE.fullmatch(words[0]) or word not in _GOOD | _BAD:
+        if not _NODE.fullmatch(words[0]) or word not in GOOD | BAD:
             text = "is not `NODE STATUS MESSAGE` with a status that the harness knows: left out"
             notes.append(ImportNote(folder / NODECHECK, line, text))
             continue
         names[words[0]] = None
-        if word in _BAD:
+        if word in BAD:
             failed[words[0]] += 1
     if names:
         run.hosts = fold(list(names))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import os
 import re
+from ast import literal_eval
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -147,11 +148,26 @@ def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
         parser.read_string(text, str(path))
         sections = {name: dict(parser[name]) for name in parser.sections()}
     except configparser.Error as error:
-        line = getattr(error, "lineno", 0) or next((n for n, _ in getattr(error, "errors", [])), 0)
-        reason = str(error.message).replace("\n", " ")
-        raise ValueError(f"{path}:{line}: {reason}" if line else f"{path}: {reason}") from None
+        faulty, reason = _fault(error)
+        place = f"{path}:{faulty}" if faulty else f"{path}"
+        raise ValueError(f"{place}: {reason}") from None
     lines: dict[str, int] = {}
-    for place, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if found := _KEY.match(line):
-            lines.setdefault(found[1].lower(), place)
+            lines.setdefault(found[1].lower(), number)
     return sections, lines
+
+
+def _fault(error: configparser.Error) -> tuple[int, str]:
+    """Return the line of a fault in an ini file, 0 where none is known, and what to do."""
+    match error:
+        case configparser.DuplicateOptionError(lineno=line):
+            return line or 0, f"{error.option} is twice in [{error.section}]; leave one"
+        case configparser.DuplicateSectionError(lineno=line):
+            return line or 0, f"[{error.section}] is there twice; make them one"
+        case configparser.MissingSectionHeaderError(lineno=line):
+            said = f"{error.line.strip()!r} is in no section"
+            return line, f"{said}; a section begins with a line such as `[Replacements]`"
+        case configparser.ParsingError(errors=[(line, text), *_]):
+            return line, f"{literal_eval(text).strip()!r} is no line `key = value`"
+    return 0, error.message.replace("\n", " ")

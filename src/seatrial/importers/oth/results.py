@@ -30,9 +30,9 @@ from seatrial.errors import UsageError
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth.archive import read_archive
 from seatrial.importers.oth.status_table import StatusRow, read_status_table
-from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun
+from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun, machine_among
 from seatrial.journal import codes
-from seatrial.units import SECOND_NS, listed
+from seatrial.units import SECOND_NS
 
 STATUS = "Status"
 ARCHIVE = "Run_Archive"
@@ -47,17 +47,8 @@ _EVENT = re.compile(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
 _PASSED_ON = {code.number for code in (codes.PASS, codes.FAILED, codes.WRONG_ANSWER)} | {
     code.number for code in (codes.PERFORMANCE, codes.NODE_FAILURE, codes.CANCELLED, codes.TIMEOUT)
 }
-_STARTED, _BUILD, _BUILT, _SUBMITTED, _QUEUED, _RUN, _RAN, _CHECK, _CHECKED = (
-    "110",
-    "120",
-    "130",
-    "150",
-    "160",
-    "170",
-    "180",
-    "190",
-    "200",
-)
+_STARTED, _BUILD, _BUILT, _SUBMITTED, _QUEUED = "110", "120", "130", "150", "160"
+_RUN, _RAN, _CHECK, _CHECKED = "170", "180", "190", "200"
 _UNUSED = {"140", _CHECK}
 _UNUSED_BESIDE = {_STARTED: _BUILD, _SUBMITTED: _QUEUED}  # not read if the other one is there
 _QUARTER_NS = 900 * SECOND_NS  # zones differ by multiples of it
@@ -102,13 +93,8 @@ def read_results(
             f"{root}: has no test with a folder {STATUS} or {ARCHIVE}; name the folder with the "
             "applications of the harness"
         )
-    if not machine and len(found.machines) > 1:
-        names = [f"{name} ({number})" for name, number in found.machines.most_common()]
-        raise UsageError(
-            f"{root}: has results of several machines, {listed(names, 5)}; "
-            "choose one with --machine"
-        )
-    return ImportedResults(found.runs, found.notes, machine or next(iter(found.machines), ""))
+    of = machine_among(root, "machines", found.machines, machine)
+    return ImportedResults(found.runs, found.notes, of)
 
 
 def tests_with_results(root: Path) -> Iterator[Path]:

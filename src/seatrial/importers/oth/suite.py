@@ -22,17 +22,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.importers.notes import ImportNote
+from seatrial.importers.oth import job_script
 from seatrial.importers.oth.copies import NOT_COPIED, CopyGroup, groups, template_lines
 from seatrial.importers.oth.ini import SCRIPTS, TEST_FILE, OthTest, find_tests, read_test
-from seatrial.importers.oth.job_script import (
-    Directive,
-    Replacement,
-    directives,
-    is_login_shell,
-    launched,
-    minutes_of,
-    unknown_keys,
-)
 from seatrial.verify.reading import head
 
 SHELL = "oth.sh"
@@ -98,9 +90,10 @@ def import_tests(
 
 def _note_of(error: Exception, path: Path) -> ImportNote:
     """Return an error as a note; ValueErrors begin with their place."""
-    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", str(error)):
-        return ImportNote(path, int(found[1] or 0), str(error)[found.end() :])
-    return ImportNote(path, 0, str(error))
+    line, text = 0, str(error)
+    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", text):
+        line, text = int(found[1] or 0), text[found.end() :]
+    return ImportNote(path, line, f"{text}; the test was left out")
 
 
 def _exports(environment: Mapping[str, str]) -> Iterator[str]:
@@ -135,7 +128,7 @@ def _write(group: CopyGroup, folder: Path, depth: int) -> list[ImportNote]:
         if path.name not in NOT_COPIED:
             _copy(path, folder / path.name)
     values = first.values | dict.fromkeys(group.named, group.name_of)
-    replacement = Replacement(values, group.keys)
+    replacement = job_script.Replacement(values, group.keys)
     for name, key in ((CHECK, "check_cmd"), (REPORT, "report_cmd")):
         if command := values.get(key, "").strip():
             (folder / name).write_text(_judge(command, group.name_of, key, depth))
@@ -181,13 +174,13 @@ def _notes_of_test(test: OthTest) -> Iterator[ImportNote]:
 
 
 def _test_yaml(
-    group: CopyGroup, replacement: Replacement, depth: int
+    group: CopyGroup, replacement: job_script.Replacement, depth: int
 ) -> tuple[str, list[ImportNote]]:
     """Return the text of a test.yaml, and the notes on the template."""
     first = group.tests[0]
     lines = template_lines(first)
     notes = list(_notes_of_template(first, lines))
-    run, options, more = _asked(first, directives(lines), replacement)
+    run, options, more = _asked(first, job_script.directives(lines), replacement)
     notes += more
     body = replacement.script(lines)
     run.setdefault("nodes", replacement.text("__nodes__").strip("${}"))
@@ -195,7 +188,7 @@ def _test_yaml(
     for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
         if of in first.values:
             run.setdefault(key, replacement.text(f"__{of}__").strip("${}"))
-    launch = launched(body)
+    launch = job_script.launched(body)
     if launch and launch[1].get("nodes", run["nodes"]) == run["nodes"]:
         body = launch[0]
         run |= launch[1]
@@ -227,7 +220,7 @@ def _test_yaml(
 
 
 def _script(body: list[str], lines: list[str], group: CopyGroup, depth: int) -> Iterator[str]:
-    if is_login_shell(lines):
+    if job_script.is_login_shell(lines):
         yield "[ ! -r /etc/profile ] || . /etc/profile  # the template asked for a login shell"
     yield f'. "$SEATRIAL_TEST/{"../" * depth}{SHELL}" "{group.name_of}"'
     yield from body
@@ -257,7 +250,7 @@ def _parameters(group: CopyGroup) -> Iterator[str]:
 
 
 def _asked(
-    test: OthTest, found: Iterable[Directive], replacement: Replacement
+    test: OthTest, found: Iterable[job_script.Directive], replacement: job_script.Replacement
 ) -> tuple[dict[str, str], list[str], list[ImportNote]]:
     """Return what directives ask for: keys of ``run``, further arguments of sbatch, and notes."""
     run: dict[str, str] = {}
@@ -282,12 +275,12 @@ def _walltime(test: OthTest, text: str) -> str:
     """Return a walltime as a test has it; a parameter's is in minutes."""
     if "$" in text:
         return f"60 * {text.strip('${}')}"
-    minutes = minutes_of(text, test.template.name.partition(".")[0])
+    minutes = job_script.minutes_of(text, test.template.name.partition(".")[0])
     return f"{minutes:g}m" if minutes == int(minutes) else f"{round(minutes * 60)}s"
 
 
 def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:
-    for place, key in unknown_keys(lines, test.values):
+    for place, key in job_script.unknown_keys(lines, test.values):
         text = f"__{key}__ is not in {TEST_FILE}: it stays as it is, as with the harness"
         yield ImportNote(test.template, place, text)
     scheduler = test.template.name.partition(".")[0]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, number_or_none
+from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, figure_of, number_or_none
 from seatrial.importers.times import time_of
 from seatrial.verify.figures import number
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
@@ -101,29 +101,15 @@ def _figures(row: Mapping[str, str]) -> Iterator[ReframeFigure]:
         name = column.removesuffix("_value")
         if name == column or f"{name}_unit" not in row or number_or_none(written) is None:
             continue
-        bounds = [_bound(row, name, side) for side in ("lower", "upper")]
-        reference = number_or_none(row.get(f"{name}_ref"))
-        yield _figure(name, written, row[f"{name}_unit"], reference, *bounds)
+        sides = (f"{name}_lower", f"{name}_upper")
+        bounds = [row.get(f"{side}_thres", row.get(side)) for side in sides]
+        yield _figure(name, written, row[f"{name}_unit"], row.get(f"{name}_ref"), *bounds)
 
 
-def _figure(
-    name: str,
-    written: str,
-    unit: str,
-    reference: float | None,
-    lower: float | None,
-    upper: float | None,
-) -> ReframeFigure:
+def _figure(name: str, written: str, unit: str, *expected: str | None) -> ReframeFigure:
     plain = unit.strip()
     unit = "1" if plain.lower() in ("", "none", "null", "(null)") else plain
-    if not reference and lower is None and upper is None:
-        reference = None  # ReFrame's way to expect nothing
-    return ReframeFigure(name, number(written), unit, reference, lower, upper)
-
-
-def _bound(row: Mapping[str, str], name: str, side: str) -> float | None:
-    written = row.get(f"{name}_{side}_thres", row.get(f"{name}_{side}"))
-    return number_or_none(written)
+    return figure_of(name, number(written), unit, *expected)
 
 
 def _take_figure(entries: dict[tuple[str, ...], ReframeEntry], place: str, line: str) -> None:
@@ -132,9 +118,7 @@ def _take_figure(entries: dict[tuple[str, ...], ReframeEntry], place: str, line:
     info = _INFO.match(found["info"]) if found else None
     if found is None or info is None:
         raise ValueError("is no line of a performance log of ReFrame 3.x, and no head of 4.x")
-    bounds = (number_or_none(found["lower"]), number_or_none(found["upper"]))
-    reference = number_or_none(found["ref"])
-    figure = _figure(found["name"], found["value"], found["unit"], reference, *bounds)
+    figure = _figure(*found.group("name", "value", "unit", "ref", "lower", "upper"))
     finished = time_of(found["time"])
     key = (found["time"], found["info"], found["job"])
     entry = entries.get(key)

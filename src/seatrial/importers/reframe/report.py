@@ -15,7 +15,7 @@ import msgspec
 
 from seatrial.files import read_regular
 from seatrial.importers.notes import ImportNote
-from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, number_or_none
+from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, figure_of, number_or_none
 from seatrial.importers.times import time_of
 from seatrial.machine.facts import fold
 
@@ -96,19 +96,13 @@ def _figures(case: dict[str, Any]) -> Iterator[ReframeFigure]:
         value, reference, lower, upper, unit, *_ = given
         yield from _figure(name.split(":", 2)[-1], value, unit, reference, lower, upper)
     for given in case.get("perfvars") or []:
-        bounds = (given.get("thres_lower"), given.get("thres_upper"))
-        of = (given["name"], given["value"], given.get("unit"), given.get("reference"))
-        yield from _figure(*of, *bounds)
+        expected = map(given.get, ("reference", "thres_lower", "thres_upper"))
+        yield from _figure(given["name"], given["value"], given.get("unit"), *expected)
 
 
-def _figure(
-    name: str, value: object, unit: object, reference: object, lower: object, upper: object
-) -> Iterator[ReframeFigure]:
+def _figure(name: str, value: object, unit: object, *expected: object) -> Iterator[ReframeFigure]:
     """Yield a figure; none where ReFrame has no finite one."""
     with contextlib.suppress(ValueError):
         figure = number_or_none(value)
-        wanted, *bounds = map(number_or_none, (reference, lower, upper))
-        if not wanted and bounds == [None, None]:
-            wanted = None  # ReFrame's way to expect nothing
         if figure is not None:
-            yield ReframeFigure(name, figure, str(unit or "1"), wanted, *bounds)
+            yield figure_of(name, figure, str(unit or "1"), *expected)

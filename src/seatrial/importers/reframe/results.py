@@ -21,8 +21,8 @@ from seatrial.importers.notes import ImportNote
 from seatrial.importers.reframe.entry import ReframeEntry, references_of, run_of
 from seatrial.importers.reframe.perflog import read_perflog
 from seatrial.importers.reframe.report import read_report
-from seatrial.importers.results import ImportedResults
-from seatrial.units import SECOND_NS, listed
+from seatrial.importers.results import ImportedResults, machine_among
+from seatrial.units import SECOND_NS
 from seatrial.verify.references import Reference, identity
 
 _LOG = re.compile(r".*\.log(\.h[0-9]+)?")
@@ -48,18 +48,12 @@ def read_results(
         raise UsageError(f"{root}: has no performance log (*.log) and no report (*.json)")
     entries = _together(reported, logged)
     systems = Counter(entry.system for entry in entries if entry.system)
-    if len(systems) > 1 and machine not in systems:
-        names = [f"{name} ({number})" for name, number in systems.most_common()]
-        raise UsageError(
-            f"{root}: has results of several systems, {listed(names, 5)}; choose one with --machine"
-        )
+    of = machine_among(root, "systems", systems, machine)
     if len(systems) > 1:
         entries = [entry for entry in entries if entry.system == machine]
     entries.sort(key=lambda entry: entry.finished or entry.session[0])
     runs = [run_of(entry, dict(directions or {})) for entry in entries]
-    return ImportedResults(
-        runs, notes, machine or next(iter(systems), ""), list(_latest_references(entries))
-    )
+    return ImportedResults(runs, notes, of, list(_latest_references(entries)))
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -13,9 +13,9 @@ from seatrial.journal.codes import code_of
 from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, End
 from seatrial.store.rows import RunRow
+from seatrial.structs import copied
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FilePiece, tail
-from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.run_filters import ListFrame, filters_of, page_of
@@ -57,19 +57,8 @@ COLUMNS = (
     Column("job", "Job", "at the scheduler"),
     Column("directory", "Directory", ""),
 )
-USUAL = (
-    "time",
-    "tag",
-    "machine",
-    "app",
-    "test",
-    "run",
-    "event",
-    "code",
-    "reason",
-    "cause",
-    "output",
-)
+_ON_REQUEST = ("case", "meaning", "nodes", "elapsed", "job", "directory")
+USUAL = [column.name for column in COLUMNS if column.name not in _ON_REQUEST]
 
 
 class Failure(RunLine, frozen=True, kw_only=True):
@@ -136,7 +125,7 @@ def _columns(query: PageQuery) -> list[str]:
     chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
     if odd := sorted(chosen.difference(known)):
         raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
-    return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
+    return [column.name for column in COLUMNS if column.name in chosen] or USUAL
 
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.store import queries
 from seatrial.store.series import metric_names
-from seatrial.studies.matrix_reasons import reasons_of
-from seatrial.studies.result_matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, result_matrix
-from seatrial.studies.selection import Side, gather, trials_of
+from seatrial.studies.result_matrix import (
+    ATTRIBUTES,
+    MatrixQuery,
+    ResultMatrix,
+    reasons_of,
+    result_matrix,
+)
+from seatrial.studies.selection import Side, trials_of
+from seatrial.web.cases_study import MAX_NAMED, cases_study, suggested_trials
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-MAX_NAMED = 300
+LABELS = {"by": "Columns", "metric": "Metric"}  # of the form
 
 
 class MatrixPage(Struct, frozen=True, kw_only=True):
@@ -33,50 +37,29 @@ class MatrixPage(Struct, frozen=True, kw_only=True):
 
 
 def data(state: ServerState, query: PageQuery) -> MatrixPage:
-    store = state.store()
-    trials = queries.trials(store)
     asked = MatrixQuery(
         by=query.text("by") or "toolchain",
         metric=query.text("metric"),
         each_case=query.flag("cases"),
     )
-    written, test = query.text("trial"), query.text("test")
-    rehearsed = query.flag("rehearsed")
+    test = query.text("test")
+
+    def judged(sides: list[Side]) -> tuple[list[Side], ResultMatrix]:
+        reasons = reasons_of(state.store(), trials_of(sides), [test] if test else [])
+        return sides, result_matrix(sides, asked, reasons)
+
+    study = cases_study(state, query, ("matrix", asked), LABELS, judged)
     page = MatrixPage(
-        state="asked",
+        state=study.state,
         by=asked.by,
-        tags=[trial.tag for trial in trials][:MAX_NAMED],
-        metrics=metric_names(store)[:MAX_NAMED],
-    )
-    if not written:
-        return page
-    names = written.split()
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    study = state.studies.answer(
-        ("matrix", written, test, rehearsed, asked),
-        version,
-        lambda: _judged(state, asked, names, test, rehearsed),
+        tags=suggested_trials(state),
+        metrics=metric_names(state.store())[:MAX_NAMED],
+        reason=study.reason,
+        rehearsed=study.rehearsed,
     )
     if study.value is None:
-        made_up = names_rehearsal(store, names, rehearsed)
-        reason = study.reason.replace("--by", "“Columns”").replace("--metric", "“Metric”")
-        return replace(page, state=study.state, reason=reason, rehearsed=made_up)
+        return page
     sides, matrix = study.value
     parameters = {name for side in sides for one in side.cases for name in one.parameters}
-    return replace(
-        page,
-        state="judged",
-        attributes=[*sorted(parameters), *(n for n in ATTRIBUTES if n not in parameters)],
-        matrix=matrix,
-        total=matrix.total,
-        rehearsed=any(trial.rehearsed for trial in trials_of(sides)),
-    )
-
-
-def _judged(
-    state: ServerState, asked: MatrixQuery, texts: list[str], test: str, rehearsed: bool
-) -> tuple[list[Side], ResultMatrix]:
-    tests = [test] if test else []
-    sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
-    reasons = reasons_of(state.store(), trials_of(sides), tests)
-    return sides, result_matrix(sides, asked, reasons)
+    attributes = [*sorted(parameters), *(n for n in ATTRIBUTES if n not in parameters)]
+    return replace(page, attributes=attributes, matrix=matrix, total=matrix.total)

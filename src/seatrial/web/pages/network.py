@@ -11,18 +11,9 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
+from seatrial.structs import copied
 from seatrial.verify.network_levels import LevelFinding
-from seatrial.web.matrices import (
-    ASPECTS,
-    ORDERS,
-    SHOWS,
-    Cells,
-    Charted,
-    MatrixPanel,
-    charted_of,
-    runs_with,
-)
-from seatrial.web.page import copied
+from seatrial.web import matrices
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
@@ -41,7 +32,7 @@ class NetworksPage(Struct, frozen=True):
 
 
 def listed(state: ServerState, query: PageQuery) -> NetworksPage:
-    found = runs_with(state)
+    found = matrices.runs_with(state)
     machine = query.text("machine")
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
@@ -73,7 +64,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     ready: bool
     of: str
     show: str
-    part: MatrixPanel
+    part: matrices.MatrixPanel
     near: int
     unit: str = ""
     ranks: int = 0
@@ -95,10 +86,15 @@ class Pairs(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
     rows, columns, of, show = _look(query)
-    charted = charted_of(state, run)
+    charted = matrices.charted_of(state, run)
     if charted is None:
         return Pairs(
-            run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, of=of, show=show
+            run=run,
+            ready=False,
+            part=matrices.MatrixPanel(0, 0, MAX_RANKS),
+            near=NEAR,
+            of=of,
+            show=show,
         )
     scale = charted.scales[show]
     count = len(charted.names)
@@ -127,14 +123,14 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
     )
 
 
-def cells(state: ServerState, query: PageQuery) -> Cells:
+def cells(state: ServerState, query: PageQuery) -> matrices.Cells:
     """Return a part of a matrix as a picture."""
     run = _run(state, query)
     rows, columns, of, show = _look(query)
     most = query.number("most", 700, least=16, most=FINEST)
-    charted = charted_of(state, run)
+    charted = matrices.charted_of(state, run)
     if charted is None:
-        return Cells()
+        return matrices.Cells()
     part = _part(query, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
@@ -144,22 +140,25 @@ def _run(state: ServerState, query: PageQuery) -> RunRow:
 
 
 def _look(query: PageQuery) -> tuple[str, str, str, str]:
-    rows, columns = (query.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
-    of, show = query.choice("of", ASPECTS, "worst"), query.choice("show", SHOWS, "rate")
+    rows, columns = (query.choice(name, matrices.ORDERS, "rank") for name in ("rows", "columns"))
+    of, show = (
+        query.choice("of", matrices.ASPECTS, "worst"),
+        query.choice("show", matrices.SHOWS, "rate"),
+    )
     return rows, columns, of, show
 
 
-def _part(query: PageQuery, count: int) -> MatrixPanel:
+def _part(query: PageQuery, count: int) -> matrices.MatrixPanel:
     size = min(query.number("size", count, least=1, most=MAX_RANKS), count)
     x, y = (query.number(name, 0, most=MAX_RANKS) for name in ("x", "y"))
-    return MatrixPanel(min(x, count - size), min(y, count - size), size)
+    return matrices.MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 
 # ---- findings -----------------------------------------------------------------------------
 
 
 def _findings(
-    charted: Charted, net: Network, rows: str, columns: str
+    charted: matrices.Charted, net: Network, rows: str, columns: str
 ) -> tuple[list[NetworkFinding], dict[str, int]]:
     """Return the findings of each kind, the worst first, and how many of each kind are not
     listed."""
@@ -181,7 +180,7 @@ def _findings(
 class _Places:
     """The first place of each node, rank and group, in the order of senders and of receivers."""
 
-    def __init__(self, charted: Charted, rows: str, columns: str) -> None:
+    def __init__(self, charted: matrices.Charted, rows: str, columns: str) -> None:
         self._first: list[dict[str, int]] = []
         for axis, order in enumerate((rows, columns)):
             first: dict[str, int] = {}

@@ -9,17 +9,8 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
+from seatrial.studies import ratios
 from seatrial.studies.panels import varying
-from seatrial.studies.ratios import (
-    AXES,
-    RatioExtreme,
-    RatioQuery,
-    RatioTable,
-    extremes,
-    ratios,
-    two_values,
-    without_both,
-)
 from seatrial.studies.scaling_cells import are_numbers
 from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
@@ -35,7 +26,7 @@ LABELS = {"of": "Ways", "x": "Over", "metric": "Metric"}  # of the form
 class RatioPanel(Struct, frozen=True, kw_only=True):
     """The sizes of a case."""
 
-    table: RatioTable
+    table: ratios.RatioTable
 
     def plots(self) -> list[tuple[str, Any]]:
         """Return the ratio over the sizes, and the speed-up of both ways, as SVG, each with its
@@ -53,7 +44,7 @@ class RatioPanel(Struct, frozen=True, kw_only=True):
         return found
 
 
-def _rows(table: RatioTable) -> Any:
+def _rows(table: ratios.RatioTable) -> Any:
     rows = [
         draw.Interval(
             table.named(c.x), c.ratio or 0.0, c.low, c.high, f"{c.ratio:.4g}", *_look(c.verdict)
@@ -74,7 +65,7 @@ def _look(verdict: str) -> tuple[str, int]:
     return {"better": ("good", 1), "worse": ("bad", 2)}.get(verdict, ("muted", 3))
 
 
-def _ratios(table: RatioTable) -> Any:
+def _ratios(table: ratios.RatioTable) -> Any:
     known = table.known
     sizes = [cell.x for cell in known]
     ends = [
@@ -95,7 +86,7 @@ def _ratios(table: RatioTable) -> Any:
     )
 
 
-def _speedups(table: RatioTable) -> Any:
+def _speedups(table: ratios.RatioTable) -> Any:
     curves = []
     for i, name in enumerate(table.values):
         cells = [(c.first, c.second)[i] for c in table.cells]
@@ -118,7 +109,7 @@ class RatioPage(CasesPage, frozen=True, kw_only=True):
     x: str
     ofs: list[str] = []
     xs: list[str] = []
-    range: list[RatioExtreme] = []
+    range: list[ratios.RatioExtreme] = []
     without: list[str] = []
 
 
@@ -142,7 +133,7 @@ def data(state: ServerState, query: PageQuery) -> RatioPage:
     )
 
 
-def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[RatioTable], dict[str, Any]]:
+def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], dict[str, Any]]:
     """Return the tables, and fields of the page."""
     varies = varying([one for side in sides for one in side.cases])
     ofs = [
@@ -150,18 +141,20 @@ def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[RatioTable], dict[st
         for name in sorted(varies, key=lambda name: name != "toolchain")
         if len(values := _values(sides, name)) == 2
     ]
-    xs = [name for name in dict.fromkeys([*AXES, *varies]) if len(_values(sides, name)) > 1]
+    xs = [name for name in dict.fromkeys([*ratios.AXES, *varies]) if len(_values(sides, name)) > 1]
     of = asked.of or next(iter(ofs), "")
     if not of:
         raise UsageError("no parameter of these cases has two values; name two of a larger number")
-    name, first, second = two_values(of)
+    name, first, second = ratios.two_values(of)
     sizes = [each for each in xs if each != name]
     x = asked.x or next((n for n in sizes if are_numbers(_values(sides, n))), "")
-    x = x or next(iter(sizes), AXES[0])
-    query = RatioQuery(of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak)
-    found = ratios(sides, query)
-    least_and_most = list(extremes(found) or ())
-    without = without_both(sides, found)
+    x = x or next(iter(sizes), ratios.AXES[0])
+    query = ratios.RatioQuery(
+        of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak
+    )
+    found = ratios.ratios(sides, query)
+    least_and_most = list(ratios.extremes(found) or ())
+    without = ratios.without_both(sides, found)
     chosen = {"of": of, "x": x, "ofs": ofs, "xs": sizes}
     return found, {**chosen, "range": least_and_most, "without": without}
 
@@ -172,7 +165,7 @@ def _values(sides: list[Side], name: str) -> list[str]:
     return [value for value in found if value]
 
 
-def _panel(table: RatioTable) -> RatioPanel:
+def _panel(table: ratios.RatioTable) -> RatioPanel:
     cells = [
         replace(cell, first=replace(cell.first, values=[]), second=replace(cell.second, values=[]))
         for cell in table.cells

@@ -20,20 +20,8 @@ from seatrial.store.rows import CaseRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
-from seatrial.studies.one_run import (
-    FormerVerdict,
-    RunPhase,
-    expected,
-    former_verdict,
-    gpus_of,
-    launched,
-    modules_of,
-    phases,
-    removed_by_keep,
-    told,
-    told_by_rank,
-    with_elapsed,
-)
+from seatrial.structs import copied
+from seatrial.studies import one_run
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions, Test
 from seatrial.trial.folder import Record, TrialFolder
@@ -45,7 +33,6 @@ from seatrial.web.output.run_files import BUILD_LOG, FileMissing, head
 from seatrial.web.output.run_pattern import RunPattern, recorded_pattern
 from seatrial.web.output.run_placement import RunPlacement, placement_of
 from seatrial.web.output.run_text import Output, output_of, search_of
-from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time
@@ -92,7 +79,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     verdict: str
     meaning: str
     reason: str
-    former: FormerVerdict | None
+    former: one_run.FormerVerdict | None
     state: str
     trial: TrialRow
     case: CaseRow
@@ -104,7 +91,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     same_environment: int
     known_environments: int
     now: int
-    phases: list[RunPhase]
+    phases: list[one_run.RunPhase]
     events: list[EventLine]
     events_left_out: int
     metrics: list[RunMetric]
@@ -144,9 +131,9 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     has_log = build is not None and not run.path and not run.rehearsed
     of_build = f"{trial.path}/builds/{case.build}" if has_log else ""
     outputs, job = in_time(lambda: _files(run, search, whole, of_build), slow)
-    how = launched(record, case, job[0].text if job else "")
+    how = one_run.launched(record, case, job[0].text if job else "")
     asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
-    if removal := removed_by_keep(events):
+    if removal := one_run.removed_by_keep(events):
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
     same, known = _environments(run, beside.runs)
     code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
@@ -156,7 +143,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         reason=plain(run.why),
-        former=_plain(former_verdict(events)),
+        former=_plain(one_run.former_verdict(events)),
         state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
@@ -164,18 +151,18 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         launcher=how.kind,
         launch=how.line,
         asked=asked,
-        modules=modules_of(events),
+        modules=one_run.modules_of(events),
         same_environment=same,
         known_environments=known,
         # Open phases last until now; in virtual time until the last event.
         now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
-        phases=phases(run, events),
+        phases=one_run.phases(run, events),
         events=[
             copied(
                 EventLine,
                 event,
                 after=(event.time - run.created) / SECOND_NS,
-                text=plain(told(event)),
+                text=plain(one_run.told(event)),
             )
             for event in events[:MAX_EVENTS]
         ],
@@ -183,7 +170,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
-        gpus=[plain(gpu) for gpu in told_by_rank(gpus_of(events), how, case)],
+        gpus=[plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
         pattern=recorded_pattern(state, run, _test_of(record, run)),
         scripts=[*_scripts_of_test(record, run), *job],
@@ -194,7 +181,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     )
 
 
-def _plain(former: FormerVerdict | None) -> FormerVerdict | None:
+def _plain(former: one_run.FormerVerdict | None) -> one_run.FormerVerdict | None:
     """Return a former verdict with texts that are safe to show."""
     if former is None:
         return None
@@ -247,14 +234,14 @@ def _metrics(
         copied(
             RunMetric,
             one,
-            expected=expected(one, case, references, run.stage),
+            expected=one_run.expected(one, case, references, run.stage),
             past=[
                 EarlierValue(before.created, before.trial, before.run_id, value)
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
         )
-        for one in with_elapsed(metrics, run, references)
+        for one in one_run.with_elapsed(metrics, run, references)
     ]
 
 

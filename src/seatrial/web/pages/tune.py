@@ -70,10 +70,6 @@ class TunePage(Struct, frozen=True, kw_only=True):
         return state_text(row)
 
 
-def _percent(ratio: float | None) -> float | None:
-    return None if ratio is None else 100 * (ratio - 1)
-
-
 def data(state: ServerState, query: PageQuery) -> TunePage:
     row = queries.trial(state.store(), query.path["tag"])
     folder = TrialFolder(Path(row.path))

@@ -21,11 +21,13 @@ MAX_WAITING = 16  # studies that are being made or wait for that
 
 class StudyAnswer(NamedTuple, Generic[T]):
     """A study for a page with a form. Without a ``value`` the page's ``state`` is "judging", or
-    "refused" for a ``reason``."""
+    "asked" (the form is not filled in), or "refused" for a ``reason``. ``rehearsed``: it is of
+    rehearsals, where that is known."""
 
     value: T | None
     state: str
-    reason: str
+    reason: str = ""
+    rehearsed: bool = False
 
 
 class StudyCache:
@@ -59,7 +61,7 @@ class StudyCache:
             value = self.latest(name, version, make)
         except UsageError as error:
             return StudyAnswer(None, "refused", str(error))
-        return StudyAnswer(value, "judging" if value is None else "judged", "")
+        return StudyAnswer(value, "judging" if value is None else "judged")
 
     def close(self) -> None:
         """Begin no new work."""

@@ -18,10 +18,9 @@ from seatrial.acceptance.evidence_status import (
     items_of_now,
     unsound_of,
 )
-from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.acceptance.status import Status
 from seatrial.errors import JournalError, TrialError
-from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import Record
 from seatrial.trial.plan_trials import records
@@ -31,10 +30,7 @@ from seatrial.web.state.trial_cache import JudgedTrial
 
 def records_of_plan(row: TrialRow, record: Record) -> PlanRecords:
     """Return what people recorded about the plan of a trial. Raises JournalError, TrialError."""
-    found = PlanRecords()
-    folder = records(Path(row.path).parent, record.plan)
-    found.fold(read(folder.journal) if folder else ())
-    return found
+    return records_in(records(Path(row.path).parent, record.plan))
 
 
 def with_documents_now(
