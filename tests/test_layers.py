@@ -22,6 +22,7 @@ ROOMS = [
         "units",
         "lazy",
         "arrays",
+        "structs",
         "gc_pause",
         "decoding",
         "files",

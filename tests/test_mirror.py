@@ -31,6 +31,8 @@ ACROSS_MODULES = {
     },
     "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
     "backends": {
+        "slurm": "the backend on a real Slurm",
+        "pbs": "the backend on a real OpenPBS",
         "slurm_gpus": "GPUs, partitions and features on a real Slurm",
         "slurm_polls": "the Slurm backend on commands that say what a file says",
     },

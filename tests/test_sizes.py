@@ -9,15 +9,12 @@ MAX_LINES = 400
 
 # CONTRIBUTING names the same files.
 LONGER = {
-    "backends/batch.py": "what Slurm and PBS share: one loop of polls and its updates",
-    "backends/local.py": "the processes of one host, from start to end",
     "conduct/state.py": "the one fold of a trial's events that decisions rest on",
     "journal/events.py": "one table: a Struct for each kind of event",
     "journal/lifecycle.py": "one table: every state, and what changes it",
     "plan/model.py": "one file's shape: plan.yaml",
     "suite/model.py": "one file's shape: test.yaml, and the case that comes of it",
     "trial/driver.py": "the one loop of a driver and what it is made of",
-    "trial/jobs.py": "the commands and the updates of runs, each beside its counterpart",
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.backends import batch, command_outages, job_readings, submitter
+from seatrial.backends.batch import BatchBackend
 from seatrial.backends.protocol import (
     Ended,
     Job,
@@ -23,7 +24,7 @@ from seatrial.backends.protocol import (
     Trouble,
     Update,
 )
-from seatrial.backends.slurm import SlurmBackend
+from seatrial.backends.slurm_client import SlurmClient
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, NodeGroup, Slurm
 from seatrial.runs import directory
@@ -87,13 +88,13 @@ def a_submission(folder: Path, *names: str) -> Submission:
 
 
 def with_backend(
-    folder: Path, work: Callable[[SlurmBackend], Awaitable[object]], lost_after: str = "100ms"
+    folder: Path, work: Callable[[BatchBackend], Awaitable[object]], lost_after: str = "100ms"
 ) -> None:
     options = Slurm(poll="100ms", lost_after=lost_after)
     machine = Machine(machine="m", nodes=[NodeGroup(names="n1", cores=1)], slurm=options)
 
     async def course() -> None:
-        backend = SlurmBackend(machine, folder / "submissions")
+        backend = BatchBackend(machine, SlurmClient, folder / "submissions")
         await backend.open()
         try:
             await asyncio.wait_for(work(backend), LONG_S)
@@ -103,14 +104,14 @@ def with_backend(
     asyncio.run(course())
 
 
-async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
+async def first(backend: BatchBackend, kind: type[Update]) -> Update:
     while True:
         for update in await backend.updates():
             if isinstance(update, kind):
                 return update
 
 
-async def first_end(backend: SlurmBackend) -> Ended:
+async def first_end(backend: BatchBackend) -> Ended:
     """Return the first end that is told, without the file of Slurm's own words."""
     end = await first(backend, Ended)
     assert isinstance(end, Ended) and end.output is not None
@@ -128,7 +129,7 @@ def test_what_a_user_set_for_slurms_commands_misleads_none(
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETED|0|n1|'")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await first(backend, Ended)
 
@@ -142,7 +143,7 @@ def test_the_user_may_have_no_name(tmp_path: Path, commands: Commands) -> None:
     """As in a container: the number is asked for."""
     commands.say("sbatch", "echo 7")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: bool(commands.told("squeue")), "a poll")
 
@@ -157,7 +158,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
     def asked() -> int:
         return sum("show job 7_0" in line for line in commands.told("scontrol"))
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await until_true(lambda: asked() >= 2, "two polls")
@@ -182,7 +183,7 @@ def test_what_the_controller_says_of_a_job_that_squeue_does_not_show(
     commands.say("sbatch", "echo 7")
     commands.say("scontrol", says)
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         assert await first_end(backend) == Ended("r1", *end)  # type: ignore[arg-type]
 
@@ -196,7 +197,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "echo '7|0|seatrial-r1|SPECIAL_EXIT|0|n1|'")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"], "its end")
         assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
@@ -222,7 +223,7 @@ def test_what_waits_is_taken_back_and_what_runs_is_left_alone(
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "echo '7|0|seatrial-r1|PENDING|0||'")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await first(backend, Queued)
         await backend.cancel(["r1"], pending_only=True)
@@ -255,7 +256,7 @@ def test_a_job_that_slurm_forgot_holds_up_no_poll(
     commands.say("scancel", f"echo 'scancel: error: {unknown}' >&2; exit 1")
     commands.say("scontrol", "echo '7_0: Job has already finished' >&2; exit 1")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await first(backend, Queued)
         commands.say("squeue", "exit 0")
@@ -270,7 +271,7 @@ def test_a_job_that_slurm_forgot_holds_up_no_poll(
 def test_a_submission_that_must_wait_holds_up_no_other(tmp_path: Path, commands: Commands) -> None:
     commands.say("sbatch", 'case "$*" in *seatrial-r1*) echo slot limit >&2; exit 1; esac; echo 8')
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path, "r1"))
         await until_true(lambda: bool(commands.told("sbatch")), "a submission")
         await backend.submit(a_submission(tmp_path, "r2"))
@@ -285,7 +286,7 @@ def test_news_brings_a_poll_forward_and_never_puts_it_off(
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "echo '7|0|seatrial-r1|RUNNING|0|n1|'")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await first(backend, Queued)
         asked = len(commands.told("squeue"))
@@ -311,7 +312,7 @@ def test_the_only_task_of_an_array_is_the_one_that_slurm_gives_no_number(
     commands.say("scontrol", NO_JOB)
     submission = a_submission(tmp_path)
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         if resumed:
             backend.write(submission)
             await backend.find([submission], {"r1": "7_0"})
@@ -336,7 +337,7 @@ def test_who_cancelled_a_job_is_told_by_the_accounting(
     commands.say("squeue", "echo '7|0|seatrial-r1|CANCELLED|15|n1|'")
     commands.say("sacct", accounting)
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         assert await first_end(backend) == Ended("r1", CANCELLED.number, word, 143, "n1")
 
@@ -349,7 +350,7 @@ def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Command
     commands.say("sbatch", "echo 7")
     commands.say("sacct", "echo '7|seatrial-r1|CANCELLED by 0|0:0|None assigned'")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         assert await first_end(backend) == Ended("r1", CANCELLED.number, "CANCELLED by root", 0)
 
@@ -365,7 +366,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
     commands.say("scontrol", NO_JOB)
     whole = a_submission(tmp_path, "r1", "r2")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         backend.write(whole)
         jobs = tuple(job for job in whole.jobs if job.run_id in left)
         known = {run_id: f"7_{index}" for index, run_id in enumerate(left)}
@@ -378,7 +379,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
 # ---- what is told of troubles --------------------------------------------------------------------
 
 
-def troubles(backend: SlurmBackend) -> list[str]:
+def troubles(backend: BatchBackend) -> list[str]:
     return [update.text for update in backend._updates.waiting if isinstance(update, Trouble)]
 
 
@@ -388,7 +389,7 @@ def test_nonsense_is_told_once_though_it_is_never_the_same(
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "echo $RANDOM-$RANDOM-$RANDOM")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: len(commands.told("squeue")) >= 5, "five polls")
         (told,) = troubles(backend)
@@ -403,7 +404,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
     flaps = f"echo >> {tries}; n=$(wc -l < {tries}); [ $((n % 2)) = 0 ] && echo $n && exit"
     commands.say("sbatch", f"{flaps}; echo 'Unable to contact slurm controller' >&2; exit 1")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         for number in range(3):
             await backend.submit(a_submission(tmp_path, f"r{number}"))
             await until_true(lambda number=number: len(backend._tasks) == number + 1, "its task")  # type: ignore[misc]
@@ -422,7 +423,7 @@ def test_a_recovery_is_told_when_it_lasts(
     commands.say("squeue", "exit 1")
     commands.say("sinfo", "exit 1")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         backend.watch_nodes([])
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: len(troubles(backend)) == 2, "2 troubles")
@@ -454,7 +455,7 @@ def test_what_sbatch_answered_is_told(
 ) -> None:
     commands.say("sbatch", script)
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: bool(troubles(backend)), "a trouble")
         assert told in troubles(backend)[0]
@@ -499,7 +500,7 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
             f'{{"time":{time.time_ns()},"event":"binary_execute_end","value":0}}\n'
         )
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         await backend.submit(whole._replace(jobs=tuple(jobs)))
         ends: list[str] = []
         while len(ends) < 2:
@@ -522,7 +523,7 @@ def test_a_file_system_that_hangs_holds_up_no_finding(
 ) -> None:
     answers = hanging(monkeypatch, "stuck")
 
-    async def work(backend: SlurmBackend) -> None:
+    async def work(backend: BatchBackend) -> None:
         stuck, well = a_submission(tmp_path, "stuck"), a_submission(tmp_path, "well")
         await backend.find([stuck, well], {})
         assert await first(backend, NeverStarted) == NeverStarted("well")

@@ -112,6 +112,15 @@ def test_scotch_is_a_candidate(kind: str) -> None:
     assert by_scotch.score is None or by_scotch.score.hop_bytes < cost(found, "round robin")
 
 
+@pytest.mark.needs("scotch_gmap")
+def test_scotch_gives_the_same_mapping_each_time() -> None:
+    """With more threads than one, three runs gave three."""
+    network, graph = network_of("torus", 16), graph_of(irregular(2048, 3))
+    first, *others = (scotch.mapped(graph, network) for _ in range(3))
+    assert first is not None
+    assert all(other is not None and (other == first).all() for other in others)
+
+
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_metis_is_a_candidate(kind: str) -> None:
     """It fills nodes exactly, also where they differ in slots."""

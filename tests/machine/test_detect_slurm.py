@@ -12,7 +12,7 @@ import yaml
 
 from seatrial.errors import UsageError
 from seatrial.machine import scheduler_command
-from seatrial.machine.detect_slurm import detect_slurm
+from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import load_machine
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
@@ -53,7 +53,7 @@ def answers(folder: Path, *nodes: str, partitions: str = PARTITIONS) -> None:
 
 def test_a_cluster_of_like_nodes(path: Path) -> None:
     answers(path, *(node(f"n{i:03}") for i in (1, 2, 3, 5)))
-    assert detect_slurm(None) == Machine(
+    assert detect_cluster(None)[0] == Machine(
         machine="alps",
         about="As Slurm describes it; other partitions: debug, gpu",
         nodes=[
@@ -66,7 +66,7 @@ def test_a_cluster_of_like_nodes(path: Path) -> None:
         slurm=Slurm(partition="batch"),
         launcher=Launcher(kind="srun"),
     )  # fmt: skip
-    assert detect_slurm("mine").machine == "mine"
+    assert detect_cluster("mine")[0].machine == "mine"
 
 
 def test_nodes_that_differ_are_kinds_of_their_own(path: Path) -> None:
@@ -75,7 +75,7 @@ def test_nodes_that_differ_are_kinds_of_their_own(path: Path) -> None:
         path,
         node("c1"), node("g1", **gpu), node("c2"), node("g2", **gpu), node("c3", RealMemory="1000"),
     )  # fmt: skip
-    assert [(n.names, n.gpus, n.features, n.memory) for n in detect_slurm(None).nodes] == [
+    assert [(n.names, n.gpus, n.features, n.memory) for n in detect_cluster(None)[0].nodes] == [
         ("c[1-2]", 0, [], "515000MiB"),
         ("g[1-2]", 6, ["ib", "gpu"], "515000MiB"),
         ("c3", 0, [], "1000MiB"),
@@ -94,7 +94,7 @@ def test_nodes_that_differ_are_kinds_of_their_own(path: Path) -> None:
 )
 def test_cores(path: Path, fields: dict[str, str], cores: int, threads: int) -> None:
     answers(path, node("n1", **fields))
-    (kind,) = detect_slurm(None).nodes
+    (kind,) = detect_cluster(None)[0].nodes
     assert (kind.cores, kind.threads_per_core) == (cores, threads)
 
 
@@ -103,17 +103,17 @@ def test_cores(path: Path, fields: dict[str, str], cores: int, threads: int) -> 
 )
 def test_accelerators(path: Path, gres: str, gpus: int) -> None:
     answers(path, node("n1", Gres=gres))
-    assert detect_slurm(None).nodes[0].gpus == gpus
+    assert detect_cluster(None)[0].nodes[0].gpus == gpus
 
 
 def test_only_nodes_that_jobs_can_get_to(path: Path) -> None:
     answers(path, node("n1"), node("n2", Partitions="gpu"), node("n3", Partitions=""))
-    assert [kind.names for kind in detect_slurm(None).nodes] == ["n1"]
+    assert [kind.names for kind in detect_cluster(None)[0].nodes] == ["n1"]
 
 
 def test_all_nodes_where_no_partition_is_the_default(path: Path) -> None:
     answers(path, node("n1"), node("n2", Partitions="gpu"), partitions="batch\ngpu")
-    machine = detect_slurm(None)
+    machine = detect_cluster(None)[0]
     assert (machine.slurm.partition, machine.nodes[0].names) == ("", "n[1-2]")
     assert machine.about == "As Slurm describes it; other partitions: batch, gpu"
 
@@ -125,26 +125,26 @@ def test_the_command_prints_what_can_be_read_back(path: Path, tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "c.yaml").write_text(done.stdout)
     machine = load_machine(tmp_path / "c.yaml").machine
-    assert (machine.machine, machine.nodes) == ("c", detect_slurm(None).nodes)
+    assert (machine.machine, machine.nodes) == ("c", detect_cluster(None)[0].nodes)
 
 
 def test_no_slurm_here(path: Path) -> None:
     (path / "sinfo").unlink()
     with pytest.raises(UsageError, match=r"^sinfo is not on PATH, so there is no Slurm here; "):
-        detect_slurm(None)
+        detect_cluster(None)[0]
 
 
 def test_a_slurm_that_does_not_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path, "sinfo", {}, otherwise="exec /bin/sleep 60")
     monkeypatch.setattr(scheduler_command, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(UsageError, match=r"^sinfo .*: no answer within 0\.2 s; is slurmctld up\?"):
-        detect_slurm(None)
+        detect_cluster(None)[0]
 
 
 def test_a_slurm_that_refuses(path: Path) -> None:
     program(path, "scontrol", {}, otherwise="echo 'slurm_load_node error: no' >&2; exit 3")
     with pytest.raises(UsageError) as raised:
-        detect_slurm(None)
+        detect_cluster(None)[0]
     assert str(raised.value) == (
         "scontrol show node --oneliner: ended with code 3: slurm_load_node error: no"
     )
@@ -154,13 +154,13 @@ def test_a_slurm_that_refuses(path: Path) -> None:
 def test_a_slurm_without_nodes(path: Path, said: str) -> None:
     answers(path, said)
     with pytest.raises(UsageError, match="Slurm has no node here"):
-        detect_slurm(None)
+        detect_cluster(None)[0]
 
 
 def test_a_program_that_cannot_be_started(path: Path) -> None:
     (path / "sinfo").write_bytes(b"\x7fELFnonsense")
     with pytest.raises(UsageError, match=r"^sinfo .*: cannot be started: Exec format error"):
-        detect_slurm(None)
+        detect_cluster(None)[0]
 
 
 @pytest.mark.slurm

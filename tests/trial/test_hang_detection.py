@@ -46,10 +46,12 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     policy = SimpleNamespace(entries=[SimpleNamespace(quiet_after=0.05)])
     state = SimpleNamespace(policy=policy, in_flight={"a": flight, "b": flight})
     conductor: Any = SimpleNamespace(state=state)
+    jobs = {run: SimpleNamespace(file_system=run, path=Path(run)) for run in ("a", "b")}
+    attempts: Any = {run: SimpleNamespace(job=job) for run, job in jobs.items()}
 
     async def work() -> tuple[str, str]:
         tasks = Tasks()
-        HangDetector(conductor, Path, str, tasks).start(lambda: 10**9)
+        HangDetector(conductor, attempts, tasks).start(lambda: 10**9)
         first = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         await until_true(lambda: looks.count("a") >= 4, "four looks")
         assert looks.count("b") == 1, "it is not looked at twice at a time"

@@ -17,6 +17,7 @@ from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
 from seatrial.plan.checklist import ItemResult, ItemStatus
 from seatrial.plan.model import Evidence
+from seatrial.structs import copied
 from seatrial.units import count, listed
 
 MAX_NAMED = 5
@@ -73,17 +74,7 @@ def evidence_of(
 def _evidence(
     written: Evidence, given: list[EvidenceGiven], folder: Path, look: Look
 ) -> EvidenceStatus:
-    found = EvidenceStatus(
-        document=written.document,
-        file=written.document,
-        sha256=written.sha256,
-        signed_by=written.signed_by,
-        signed_on=written.signed_on,
-        about=written.about,
-        clause=written.clause,
-        id=written.id,
-        state="awaited",
-    )
+    found = copied(EvidenceStatus, written, file=written.document, state="awaited")
     if not written.comes_later:
         return replace(found, state=look(folder / written.document, written.sha256))
     if not given:

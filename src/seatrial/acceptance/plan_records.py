@@ -15,9 +15,12 @@ from msgspec.structs import replace
 
 from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
 from seatrial.journal.journal import read
+from seatrial.structs import copied
 from seatrial.trial.folder import TrialFolder
 
 SEVERITIES = ("critical", "major", "minor")
+
+_GIVEN = ("state", "text", "component", "severity", "owner", "nodes")  # empty: as it was
 
 
 class Issue(Struct, frozen=True, kw_only=True):
@@ -89,11 +92,10 @@ class PlanRecords:
             if not before or event.why:
                 before.append(event)
         elif isinstance(event, PlanEntry):
-            entry = RecordedEntry(
-                kind=event.kind,
+            entry = copied(
+                RecordedEntry,
+                event,
                 at=event.at or event.time,
-                text=event.text,
-                nodes=event.nodes,
                 by=event.names,
                 user=event.by,
                 recorded=event.time,
@@ -113,15 +115,11 @@ class PlanRecords:
                 by=event.names,
                 user=event.by,
             )
+        given = {name: value for name in _GIVEN if (value := getattr(event, name))}
         self.issues[event.issue] = replace(
             before,
-            state=event.state or before.state,
-            text=event.text or before.text,
-            component=event.component or before.component,
-            severity=event.severity or before.severity,
-            owner=event.owner or before.owner,
+            **given,
             runs=list(dict.fromkeys([*before.runs, *event.runs])),
-            nodes=event.nodes or before.nodes,
             comments=[*before.comments, *([event.comment] if event.comment else [])],
             changed=event.time,
             by=event.names,

@@ -30,6 +30,7 @@ from seatrial.plan.alongside import named_beside
 from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
+from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
@@ -315,10 +316,7 @@ def alerts_of(history: TrialHistory, now: int) -> list[OpenAlert]:
     again, the earliest first."""
     since = now - round((history.policy.watch.again or MIN_ALERTS_S) * SECOND_NS)
     found = [] if history.over else open_alerts(history, since)
-    return [
-        OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)
-        for told, times in reversed(found)
-    ]
+    return [copied(OpenAlert, told, times=times) for told, times in reversed(found)]
 
 
 def _excluded(history: TrialHistory) -> list[tuple[str, str]]:

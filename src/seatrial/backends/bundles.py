@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Started, Submission
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
@@ -79,21 +79,23 @@ def bundle_files(folder: Path, submission: Submission) -> dict[str, str]:
     }
 
 
-def report_runs(
-    updates: Iterable[RunUpdate], holders: dict[str, Any], report: Callable[[RunUpdate], None]
-) -> None:
-    """Report what runs of bundles did. Those that are over, or were never begun, leave ``holders``,
-    which maps runs to what holds them."""
-    for update in updates:
-        if not isinstance(update, Started):
-            holders.pop(update.run_id, None)
-        report(update)
+class Bundles(dict[str, _Holder]):
+    """Maps each run of a bundle that is left to what holds the bundle: a job of the backend."""
 
+    def __init__(self, report: Callable[[RunUpdate], None]) -> None:
+        self._report = report
 
-def holders_of(holders: Mapping[str, _Holder], run_ids: Iterable[str]) -> list[_Holder]:
-    """Return what holds these runs, each once; runs that nothing holds are passed over."""
-    found = (holders[run_id] for run_id in run_ids if run_id in holders)
-    return list({id(holder): holder for holder in found}.values())
+    def report(self, updates: Iterable[RunUpdate]) -> None:
+        """Report what runs did. Those that are over, or were never begun, are not left."""
+        for update in updates:
+            if not isinstance(update, Started):
+                self.pop(update.run_id, None)
+            self._report(update)
+
+    def holders(self, run_ids: Iterable[str]) -> list[_Holder]:
+        """Return what holds these runs, each once; runs that nothing holds are passed over."""
+        found = (self[run_id] for run_id in run_ids if run_id in self)
+        return list({id(holder): holder for holder in found}.values())
 
 
 class BundleWatch:

@@ -14,10 +14,29 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from pathlib import Path
 
 STARTING_SECONDS = 0.2
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
+
+
+def start(folder: Path, environment: Mapping[bytes, bytes], null: int) -> int:
+    """Start the job script of a folder in a session of its own, and return its process id. Its
+    output goes to files there, its input is ``null``, the descriptor of the null device."""
+    flags = os.O_WRONLY | os.O_CREAT
+    return os.posix_spawn(
+        "/bin/bash",
+        ["bash", f"{folder}/job.sh"],
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, null, 0),
+            (os.POSIX_SPAWN_OPEN, 1, f"{folder}/stdout", flags, 0o644),
+            (os.POSIX_SPAWN_OPEN, 2, f"{folder}/stderr", flags, 0o644),
+        ],
+        setsid=True,
+        setsigdef=[signal.SIGINT, signal.SIGPIPE],
+    )
 
 
 def handle_of(pid: int) -> int | None:

@@ -15,18 +15,16 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.backends.bundles import (
+    Bundles,
     BundleWatch,
-    RunUpdate,
     allocation_of,
     arranged,
     bundle_files,
-    holders_of,
-    report_runs,
 )
 from seatrial.backends.gpus import LocalGpus, TooFewGpus, showing
 from seatrial.backends.job_processes import (
@@ -39,6 +37,7 @@ from seatrial.backends.job_processes import (
     pids,
     reap,
     signal_run,
+    start,
 )
 from seatrial.backends.protocol import (
     Disturbed,
@@ -106,12 +105,12 @@ class LocalBackend:
     ) -> None:
         self.room = cores
         self._submissions = submissions
-        self._bundles: dict[str, _Process] = {}  # by each of their runs that is left
         self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._others: set[str] = set()  # directories of runs of other trials, seen beside ours
         self._updates = UpdateQueue()
+        self._bundles = Bundles[_Process](self._updates.report)
         self._null = -1
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
@@ -167,7 +166,8 @@ class LocalBackend:
         self._look_for_others(job)
         try:
             gpus = self._gpus.take(job)
-            pid = self._spawn(job, gpus)
+            environment = {**self._environment, **showing(gpus)} if gpus else self._environment
+            pid = start(job.path, environment, self._null)
         except TooFewGpus as error:
             self._refuse(runs, str(error))
             return None
@@ -208,22 +208,6 @@ class LocalBackend:
             self._others.add(other)
             self._updates.report(Disturbed(job.run_id, other))
 
-    def _spawn(self, job: Job, gpus: Sequence[str]) -> int:
-        environment = {**self._environment, **showing(gpus)} if gpus else self._environment
-        flags = os.O_WRONLY | os.O_CREAT
-        return os.posix_spawn(
-            "/bin/bash",
-            ["bash", f"{job.path}/job.sh"],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, self._null, 0),
-                (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
-                (os.POSIX_SPAWN_OPEN, 2, f"{job.path}/stderr", flags, 0o644),
-            ],
-            setsid=True,
-            setsigdef=[signal.SIGINT, signal.SIGPIPE],
-        )
-
     def _watch(
         self, job: Job, pid: int, age: float, gpus: list[str], bundle: BundleWatch | None = None
     ) -> None:
@@ -243,13 +227,10 @@ class LocalBackend:
     def _follow(self, process: _Process, bundle: BundleWatch, pause: float) -> None:
         """Report what the runs of a bundle do, at intervals that grow while nothing happens."""
         updates = bundle.look()
-        self._report_of_bundle(updates)
+        self._bundles.report(updates)
         pause = SHORTEST_PAUSE if updates else min(2 * pause, LONGEST_PAUSE)
         loop = asyncio.get_running_loop()
         process.progress = loop.call_later(pause, self._follow, process, bundle, pause)
-
-    def _report_of_bundle(self, updates: Iterable[RunUpdate]) -> None:
-        report_runs(updates, self._bundles, self._updates.report)
 
     def _look(self, process: _Process) -> None:
         """Check at intervals whether a process has ended."""
@@ -299,7 +280,7 @@ class LocalBackend:
         exit_code = reap(process.pid)
         if process.bundle is not None:
             code, state = process.ending, _STATES.get(process.ending, "exited")
-            self._report_of_bundle(process.bundle.settle(code, state, exit_code))
+            self._bundles.report(process.bundle.settle(code, state, exit_code))
             return
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
@@ -328,42 +309,35 @@ class LocalBackend:
         alive = dict(job_processes())
         for submission in submissions:
             if submission.is_bundle:
-                self._find_bundle(submission, alive)
+                folder = self._submissions / submission.name
+                watch = BundleWatch(folder, submission.jobs)
+                if not self._adopt(allocation_of(submission, folder), alive, watch):
+                    self._bundles.report(watch.settle(None, "vanished", restarts=True))
                 continue
             for job in submission.jobs:
+                if self._adopt(job, alive):
+                    continue
                 events = job_events(job.path)
-                pid = alive.get(os.path.realpath(job.path / "job.sh"))
-                if pid is not None:
-                    self._adopt(job, pid)
-                elif events.claimed:
+                if events.claimed:
                     self._updates.report(_ended(job, None, events.exit_code))
                 else:
                     self._updates.report(NeverStarted(job.run_id))
 
-    def _find_bundle(self, submission: Submission, alive: Mapping[str, int]) -> None:
-        folder = self._submissions / submission.name
-        watch = BundleWatch(folder, submission.jobs)
-        pid = alive.get(os.path.realpath(folder / "job.sh"))
-        if pid is not None:
-            job = allocation_of(submission, folder)
-            for run in submission.jobs:
-                self._updates.report(Queued(run.run_id, str(pid)))
-            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
-                self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid), watch)
-                return
-        self._report_of_bundle(watch.settle(None, "vanished", restarts=True))
-
-    def _adopt(self, job: Job, pid: int) -> None:
-        try:
-            self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid))
-        except (ProcessLookupError, FileNotFoundError):  # it has just ended
-            exit_code = job_events(job.path).exit_code
-            self._updates.report(_ended(job, None, exit_code))
-        else:
-            self._updates.report(Queued(job.run_id, str(pid)))
+    def _adopt(self, job: Job, alive: Mapping[str, int], bundle: BundleWatch | None = None) -> bool:
+        """Watch a job that an earlier driver started. Returns whether it runs; ``alive`` are the
+        jobs of this host."""
+        pid = alive.get(os.path.realpath(job.path / "job.sh"))
+        if pid is None:
+            return False
+        for run_id in bundle.left if bundle is not None else (job.run_id,):
+            self._updates.report(Queued(run_id, str(pid)))
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+            self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid), bundle)
+            return True
+        return False
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
-        for one in holders_of(self._bundles, run_ids):
+        for one in self._bundles.holders(run_ids):
             if one.bundle and one.bundle.cancel(run_ids, pending_only) and not pending_only:
                 self._end(one, CANCELLED.number)
         for run_id in run_ids:

@@ -39,6 +39,7 @@ class PbsClient(SchedulerClient):
     """The client of one server of PBS."""
 
     name = "PBS"
+    programs = ("qsub", "qstat", "qselect", "qdel", "pbsnodes")
     submits = "qsub"
     temporary = pbs_parse.TEMPORARY
 

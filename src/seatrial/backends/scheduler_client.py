@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import os
 import re
+import shutil
 from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 from seatrial.backends.protocol import Submission
 from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.errors import BackendError
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import inherited
 from seatrial.runs.shell import ends_within, kill_group
@@ -47,6 +49,8 @@ class SchedulerClient(ABC):
 
     name: str
     """The scheduler, as people know it."""
+    programs: tuple[str, ...]
+    """Its commands, which this host must have."""
     submits: str
     """The command that submits jobs."""
     temporary: re.Pattern[str]
@@ -72,6 +76,13 @@ class SchedulerClient(ABC):
             for name, value in inherited(machine).items()
             if not misleading.fullmatch(name)
         }
+
+    @classmethod
+    def require_programs(cls) -> None:
+        """Raise BackendError where this host does not have the commands of the scheduler."""
+        for program in cls.programs:
+            if shutil.which(program) is None:
+                raise BackendError(f"{program} is not on PATH; run this on a {cls.name} login node")
 
     # ---- what a scheduler differs in ------------------------------------------------------
 

@@ -36,6 +36,7 @@ class SlurmClient(SchedulerClient):
     """The client of one cluster of Slurm."""
 
     name = "Slurm"
+    programs = ("sbatch", "squeue", "scancel", "scontrol")
     submits = "sbatch"
     temporary = slurm_parse.TEMPORARY
     kept = KEPT

@@ -32,9 +32,7 @@ else:  # most of Seatrial
 )
 @click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
 @options.by_option
-@click.option(
-    "--document", metavar="FILE", type=click.Path(path_type=Path), help="Document that shows it."
-)
+@options.path_option("--document", "FILE", "Document that shows it.")
 @options.comment_option
 @options.again_option
 def tick(
@@ -79,7 +77,7 @@ def tick(
 @click.argument("document", metavar="DOCUMENT")
 @click.argument("file", type=click.Path(path_type=Path))
 @options.by_option
-@click.option("--on", default="", metavar="DATE", help="When it was signed; default: today.")
+@options.text_option("--on", "DATE", "When it was signed; default: today.")
 @options.comment_option
 @options.again_option
 def evidence(
@@ -109,7 +107,7 @@ def evidence(
 @click.argument("text")
 @options.by_option
 @click.option("--at", type=options.MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
-@click.option("--nodes", default="", metavar="NODES", help="Nodes that it is about.")
+@options.text_option("--nodes", "NODES", "Nodes that it is about.")
 def record(
     folders: Folders,
     /,

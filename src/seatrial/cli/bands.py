@@ -18,14 +18,7 @@ from seatrial.machine.model import Machine
 from seatrial.statistics.bands import OddPair
 from seatrial.store import queries
 from seatrial.store.export import to_json
-from seatrial.studies.bands import (
-    LevelFigures,
-    bands_of,
-    lines_of_file,
-    lines_of_trial,
-    step_text,
-    topology_for,
-)
+from seatrial.studies import bands
 from seatrial.units import count, show_number
 from seatrial.verify.pair_lines import PairLine
 from seatrial.verify.reading import plain_line
@@ -46,14 +39,14 @@ def command(folders: Folders, source: str, machine: str | None, as_json: bool) -
     """
     site: Machine | None = None
     if Path(source).is_file():
-        lines = lines_of_file(Path(source))
+        lines = bands.lines_of_file(Path(source))
     else:
         lines, site = _of_trial(folders, source)
     if machine is not None:
         site = find_machine(machine).machine
     if site is None:
         raise UsageError(f"{source}: levels come from a machine; name it with --machine")
-    found = bands_of(lines, topology_for(site))
+    found = bands.bands_of(lines, bands.topology_for(site))
     if as_json:
         click.echo(to_json({one.name: _record(one) for one in found}), nl=False)
         return 0
@@ -71,20 +64,20 @@ def _of_trial(folders: Folders, source: str) -> tuple[list[PairLine], Machine]:
         except UsageError as error:
             raise UsageError(f"{error}; and there is no file {source!r}") from None
         tell_damage(store, [trial])
-        return lines_of_trial(store, trial)
+        return bands.lines_of_trial(store, trial)
 
 
-def _record(one: LevelFigures) -> dict[str, Any]:
+def _record(one: bands.LevelFigures) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(one)
     del record["name"], record["quantiles"]
-    bands: dict[str, Any] = record.pop("found")
-    return record | bands
+    found: dict[str, Any] = record.pop("found")
+    return record | found
 
 
 # ---- in words -----------------------------------------------------------------------------
 
 
-def _print(one: LevelFigures) -> None:
+def _print(one: bands.LevelFigures) -> None:
     found = one.found
     rows = TextTable(f"level | pairs> | {one.name} {one.unit}> | 95 %> | modes>")
     for band in found.bands:
@@ -94,7 +87,7 @@ def _print(one: LevelFigures) -> None:
     if len(found.bands) == 1:
         click.echo(f"all pairs are of one level, {found.bands[0].level}: nothing to compare")
     for step in found.steps:
-        click.echo(step_text(one.name, step))
+        click.echo(bands.step_text(one.name, step))
     if found.hop is not None:
         hop = found.hop
         click.echo(f"{hop.cost:.3g} {one.unit} a hop ({hop.low:.3g}..{hop.high:.3g})")
@@ -110,7 +103,7 @@ def _print(one: LevelFigures) -> None:
         click.echo(_cores_table(one))
 
 
-def _cores_table(one: LevelFigures) -> TextTable:
+def _cores_table(one: bands.LevelFigures) -> TextTable:
     rows = TextTable(f"level | cores~ | pairs> | share> | {one.name} {one.unit}> | 95 %>")
     for band in one.core_bands:
         figures = (f"{100 * band.share:.3g} %", f"{band.median:.4g}")

@@ -9,7 +9,13 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, per_option, tests_filter, trials_argument
+from seatrial.cli.options import (
+    format_option,
+    per_option,
+    tests_filter,
+    text_option,
+    trials_argument,
+)
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
@@ -24,12 +30,10 @@ MAX_NAMED = 6
 
 @click.command("best")
 @trials_argument
-@click.option(
+@text_option(
     "--over",
-    default="",
-    metavar="NAME[,NAME]",
-    help="What makes a setting: parameters, toolchain, tasks...; default: all parameters that "
-    "vary.",
+    "NAME[,NAME]",
+    "What makes a setting: parameters, toolchain, tasks...; default: all parameters that vary.",
 )
 @click.option("--metric", default="", help="The figure; default: the one that most runs have.")
 @click.option(

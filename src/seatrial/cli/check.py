@@ -11,7 +11,7 @@ from seatrial.cli import Folders
 from seatrial.cli.facts import source_of, tell_troubles
 from seatrial.cli.facts_collect import collect
 from seatrial.cli.lint import print_judgement, rules_option
-from seatrial.cli.options import machine_option
+from seatrial.cli.options import machine_option, text_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.machine import draining
@@ -39,7 +39,7 @@ def command() -> None:
     show_default=True,
     help="How nodes are asked, as for `facts collect`.",
 )
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes.")
+@text_option("--nodes", "SET", "Only these nodes.")
 @click.option("--drain", is_flag=True, help="Drain nodes with findings, with a note of ours.")
 @click.option(
     "--resume", is_flag=True, help="Return nodes without findings that our own note drained."

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.comparison_page import as_record, ladder_page, page, spread_page
-from seatrial.cli.options import SHARE, format_option, per_option, tests_filter
+from seatrial.cli.options import SHARE, format_option, list_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.store.export import to_json
 from seatrial.studies.changed_facts import facts_changed
@@ -27,7 +27,7 @@ UNDECIDED = 3
 
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.sides)
-@click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
+@list_option("--metric", "metrics", "PATTERN", "Only these metrics.")
 @tests_filter
 @click.option(
     "--threshold",
@@ -37,9 +37,7 @@ UNDECIDED = 3
     metavar="SHARE",
     help="The least effect that matters, such as 3%.",
 )
-@click.option(
-    "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
-)
+@list_option("--across", "PARAMETER", "Compare cases that differ in this.")
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
 @click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @click.option("--ladder", is_flag=True, help="Each side with the one before, and the product.")

@@ -14,7 +14,7 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
-from seatrial.cli.options import machine_option
+from seatrial.cli.options import list_option, machine_option
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.machine.check import fault_of_names, fault_of_quorum
@@ -43,13 +43,12 @@ def command() -> None:
     default=None,
     help="How ssh reaches a node: by a step of the job, or by an sshd; default: the machine's.",
 )
-@click.option(
+@list_option(
     "-e",
     "--environment",
     "names",
-    multiple=True,
-    metavar="NAME",
-    help="Pass this variable to the nodes, too; FLUENT_* passes all that begin so.",
+    "NAME",
+    "Pass this variable to the nodes, too; FLUENT_* passes all that begin so.",
 )
 @click.option(
     "--quorum",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option
+from seatrial.cli.options import format_option, path_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
@@ -22,11 +22,10 @@ from seatrial.units import count
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
 )
-@click.option(
+@path_option(
     "--parquet",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
+    "FOLDER",
+    "Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
 )
 @click.pass_obj
 def command(

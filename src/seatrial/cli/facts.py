@@ -12,9 +12,9 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.facts_collect import collect, unfolded, write_suite
 from seatrial.cli.note import show_minute
-from seatrial.cli.options import json_option, machine_filter
+from seatrial.cli.options import json_option, list_option, machine_filter, text_option
 from seatrial.cli.query_common import opened
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of
 from seatrial.machine.load import find_machine
@@ -50,16 +50,9 @@ command.add_command(write_suite)
 @click.argument("other", default="")
 @machine_filter
 @click.option("--majority", is_flag=True, help="Compare nodes with each other, whatever OTHER is.")
-@click.option("--facts", "patterns", multiple=True, metavar="PATTERN", help="Only these facts.")
-@click.option(
-    "--waive", multiple=True, metavar="PATTERN", help="Facts that may differ, such as 'module.*'."
-)
-@click.option(
-    "--within",
-    multiple=True,
-    metavar="PATTERN=SHARE",
-    help="Numbers that may differ by a share: memory.*=2%.",
-)
+@list_option("--facts", "patterns", "PATTERN", "Only these facts.")
+@list_option("--waive", "PATTERN", "Facts that may differ, such as 'module.*'.")
+@list_option("--within", "PATTERN=SHARE", "Numbers that may differ by a share: memory.*=2%.")
 @json_option
 @click.pass_obj
 def diff(
@@ -129,10 +122,8 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
         click.echo(to_json([each._asdict() for each in found]), nl=False)
         return 0
     rows = [(e.counter, e.node, str(e.by), f"{e.per_hour:.3g}") for e in found]
-    if rows:
-        click.echo(TextTable("counter | node | rose by> | per hour>", rows[:MAX_ROWS]))
-    if len(rows) > MAX_ROWS:
-        click.echo(f"and {len(rows) - MAX_ROWS} more; --json has all")
+    shown = TextTable("counter | node | rose by> | per hour>", rows[:MAX_ROWS])
+    print_first(shown, len(rows), MAX_ROWS, "; --json has all")
     told = f"from {plain_line(earlier.name)} to {plain_line(after.name)}"
     click.echo(f"{told}: {count(len(rows), 'counter')} rose")
     return 0
@@ -149,7 +140,7 @@ def _before(store: Store, machine: str) -> FactSource:
 @command.command("history")
 @click.argument("key", metavar="FACT")
 @machine_filter
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes.")
+@text_option("--nodes", "SET", "Only these nodes.")
 @json_option
 @click.pass_obj
 def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
@@ -305,10 +296,8 @@ def _show(
         names = [form.rstrip("~") for form in columns.split(" | ")]
         click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
         return 1 if rows else 0
-    if rows:
-        click.echo(TextTable(columns, rows[:MAX_ROWS]))
-    if len(rows) > MAX_ROWS:
-        click.echo(f"and {len(rows) - MAX_ROWS} more; --facts chooses, --json has all")
+    shown = TextTable(columns, rows[:MAX_ROWS])
+    print_first(shown, len(rows), MAX_ROWS, "; --facts chooses, --json has all")
     keys = len({row[0] for row in rows})
     said = "1 fact differs" if keys == 1 else f"{keys} facts differ"
     told = f"{count(len(found.table.nodes), 'node')} of {plain_line(found.name)}"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import seatrial.runs.facts as collection
 from seatrial.cli import run
-from seatrial.cli.options import machine_option
+from seatrial.cli.options import list_option, machine_option, text_option
 from seatrial.errors import UsageError
 from seatrial.machine.draining import states
 from seatrial.machine.facts import fold, node_names, unfold
@@ -37,14 +37,13 @@ SUITE = Path(collection.__file__).parent
     show_default=True,
     help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
 )
-@click.option("--nodes", default="", metavar="SET", help="Only these nodes, or with ssh hosts.")
+@text_option("--nodes", "SET", "Only these nodes, or with ssh hosts.")
 @click.option("--role", "roles", multiple=True, help="With --by ssh: only hosts of this role.")
-@click.option(
+@list_option(
     "--read",
     "given",
-    multiple=True,
-    metavar="SET=FILE",
-    help="Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
+    "SET=FILE",
+    "Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
     "`lctl get_param`, `sysctl -a`, or facts.",
 )
 @click.option("--package", "packages", multiple=True, help="Tell the version of this package.")

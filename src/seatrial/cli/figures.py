@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.options import text_option
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
@@ -23,7 +24,7 @@ def command() -> None:
 @click.option(
     "-m", "--machine", default="", help="Machine that they were measured on; default: the TAG."
 )
-@click.option("--by", default="", metavar="WHO", help="Who gave them; default: you.")
+@text_option("--by", "WHO", "Who gave them; default: you.")
 @click.pass_obj
 def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> int:
     """Import a CSV file of figures as one side of comparisons.

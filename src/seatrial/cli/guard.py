@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.options import json_option
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.options import json_option, path_option
+from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.errors import UsageError
 from seatrial.rules import launch_rules
 from seatrial.rules.launch_rules import LaunchRule
@@ -24,12 +24,8 @@ MAX_ROWS = 1000
 MAX_LOGGED = 200
 OWN = Path("guard.yaml")
 
-_rules_option = click.option(
-    "--rules",
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The launch rules; default: guard.yaml, if it is here.",
+_rules_option = path_option(
+    "--rules", "file", "FILE", "The launch rules; default: guard.yaml, if it is here."
 )
 
 
@@ -164,8 +160,5 @@ def _table(shown: list[ProgramFacts], total: str) -> None:
             facts.get("isa_level", ""),
             ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned]),
         )
-    if shown:
-        click.echo(table)
-    if len(shown) > MAX_ROWS:
-        click.echo(f"and {len(shown) - MAX_ROWS} more; --json has all")
+    print_first(table, len(shown), MAX_ROWS, "; --json has all")
     click.echo(f"{total}; {len(shown)} use MPI or break a rule")

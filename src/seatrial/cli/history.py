@@ -12,10 +12,10 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.note import diary, show_minute
-from seatrial.cli.options import format_option, run_filters
+from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
-from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent
+from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
@@ -40,9 +40,7 @@ MAX_NOTES = 26
 
 @click.command("history")
 @click.argument("metric")
-@click.option(
-    "--case", "case", default="", metavar="PATTERN", help="Cases: a part of the name, or the id."
-)
+@text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
 @click.option(
     "--stage", type=click.Choice(get_args(Stage)), default=None, help="Only of this stage."
 )
@@ -131,9 +129,7 @@ def _print_overview(found: list[History]) -> None:
         left_out = sum(series.excluded.values()) or None
         numbers = (len(series.points), left_out, median_text, noise)
         rows.add(series.case_name, machine, *numbers, _short(history))
-    click.echo(rows)
-    if len(found) > MAX_ROWS:
-        click.echo(f"and {len(found) - MAX_ROWS} more without a change; --format json shows all")
+    print_first(rows, len(found), MAX_ROWS, " without a change; --format json shows all")
 
 
 def _short(history: History) -> str:

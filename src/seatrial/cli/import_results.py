@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, together
+from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
 from seatrial.units import count
 
@@ -31,26 +31,23 @@ Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
 trial_options = together(
     click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
     click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
-    click.option(
-        "-m", "--machine", default="", metavar="NAME", help="Machine that the results are of."
-    ),
-    click.option("--by", default="", metavar="WHO", help="Who brings them in; default: you."),
+    text_option("-m", "--machine", "NAME", "Machine that the results are of."),
+    text_option("--by", "WHO", "Who brings them in; default: you."),
     click.pass_obj,
 )
 # which is better of metrics: no other tool tells it of all
 direction_options = together(
-    click.option("--higher", multiple=True, metavar="METRIC", help="Higher is better of it."),
-    click.option("--lower", multiple=True, metavar="METRIC", help="Lower is better of it."),
+    list_option("--higher", "METRIC", "Higher is better of it."),
+    list_option("--lower", "METRIC", "Lower is better of it."),
 )
 
 
 @click.command("oth-results")
-@click.option(
+@text_option(
     "--tag",
     "log_tag",
-    default="",
-    metavar="PATTERN",
-    help="Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+    "PATTERN",
+    "Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
 )
 @trial_options
 def import_oth_results(
@@ -106,23 +103,14 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _column(name: str, about: str) -> Callable[..., Any]:
-    return click.option(f"--{name}", default="", metavar="COLUMN", help=about)
+    return text_option(f"--{name}", "COLUMN", about)
 
 
 def _figure(about: str) -> Callable[..., Any]:
-    return click.option(
-        "--figure",
-        "figures",
-        multiple=True,
-        type=Parsed(_named),
-        metavar="COLUMN[=UNIT]",
-        help=about,
-    )
+    return list_option("--figure", "figures", "COLUMN[=UNIT]", about, type=Parsed(_named))
 
 
-_PARAMETER = click.option(
-    "--parameter", "parameters", multiple=True, metavar="COLUMN", help="Parameter of the case."
-)
+_PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
 
 
 def _columns(given: dict[str, Any]) -> Columns:
@@ -134,7 +122,7 @@ def _columns(given: dict[str, Any]) -> Columns:
 
 @click.command("csv")
 @_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
-@click.option("--test", default="", metavar="NAME", help="Test of all rows, without --case.")
+@text_option("--test", "NAME", "Test of all rows, without --case.")
 @_PARAMETER
 @_column("metric", "Column of the metric's name.")
 @_column("value", "Column of its figure.")
@@ -166,7 +154,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 
 
 @click.command("jube")
-@click.option("--test", default="", metavar="NAME", help="Test; default: the benchmark's name.")
+@text_option("--test", "NAME", "Test; default: the benchmark's name.")
 @_PARAMETER
 @_figure("Column of figures.")
 @direction_options

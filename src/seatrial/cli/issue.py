@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, names_of, plan_argument, together
+from seatrial.cli.options import (
+    format_option,
+    list_option,
+    names_of,
+    plan_argument,
+    text_option,
+    together,
+)
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 
@@ -19,16 +26,14 @@ else:  # most of Seatrial
 
 SEVERITIES = ("critical", "major", "minor")
 
-_by_option = click.option(
-    "--by", multiple=True, metavar="NAME", required=True, help="Who says so; may be repeated."
-)
+_by_option = list_option("--by", "NAME", "Who says so; may be repeated.", required=True)
 _issue_argument = click.argument("issue", type=click.IntRange(min=1))
 _about_options = together(
-    click.option("--component", default="", metavar="NAME", help="Component of the plan."),
+    text_option("--component", "NAME", "Component of the plan."),
     click.option("--severity", type=click.Choice(SEVERITIES), help="How bad."),
-    click.option("--owner", default="", metavar="NAME", help="Who takes care of it."),
-    click.option("--run", "runs", multiple=True, metavar="RUN", help="A run; may be repeated."),
-    click.option("--nodes", default="", metavar="NODES", help="Nodes, such as n[017-018]."),
+    text_option("--owner", "NAME", "Who takes care of it."),
+    list_option("--run", "runs", "RUN", "A run; may be repeated."),
+    text_option("--nodes", "NODES", "Nodes, such as n[017-018]."),
 )
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.options import format_option, list_option, text_option
+from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.errors import UsageError
 from seatrial.journal.codes import KNOWN, PASS
 from seatrial.units import count
@@ -26,21 +26,20 @@ SHOWN = 50
 
 @click.command("judge")
 @click.argument("names", metavar="TRIAL|RUN...", nargs=-1, required=True)
-@click.option("--cause", default="", metavar="TEXT", help="What caused it, such as F2.")
-@click.option("--comment", default="", metavar="TEXT", help="A remark on the run.")
+@text_option("--cause", "TEXT", "What caused it, such as F2.")
+@text_option("--comment", "TEXT", "A remark on the run.")
 @click.option("--exclude", is_flag=True, help="Criteria leave it out; needs two --by.")
 @click.option("--withdraw", is_flag=True, help="Take back what was said of the run.")
-@click.option("--by", multiple=True, metavar="NAME", help="Who says so; may be repeated.")
+@list_option("--by", "NAME", "Who says so; may be repeated.")
 @click.option(
     "--again", is_flag=True, help="Record verdicts and figures; without it they are only shown."
 )
-@click.option("--reason", default="", metavar="TEXT", help="Why; needed with --again.")
-@click.option(
+@text_option("--reason", "TEXT", "Why; needed with --again.")
+@list_option(
     "--with",
     "suites",
-    multiple=True,
-    metavar="SUITE",
-    help="Suite to judge by; may be repeated. Default: that of the trial, as it is now.",
+    "SUITE",
+    "Suite to judge by; may be repeated. Default: that of the trial, as it is now.",
 )
 @click.option(
     "--references",
@@ -174,10 +173,7 @@ def _print_table(
     changed = [one for one in found if one.changed]
     for one in changed[:SHOWN]:
         rows.add(one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
-    if changed:
-        click.echo(rows)
-    if len(changed) > SHOWN:
-        click.echo(f"and {len(changed) - SHOWN} more: --format json lists all")
+    print_first(rows, len(changed), SHOWN, ": --format json lists all")
     turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
     others = sum(one.was == one.code for one in changed)
     said = [f"{number} {turn}" for turn, number in turns.items()]

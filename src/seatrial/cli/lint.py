@@ -9,7 +9,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.facts import source_of, tell_not_asked, tell_troubles
-from seatrial.cli.options import json_option, machine_filter
+from seatrial.cli.options import json_option, list_option, machine_filter, path_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import folded
 from seatrial.rules import judge, routing
@@ -22,20 +22,15 @@ from seatrial.verify.reading import plain_line
 
 MAX_FINDINGS = 100
 
-rules_option = click.option(
+rules_option = list_option(
     "--rules",
     "files",
-    multiple=True,
+    "FILE",
+    "Rules besides those that ship; default: rules/*.yaml.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Rules besides those that ship; default: rules/*.yaml.",
 )
-routing_option = click.option(
-    "--routing",
-    "plan",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A routing plan that clients, routers and servers must follow.",
+routing_option = path_option(
+    "--routing", "plan", "FILE", "A routing plan that clients, routers and servers must follow."
 )
 
 

@@ -14,15 +14,7 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import GAP, TextTable, folded, screen_width
 from seatrial.store.by_case import causes
 from seatrial.store.export import to_json
-from seatrial.studies.result_matrix import (
-    STATES,
-    MatrixCell,
-    MatrixQuery,
-    MatrixRow,
-    ResultMatrix,
-    reasons_of,
-    result_matrix,
-)
+from seatrial.studies import result_matrix
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit
 from seatrial.verify.reading import plain_line
@@ -71,9 +63,9 @@ def command(
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))
-        reasons = reasons_of(store, trials_of(sides), tests)
-    asked = MatrixQuery(by=by, metric=metric, each_case=each_case)
-    found = result_matrix(sides, asked, reasons)
+        reasons = result_matrix.reasons_of(store, trials_of(sides), tests)
+    asked = result_matrix.MatrixQuery(by=by, metric=metric, each_case=each_case)
+    found = result_matrix.result_matrix(sides, asked, reasons)
     if form == "json":
         click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
     else:
@@ -81,7 +73,7 @@ def command(
     return exit_code(found)
 
 
-def exit_code(found: ResultMatrix) -> int:
+def exit_code(found: result_matrix.ResultMatrix) -> int:
     """Return 0 if all passed, 1 if something failed or was not built, 3 if else something was not
     run."""
     total = found.total
@@ -90,7 +82,7 @@ def exit_code(found: ResultMatrix) -> int:
     return NOT_RUN if total.get("not run") else 0
 
 
-def _page(found: ResultMatrix) -> str:
+def _page(found: result_matrix.ResultMatrix) -> str:
     parts = [_table(found, found.columns)]
     room = screen_width()
     if _breaks(found, room):
@@ -107,7 +99,7 @@ def _page(found: ResultMatrix) -> str:
     return "\n".join(parts)
 
 
-def _breaks(found: ResultMatrix, room: int) -> bool:
+def _breaks(found: result_matrix.ResultMatrix, room: int) -> bool:
     """Return whether the table is too wide for the screen with the names of its columns."""
     columns = sum(max(len(name), WIDEST) + len(GAP) for name in found.columns)
     names = max(len(text) for row in found.rows for text in (row.name, WORST))
@@ -120,19 +112,19 @@ def _letter(number: int) -> str:
     return (ascii_uppercase[first - 1] if first else "") + ascii_uppercase[second]
 
 
-def _table(found: ResultMatrix, titles: Sequence[str]) -> str:
+def _table(found: result_matrix.ResultMatrix, titles: Sequence[str]) -> str:
     titles = [plain_line(title).replace(" | ", " ") for title in titles]
     table = TextTable(f"test~ | {' | '.join(f'{title}>~' for title in titles)} | figure~")
     for row in found.rows:
         table.add(row.name, *(_text(cell) for cell in row.cells), _figure(row))
-    for state in STATES:
+    for state in result_matrix.STATES:
         numbers = [column.get(state, 0) for column in found.counts]
         if any(numbers):
             table.add(f"({state})", *(number or "" for number in numbers), "")
     return str(table)
 
 
-def _text(cell: MatrixCell) -> str:
+def _text(cell: result_matrix.MatrixCell) -> str:
     """Return a cell as people read it."""
     if cell.state == "failed" and cell.passed:
         return f"{cell.passed} of {cell.runs}"
@@ -141,11 +133,11 @@ def _text(cell: MatrixCell) -> str:
     return _SHORT.get(cell.state, cell.state)
 
 
-def _figure(row: MatrixRow) -> str:
+def _figure(row: result_matrix.MatrixRow) -> str:
     return f"{row.metric}{show_unit(row.unit)}" if row.metric else ""
 
 
-def _reasons(found: ResultMatrix) -> list[str]:
+def _reasons(found: result_matrix.ResultMatrix) -> list[str]:
     """Return lines about cells that did not pass."""
     lines = []
     for row in found.rows:

@@ -12,7 +12,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
-from seatrial.cli.options import json_option
+from seatrial.cli.options import json_option, text_option
 from seatrial.cli.query_common import known_machine, opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
@@ -44,7 +44,7 @@ class _Found(NamedTuple):
 @click.option(
     "-m", "--machine", help="Machine whose groups of nodes are used; default: the trial's."
 )
-@click.option("--run", "run_id", default="", metavar="RUN", help="Only this run of the trial.")
+@text_option("--run", "run_id", "RUN", "Only this run of the trial.")
 @click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
 @json_option
 @click.pass_obj

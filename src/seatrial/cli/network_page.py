@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.units import count, listed, show_change, show_figure, show_number
@@ -18,6 +18,7 @@ from seatrial.verify.network_levels import LevelFinding, texts
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 20  # maximum rows of a table
+_MORE = "; --json has them"
 
 # ---- a matrix -----------------------------------------------------------------------------
 
@@ -92,20 +93,12 @@ def _names(names: Sequence[str]) -> str:
     return plain_line(listed(names, MAX_ROWS))
 
 
-def _print_table(found: TextTable, number: int) -> None:
-    """Print the first rows of so many."""
-    if text := str(found):
-        click.echo(text)
-    if number > MAX_ROWS:
-        click.echo(f"and {number - MAX_ROWS} more; --json has them")
-
-
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
     rows = TextTable(f"{title} | effect> | deviations>")
     for slow in found[:MAX_ROWS]:
         deviations = None if slow.deviations is None else f"{slow.deviations:.1f}"
         rows.add(slow.name, _effect(slow.effect), deviations)
-    _print_table(rows, len(found))
+    print_first(rows, len(found), MAX_ROWS, _MORE)
 
 
 def _effect(share: float | None) -> str:
@@ -114,7 +107,8 @@ def _effect(share: float | None) -> str:
 
 def _print_links(links: Sequence[Link], number: int) -> None:
     rows = ((one.sender, one.receiver, one.value, _effect(one.effect)) for one in links[:MAX_ROWS])
-    _print_table(TextTable("slow links: from | to | MiB/s> | effect>", rows), number)
+    table = TextTable("slow links: from | to | MiB/s> | effect>", rows)
+    print_first(table, number, MAX_ROWS, _MORE)
 
 
 def _print_groups(net: Network) -> None:
@@ -129,7 +123,7 @@ def _print_groups(net: Network) -> None:
         if one.links:
             rates = (one.median, one.low, one.high, _effect(one.effect))
             rows.add(one.sender, one.receiver, one.links, one.missing or None, *rates)
-    _print_table(rows, len(pairs))
+    print_first(rows, len(pairs), MAX_ROWS, _MORE)
 
 
 def _print_nics(net: Network) -> None:

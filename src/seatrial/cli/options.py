@@ -91,6 +91,26 @@ def together(*decorators: Callable[[Decorator], Decorator]) -> Callable[[Decorat
     return decorated
 
 
+def _worded(*words: str, **more: Any) -> Callable[..., Any]:
+    *names, metavar, help = words
+    return click.option(*names, metavar=metavar, help=help, **more)
+
+
+def text_option(*words: str, **more: Any) -> Callable[..., Any]:
+    """Return an option by its names, the name of its value, and its help; "" without it."""
+    return _worded(*words, default="", **more)
+
+
+def list_option(*words: str, **more: Any) -> Callable[..., Any]:
+    """Return an option that may be given several times, by the same words as ``text_option``."""
+    return _worded(*words, multiple=True, **more)
+
+
+def path_option(*words: str, **more: Any) -> Callable[..., Any]:
+    """Return an option that is a path, by the same words as ``text_option``."""
+    return _worded(*words, type=click.Path(path_type=Path), **more)
+
+
 def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
     """Return the option ``--format``; the first form is the default."""
     kind = click.Choice(forms)
@@ -108,20 +128,10 @@ fail_on_option = click.option(
     help="What makes the exit code 1: any verdict but pass (default), failures of tests"
     " (node failures, lost and cancelled runs make it 3), or no verdict.",
 )
-components_option = click.option(
-    "--component",
-    "components",
-    multiple=True,
-    metavar="NAME",
-    help="Only this component; may be repeated.",
+components_option = list_option(
+    "--component", "components", "NAME", "Only this component; may be repeated."
 )
-phases_option = click.option(
-    "--phase",
-    "phases",
-    multiple=True,
-    metavar="NAME",
-    help="Only this phase; may be repeated.",
-)
+phases_option = list_option("--phase", "phases", "NAME", "Only this phase; may be repeated.")
 name_option = click.option(
     "--name", default="", help="Name in the trials' tags instead of the plan's."
 )
@@ -145,15 +155,9 @@ alert_option = click.option(
 )
 
 # which runs, by the names of ``store.rows.Filters``
-test_filter = click.option(
-    "-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*."
-)
-tests_filter = click.option(
-    "-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests."
-)
-machine_filter = click.option(
-    "-m", "--machine", default="", metavar="PATTERN", help="Only on this machine."
-)
+test_filter = text_option("-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.")
+tests_filter = list_option("-k", "--test", "tests", "PATTERN", "Only these tests.")
+machine_filter = text_option("-m", "--machine", "PATTERN", "Only on this machine.")
 since_filter = click.option(
     "--since",
     type=MOMENT,
@@ -162,16 +166,10 @@ since_filter = click.option(
     help="Created since: 2h, 3d, 2026-11-20, ...T14:03.",
 )
 run_filters = together(
-    click.option(
-        "--trial",
-        default="",
-        metavar="TAG",
-        help="Only of this trial.",
-        shell_complete=complete.trials,
-    ),
+    text_option("--trial", "TAG", "Only of this trial.", shell_complete=complete.trials),
     test_filter,
     machine_filter,
-    click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain."),
+    text_option("--toolchain", "PATTERN", "Only with this toolchain."),
     click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too."),
     since_filter,
 )
@@ -198,20 +196,13 @@ selection_options = together(
     ),
     click.option("-t", "--tag", "tags", multiple=True, help="Only tests with this tag."),
     machine_option,
-    click.option(
+    list_option(
         "--toolchain",
         "toolchains",
-        multiple=True,
-        metavar="PATTERN",
-        help="Only these toolchains; `default` is the machine's first.",
+        "PATTERN",
+        "Only these toolchains; `default` is the machine's first.",
     ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE[,VALUE]",
-        help="Replace the values of a parameter.",
-    ),
+    list_option("--set", "settings", "NAME=VALUE[,VALUE]", "Replace the values of a parameter."),
 )
 repeat_option = click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case.")
 
@@ -231,13 +222,9 @@ plan_argument = together(
     name_option,
     click.pass_obj,
 )
-by_option = click.option(
-    "--by", multiple=True, metavar="NAME", required=True, help="Who; may be repeated."
-)
-comment_option = click.option("--comment", default="", metavar="TEXT", help="A remark.")
-again_option = click.option(
-    "--again", default="", metavar="TEXT", help="Why it replaces an earlier one."
-)
+by_option = list_option("--by", "NAME", "Who; may be repeated.", required=True)
+comment_option = text_option("--comment", "TEXT", "A remark.")
+again_option = text_option("--again", "TEXT", "Why it replaces an earlier one.")
 status_format_option = format_option("table", "json", help="How the status is shown.")
 reason_option = click.option("--reason", required=True, help="Why; recorded with your name.")
 no_lines_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")

@@ -33,7 +33,7 @@ from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.next_trials import write_next
+from seatrial.trial.heartbeat import write_next
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
@@ -356,7 +356,7 @@ class Acceptance(OfPlan):
 
 def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
     """Return the kind of a component and its number of cases and runs."""
-    duration = plan_trials.duration_of(trial) if trial else part.policy.duration
+    duration = trial.life.duration if trial else part.policy.duration
     cases = trial.folder.cases() if trial else part.cases
     recorded = trial.record.component if trial else None
     kind = (recorded or part.component).kind

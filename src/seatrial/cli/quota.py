@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.options import json_option
+from seatrial.cli.options import json_option, list_option, path_option
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.rules import submit_rules
@@ -22,14 +22,13 @@ from seatrial.suite.expressions import ExpressionError
 from seatrial.units import count, seconds, show_number
 from seatrial.verify.reading import plain_line
 
-_rules_option = click.option(
+_rules_option = path_option(
     "--rules",
     "file",
-    type=click.Path(path_type=Path),
+    "FILE",
+    "The quotas and the limits of a site.",
     default=Path("submit.yaml"),
     show_default=True,
-    metavar="FILE",
-    help="The quotas and the limits of a site.",
 )
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
 
@@ -53,7 +52,7 @@ def write(folder: Path) -> int:
 @command.command("refresh")
 @_folder
 @_rules_option
-@click.option("--user", "names", multiple=True, metavar="NAME", help="Only this user.")
+@list_option("--user", "names", "NAME", "Only this user.")
 def refresh(folder: Path, file: Path, names: tuple[str, ...]) -> int:
     """Ask for the quotas of users, and write a file for each in DIR.
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import FiniteRange, components_option, json_option, phases_option
+from seatrial.cli.options import (
+    FiniteRange,
+    components_option,
+    json_option,
+    phases_option,
+    text_option,
+)
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed
@@ -36,7 +42,7 @@ _PATH = click.Path(path_type=Path)
 @components_option
 @phases_option
 @click.option("--compare", is_flag=True, help="Several plans, side by side.")
-@click.option("--name", default="", metavar="TAG", help="Tag of the trial that is written.")
+@text_option("--name", "TAG", "Tag of the trial that is written.")
 @json_option
 @click.pass_obj
 def command(

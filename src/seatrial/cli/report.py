@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.options import name_option
+from seatrial.cli.options import list_option, name_option, text_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
@@ -68,11 +68,8 @@ def command() -> None:
 )
 @name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
-@click.option(
-    "--given",
-    default="",
-    metavar="TAG",
-    help="Imported figures, such as a vendor's, to be shown beside the measured ones.",
+@text_option(
+    "--given", "TAG", "Imported figures, such as a vendor's, to be shown beside the measured ones."
 )
 @click.option(
     "--by", metavar="PERSON", help="Who makes it. Default: `name` of config.yaml, or the account."
@@ -85,13 +82,7 @@ def command() -> None:
     type=click.Choice(list(_DECISIONS)),
     help="What was decided: it is signed with the report. Default: boxes to tick on paper.",
 )
-@click.option(
-    "--reservation",
-    "reservations",
-    multiple=True,
-    metavar="TEXT",
-    help="One of the reservations; may be repeated.",
-)
+@list_option("--reservation", "reservations", "TEXT", "One of the reservations; may be repeated.")
 @click.pass_obj
 def write(
     folders: Folders,

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.options import list_option, path_option
 from seatrial.report.checksums import based_on
 from seatrial.report.outputs import OutputsFound
 from seatrial.report.sign import sign, signature_of, signatures_that_do_not_fit
@@ -68,33 +69,21 @@ def sign_command(report: Path, key: Path, name: str | None) -> int:
 
 @click.command("verify", short_help="Verify a report, its signatures and what is behind it.")
 @click.argument("report", type=click.Path(path_type=Path))
-@click.option(
-    "--signers",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Whose signatures count: an allowed_signers file, as of ssh-keygen.",
+@path_option(
+    "--signers", "FILE", "Whose signatures count: an allowed_signers file, as of ssh-keygen."
 )
-@click.option(
-    "--key", type=click.Path(path_type=Path), metavar="FILE", help="The one public key that counts."
-)
-@click.option(
+@path_option("--key", "FILE", "The one public key that counts.")
+@list_option(
     "--require",
     "names",
-    multiple=True,
-    metavar="NAME",
-    help="A name of the signers' file that must have signed; may be repeated.",
+    "NAME",
+    "A name of the signers' file that must have signed; may be repeated.",
 )
-@click.option(
-    "--trials",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the trials; default: as of every command.",
-)
-@click.option(
+@path_option("--trials", "DIR", "Folder of the trials; default: as of every command.")
+@path_option(
     "--documents",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the documents of evidence; default: that of the plan, or of the report.",
+    "DIR",
+    "Folder of the documents of evidence; default: that of the plan, or of the report.",
 )
 @click.option("--no-outputs", is_flag=True, help="Do not read the files of the runs.")
 @click.pass_obj

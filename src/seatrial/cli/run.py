@@ -20,19 +20,13 @@ if TYPE_CHECKING:
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")
-@click.option(
-    "--failed-from",
-    default="",
-    metavar="TRIAL",
-    help="Only cases that did not pass in that trial.",
-)
-@click.option(
+@options.text_option("--failed-from", "TRIAL", "Only cases that did not pass in that trial.")
+@options.list_option(
     "--label",
     "labels",
+    "NAME=VALUE",
+    "Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
     type=options.Parsed(options.parsed_label),
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
 )
 @click.option(
     "--together",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders, complete
-from seatrial.cli.options import format_option, run_filters
+from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
@@ -32,9 +32,7 @@ SHOWN = 50
     shell_complete=complete.verdicts,
     help="Only this verdict; may be repeated.",
 )
-@click.option(
-    "--cause", default="", metavar="TEXT", help="Only failures of this cause: a part, or a pattern."
-)
+@text_option("--cause", "TEXT", "Only failures of this cause: a part, or a pattern.")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import SHARE, format_option, tests_filter, trials_argument
+from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
@@ -31,7 +31,7 @@ from seatrial.verify.reading import plain_line
     "--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, cores, or other."
 )
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
-@click.option("--by", multiple=True, metavar="NAME", help="A line for each toolchain, or trial.")
+@list_option("--by", "NAME", "A line for each toolchain, or trial.")
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from seatrial import units
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time, tell_damage
@@ -21,15 +22,6 @@ from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.studies import one_run
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import (
-    SECOND_NS,
-    better_by,
-    count,
-    show_bytes,
-    show_change,
-    show_figure,
-    show_seconds,
-)
 from seatrial.verify.reading import head, plain, plain_line, tail
 from seatrial.verify.references import References
 
@@ -140,11 +132,11 @@ def _asked(case: CaseRow) -> str:
     if one_run.only_builds(case):
         return "no job: it passes when it builds"
     sizes = ((case.nodes, "node"), (case.tasks, "task"))
-    resources = [count(number, word) for number, word in sizes if number is not None]
+    resources = [units.count(number, word) for number, word in sizes if number is not None]
     if case.threads is not None:
         resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
     if case.walltime is not None:
-        resources.append(f"at most {show_seconds(case.walltime)}")
+        resources.append(f"at most {units.show_seconds(case.walltime)}")
     return ", ".join(resources)
 
 
@@ -185,10 +177,10 @@ def _when(run: RunRow) -> str:
         began = show_time(run.script_started)
         if run.job_ended is None:
             return f"{began}, its end is not known"
-        lasted = show_seconds(max(0, run.job_ended - run.script_started) / SECOND_NS)
+        lasted = units.show_seconds(max(0, run.job_ended - run.script_started) / units.SECOND_NS)
         return f"{began} to {show_time(run.job_ended)}, {lasted} until its job ended"
     start, end = show_time(run.script_started), show_time(run.script_ended)
-    return f"{start} to {end}, {show_seconds(run.elapsed)}"
+    return f"{start} to {end}, {units.show_seconds(run.elapsed)}"
 
 
 def _fields(*pairs: tuple[str, str]) -> str:
@@ -204,9 +196,8 @@ def _section(title: str, lines: list[str]) -> str:
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
     rows = TextTable("time> | event | what~")
     for event in events:
-        rows.add(
-            f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, one_run.told(event)
-        )
+        since = (event.time - run.created) / units.SECOND_NS
+        rows.add(f"+{since:.3f} s", event.event, one_run.told(event))
     return str(rows) or "No events."
 
 
@@ -215,8 +206,8 @@ def _figures(metrics: list[MetricRow], references: References, case: CaseRow, ru
     for m in one_run.with_elapsed(metrics, run, references):
         wanted = one_run.expected(m, case, references, run.stage)
         off = None if wanted is None else wanted.off
-        shown = "" if off is None else show_change(better_by(off, m.better))
-        value = show_figure(m.value, m.unit)
+        shown = "" if off is None else units.show_change(units.better_by(off, m.better))
+        value = units.show_figure(m.value, m.unit)
         rows.add(m.name, value, m.better, wanted.text if wanted else "", shown)
     return str(rows)
 
@@ -240,7 +231,7 @@ def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow, events: list[
     for path in _files(trial, run, case):
         piece = tail(path, 0)
         missing = one_run.removed_by_keep(events) or "is not there"
-        size = missing if piece is None else show_bytes(piece.size)
+        size = missing if piece is None else units.show_bytes(piece.size)
         lines.append(f"{plain_line(str(path))}  ({size})")
     return _section("files", lines) if lines else ""
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders, complete
-from seatrial.cli.options import Parsed, format_option
+from seatrial.cli.options import Parsed, format_option, list_option
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
@@ -35,7 +35,7 @@ FOREGROUND_PATIENCE = 60.0  # seconds
 @click.command("sink")
 @click.argument("trial", required=False, shell_complete=complete.trials)
 @click.option("--all", "every", is_flag=True, help="Every trial, but rehearsals.")
-@click.option("--sink", "names", multiple=True, metavar="NAME", help="Only this one.")
+@list_option("--sink", "names", "NAME", "Only this one.")
 @click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
 @click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
 @click.option(

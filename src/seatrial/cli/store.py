@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.options import list_option, text_option
 from seatrial.cli.query_common import opened, print_notices, show_time
 from seatrial.errors import StoreError, UsageError
 from seatrial.store import opening, queries
@@ -76,8 +77,8 @@ def _gaps(store: Store) -> list[str]:
 
 @command.command("create", short_help="Make a site's store in a database of PostgreSQL.")
 @click.argument("url")
-@click.option("--writer", default="", metavar="ROLE", help="Who collects; default: you.")
-@click.option("--viewer", "viewers", multiple=True, metavar="ROLE", help="Who may read it.")
+@text_option("--writer", "ROLE", "Who collects; default: you.")
+@list_option("--viewer", "viewers", "ROLE", "Who may read it.")
 def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
     """Make a site's store in a PostgreSQL database: schema, tables, roles.
 

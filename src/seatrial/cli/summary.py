@@ -12,7 +12,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
@@ -82,11 +82,8 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
             found = wrong[case.id].items()
             verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
             shown.append([case.name, "", "", "", "", "", verdicts])
-    if shown:
-        click.echo(TextTable(COLUMNS, shown[:MAX_ROWS]))
-    if len(shown) > MAX_ROWS:
-        more = folders.command("export", name, "--format", "json")
-        click.echo(f"and {len(shown) - MAX_ROWS} more: {more}")
+    more = folders.command("export", name, "--format", "json")
+    print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
     return name
 
 

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
-from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
+from seatrial.cli.options import json_option, list_option, machine_filter, since_filter, test_filter
 from seatrial.cli.query_common import known_machine, opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
@@ -35,7 +35,7 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 
 
 @click.command("suspects")
-@click.option("--trial", "trials", multiple=True, metavar="TAG", help="Only of this; repeatable.")
+@list_option("--trial", "trials", "TAG", "Only of this; repeatable.")
 @since_filter
 @test_filter
 @machine_filter

@@ -102,6 +102,15 @@ class TextTable:
         return "\n".join(lines)
 
 
+def print_first(table: TextTable, number: int, most: int, where: str = "") -> None:
+    """Print a table of the first ``most`` of a number of rows, if there are any, then how many more
+    there are, and ``where``."""
+    if text := str(table):
+        click.echo(text)
+    if number > most:
+        click.echo(f"and {number - most} more{where}")
+
+
 def _cell(value: object) -> str:
     if isinstance(value, str):
         return plain_line(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
 from seatrial.units import count, listed, show_figure, show_number, show_seconds, show_share
@@ -76,9 +76,7 @@ def _print_settings(found: Tuned, rows: list[TunedSetting], most: int = MAX_ROWS
             None if ratio is None else interval_text(ratio),
             state_text(each),
         )
-    click.echo(table)
-    if len(rows) > most:
-        click.echo(f"and {len(rows) - most} more")
+    print_first(table, len(rows), most)
 
 
 def _print_failed(found: Tuned) -> None:

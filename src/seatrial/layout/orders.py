@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 Order = list[int]
@@ -114,14 +114,6 @@ def mfdn(diagonals: int, start: MfdnKind, wanted: MfdnKind) -> Order:
             f"{start} has no cell {lost} of {wanted}; give DM and CM, or BDM and BCM, together"
         )
     return [rank_of[cell] for cell in cells]
-
-
-def column_groups(cells: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the number of ranks that share each column."""
-    found: dict[int, int] = {}
-    for _, column in cells:
-        found[column] = found.get(column, 0) + 1
-    return [found[column] for column in sorted(found)]
 
 
 # ---- any order ----------------------------------------------------------------------------

@@ -11,13 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold
 from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.machine.scheduler_command import ask_scheduler
+from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 
 _COMMAND = ("pbsnodes", "-a", "-F", "json")
@@ -62,11 +58,8 @@ def _groups(vnodes: dict[str, dict[str, Any]]) -> list[NodeGroup]:
         by_node.setdefault(vnode.partition("[")[0], []).append(
             resources if isinstance(resources, dict) else {}
         )
-    alike: dict[bytes, tuple[NodeGroup, list[str]]] = {}
-    for node, resources in by_node.items():
-        if kind := _kind(resources):
-            alike.setdefault(msgspec.json.encode(kind), (kind, []))[1].append(node)
-    return [replace(kind, names=fold(names)) for kind, names in alike.values()]
+    kinds = ((node, _kind(resources)) for node, resources in by_node.items())
+    return by_kind((node, kind) for node, kind in kinds if kind is not None)
 
 
 def _kind(vnodes: list[dict[str, Any]]) -> NodeGroup | None:

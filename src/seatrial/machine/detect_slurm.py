@@ -14,25 +14,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold, node_names
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup, Slurm
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
-from seatrial.machine.scheduler_command import ask_scheduler
+from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 from seatrial.machine.topologies import levels_of_switches, made
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
-def detect_slurm(name: str | None) -> Machine:
-    """Describe the cluster that sinfo shows, under that name or its own. Slurm does not know NUMA
-    domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
-    return detect_cluster(name)[0]
-
-
 def detect_cluster(name: str | None) -> tuple[Machine, str]:
-    """Describe the cluster as ``detect_slurm``; return also comments for the file: the nodes of
-    other partitions, as lines to be added to it."""
+    """Describe the cluster that sinfo shows, under that name or its own; return also comments for
+    the file: the nodes of other partitions, as lines to be added to it. Slurm does not know NUMA
+    domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
     partitions = ask_slurm("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
     seen = nodes_seen()
@@ -48,7 +43,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     # works inside an allocation in any case. Users may choose launcher: {kind: srun}.
     own = any(toolchain.launcher for toolchain in toolchains.values())
     machine = Machine(
-        machine=name or _cluster_name(),
+        machine=name or cluster_name() or "cluster",
         about=about,
         nodes=kinds,
         scheduler="slurm",
@@ -123,11 +118,10 @@ def nodes_seen() -> list[NodeSeen]:
 
 def _groups(nodes: Iterable[NodeSeen]) -> list[NodeGroup]:
     """Return the nodes by kind, each with the first of its partitions."""
-    alike: dict[bytes, tuple[NodeGroup, list[str]]] = {}
-    for node in nodes:
-        kind = replace(node.kind, partition=node.partitions[0] if node.partitions else "")
-        alike.setdefault(msgspec.json.encode(kind), (kind, []))[1].append(node.name)
-    return [replace(kind, names=fold(names)) for kind, names in alike.values()]
+    return by_kind(
+        (node.name, replace(node.kind, partition=node.partitions[0] if node.partitions else ""))
+        for node in nodes
+    )
 
 
 def cluster_name() -> str:
@@ -190,8 +184,3 @@ def _gpus(gres: str) -> int:
     text = re.sub(r"\([^)]*\)", "", gres)
     found = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
     return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
-
-
-def _cluster_name() -> str:
-    found = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", ask_slurm("scontrol", "show", "config"))
-    return found[1] if found else "cluster"

@@ -1,11 +1,17 @@
-"""Ask a scheduler of this host by one of its commands, to describe the cluster."""
+"""Ask a scheduler of this host by one of its commands, and describe the nodes that it shows."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.machine.facts import fold
+from seatrial.machine.model import NodeGroup
 
 PATIENCE_SECONDS = 20.0
 
@@ -30,3 +36,11 @@ def ask_scheduler(scheduler: str, daemon: str, *command: str) -> str:
         said = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
         raise UsageError(f"{line}: ended with code {done.returncode}: {said}")
     return done.stdout.decode(errors="replace")
+
+
+def by_kind(nodes: Iterable[tuple[str, NodeGroup]]) -> list[NodeGroup]:
+    """Return nodes, given as (name, its kind without names), by kind."""
+    alike: dict[bytes, tuple[NodeGroup, list[str]]] = {}
+    for name, kind in nodes:
+        alike.setdefault(msgspec.json.encode(kind), (kind, []))[1].append(name)
+    return [replace(kind, names=fold(names)) for kind, names in alike.values()]

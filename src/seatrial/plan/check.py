@@ -15,8 +15,7 @@ from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.failures import check_known_failures
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
 from seatrial.plan.alongside import check_alongside
-from seatrial.plan.check_checklist import check_checklist
-from seatrial.plan.check_criteria import check_criteria, check_evidence, check_ids, check_waivers
+from seatrial.plan.check_criteria import check_conditions, check_evidence, check_ids
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
@@ -93,11 +92,8 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
-        check_criteria(component, None if partly else suite, machine, at)
+        check_conditions(component, None if partly else suite, machine, at)
         check_evidence(component, loaded.path.parent, at, documents)
-        check_waivers(component, None if partly else suite, machine, at)
-        if component.kind == "checklist":
-            check_checklist(component, at)
     check_ids(plan, spot)
     _known_failures(plan, machine, tests, spot)
     check_alongside(plan, machine, spot)

@@ -1,10 +1,9 @@
-"""Check the criteria, evidence and waivers of a component."""
+"""Check the criteria, evidence, waivers and items of a component."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -13,6 +12,7 @@ from seatrial.documents import Spot
 from seatrial.files import open_regular
 from seatrial.machine.model import Machine
 from seatrial.plan.bounds import bound_of, is_relative
+from seatrial.plan.checklist import id_of
 from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
 from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, CriterionName, Plan
@@ -42,11 +42,18 @@ _OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def check_criteria(
+def check_conditions(
     component: Component, suite: Suite | None, machine: Machine | None, at: Spot
 ) -> None:
-    """Add the faults of a component's criteria. ``suite`` is None if not all of its tests are
-    known."""
+    """Add the faults of a component's criteria, waivers and items. ``suite`` is None if not all of
+    its tests are known."""
+    _criteria(component, suite, machine, at)
+    _waivers(component, suite, machine, at)
+    if component.kind == "checklist":
+        _checklist(component, at)
+
+
+def _criteria(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
     runs = any(unread(at, key) for key in ("tests", "suites", "select"))
     if component.criteria and only_evidence(component) and not runs:
         at.fault("nothing runs here that could meet them; remove them", "criteria")
@@ -147,10 +154,7 @@ def _tests(
     component: Component, criterion: Criterion, suite: Suite, machine: Machine | None, spot: Spot
 ) -> None:
     chosen = chosen_tests(component, suite.tests)
-    for i, pattern in enumerate(criterion.tests):
-        if chosen and not any(fits([pattern], name) for name in chosen):
-            listed = ", ".join(chosen)
-            spot.fault(f"{pattern!r} is not a test of this component; it has {listed}", "tests", i)
+    _match(criterion.tests, chosen, "a test of this component", spot, "tests")
     if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
     known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
@@ -171,6 +175,13 @@ def _tests(
         if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
             text = f"{criterion.metric} of {name} has no direction (better: none)"
             spot.fault(f"{text}; name another metric", "metric")
+
+
+def _match(patterns: list[str], known: list[str], noun: str, spot: Spot, key: str) -> None:
+    """Check that each pattern matches a name, if any names are known."""
+    for i, pattern in enumerate(patterns):
+        if known and not any(fits([pattern], name) for name in known):
+            spot.fault(f"{pattern!r} is not {noun}; it has {', '.join(known)}", key, i)
 
 
 def _is_lower(test: Test, name: str) -> bool:
@@ -218,11 +229,8 @@ def _document(path: Path, sha256: str, spot: Spot) -> None:
         spot.fault(text, "sha256")
 
 
-def check_waivers(
-    component: Component, suite: Suite | None, machine: Machine | None, at: Spot
-) -> None:
-    """Check that each waiver has a reason and names criteria, tests and toolchains that exist.
-    ``suite`` is None if not all of its tests are known."""
+def _waivers(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
+    """Check that each waiver has a reason and names criteria, tests and toolchains that exist."""
     by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
     known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
     unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
@@ -242,15 +250,9 @@ def check_waivers(
             elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
                 text = f"{name} is about the whole machine; waive it without tests and toolchains"
                 spot.fault(text, "criteria", j)
-        for j, pattern in enumerate(waiver.tests):
-            if chosen and not any(fits([pattern], name) for name in chosen):
-                text = f"{pattern!r} is not a test of this component; it has {', '.join(chosen)}"
-                spot.fault(text, "tests", j)
+        _match(waiver.tests, chosen, "a test of this component", spot, "tests")
         chains = list(machine.toolchains) if machine is not None else []
-        for j, pattern in enumerate(waiver.toolchains):
-            if chains and not any(fnmatchcase(name, pattern) for name in chains):
-                text = f"{pattern!r} is not a toolchain of the machine; it has {', '.join(chains)}"
-                spot.fault(text, "toolchains", j)
+        _match(waiver.toolchains, chains, "a toolchain of the machine", spot, "toolchains")
 
 
 def check_ids(plan: Plan, at: Spot) -> None:
@@ -267,3 +269,35 @@ def check_ids(plan: Plan, at: Spot) -> None:
                     spot.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
                 elif first.setdefault(each.id, place) != place:
                     spot.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")
+
+
+# ---- checklists ----------------------------------------------------------------------------
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_KEYS = frozenset(
+    ("component", "kind", "about", "phases", "items", "criteria", "evidence", "waivers")
+)
+_TOLD = frozenset(("duration", "reserve", "repeat"))  # they are of another kind
+
+
+def _checklist(component: Component, at: Spot) -> None:
+    """Add the faults of a checklist: it runs nothing, and its items have names of their own."""
+    for key in Component.__struct_fields__:
+        if key not in _KEYS | _TOLD and at.given(key):
+            at.fault("is about runs, and a checklist has none; remove it", key)
+    if not component.items and not unread(at, "items"):
+        at.fault("is missing; a checklist needs items, each with a text", "items")
+    first: dict[str, int] = {}
+    for i, item in enumerate(component.items):
+        spot = at.inside("items", i)
+        if not item.text.strip():
+            spot.fault("is empty; say what is checked", "text")
+        name = id_of(item, i)
+        if not _ID.fullmatch(name):
+            spot.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
+        if first.setdefault(name, i) != i:
+            spot.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")
+        if item.unit and not item.has_number:
+            spot.fault("there is no number; give at_least or at_most, or remove unit", "unit")
+        if item.at_least is not None and item.at_most is not None and item.at_least > item.at_most:
+            spot.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")

@@ -32,13 +32,6 @@ from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.report.given import beside_given
-from seatrial.report.people import (
-    causes,
-    corrected_references,
-    excluded_by_agreement,
-    judged_again,
-    operator_actions,
-)
 from seatrial.report.ran import ran
 from seatrial.report.traceability import JudgedComponent
 from seatrial.report.versions import definitions
@@ -103,9 +96,9 @@ def gathered_trial(
     made = [
         people.items(found.items),
         failed(history),
-        judged_again(history),
-        causes(found.reviews),
-        operator_actions(history),
+        people.judged_again(history),
+        people.causes(found.reviews),
+        people.operator_actions(history),
         expected(view),
         *tables.node_shares(found),
         *tables.node_hours(found),
@@ -133,7 +126,7 @@ def gathered_trial(
         tables=[table for table in made if table.rows],
         figures=drawn,
         excluded=[
-            *(each for each in [excluded_by_agreement(found.reviews)] if each.rows),
+            *(each for each in [people.excluded_by_agreement(found.reviews)] if each.rows),
             *excluded(record, history, found, varied, reading.damaged),
         ],
         ran=ran(record, cases, found.node_shares),
@@ -186,7 +179,7 @@ def _remarks(record: Record, found: Status, damaged: int, view: TrialView) -> It
             f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
             "of tests it is divided among the runs, by their cores."
         )
-    yield from corrected_references(view.history, record)
+    yield from people.corrected_references(view.history, record)
     if note := unlearned_sums(record.tests, view.references.entries):
         yield f"{note[0].upper()}{note[1:]}."
     if damaged:

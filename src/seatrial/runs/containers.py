@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from seatrial.machine.model import ContainerRuntime, Machine
 from seatrial.runs.environment import quote, write_script
-from seatrial.suite.container_image import CONTAINER_FILE, image_of, is_path
 from seatrial.suite.model import Case, Test
-from seatrial.verify.own_words import OWN_WORDS
+from seatrial.suite.run_settings import CONTAINER_FILE, image_of, is_path
+from seatrial.verify.reading import OWN_WORDS
 
 START = "job.container"
 """The script in the directory of a run that starts a program in the container."""

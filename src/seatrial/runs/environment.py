@@ -15,7 +15,7 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
-from seatrial.verify.own_words import OWN_WORDS
+from seatrial.verify.reading import OWN_WORDS
 
 NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
 

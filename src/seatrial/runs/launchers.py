@@ -3,6 +3,7 @@ none."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,9 +14,7 @@ from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.pattern_recorder import recorder_words
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
-from seatrial.runs.resource_sets import jsrun
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
-from seatrial.runs.tm_launch import agent_in_pbs
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
@@ -175,3 +174,63 @@ def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
     if flavour == "mpich":
         return ["-launcher", "ssh", "-launcher-exec", "rsh", "-f", MACHINEFILE]
     return []
+
+
+# ---- jsrun -------------------------------------------------------------------------------------
+
+# Options by the manual of jsrun (IBM Job Step Manager): ``-n`` is the number of resource sets,
+# which are cores and GPUs of a host with tasks in them; each has ``-a`` tasks, ``-c`` cores and
+# ``-g`` GPUs; a host has ``-r`` of them. ``-d packed``: ranks fill one after the other.
+# ``-b packed:n``: a task is bound to n cores.
+_SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)")
+_BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
+
+
+def jsrun(launcher: Launcher, case: Case) -> list[str]:
+    """Return the options of jsrun: a resource set for each task; or one for each node, where its
+    tasks share GPUs. None where the machine's options tell resource sets."""
+    options = " ".join(launcher.options)
+    if _SETS.search(options):
+        return []
+    shared = case.job.gpus_per_node
+    sets, tasks, per_host = case.tasks, 1, case.tasks_per_node
+    if shared:
+        sets, tasks, per_host = case.nodes, case.tasks_per_node, 1
+    words = ["-n", str(sets), "-a", str(tasks), "-c", str(tasks * case.threads)]
+    words += ["-g", str(shared or case.job.gpus_per_task), "-r", str(per_host), "-d", "packed"]
+    if _BINDING.search(options):
+        return words
+    return [*words, "-b", "none" if case.placement.bind == "none" else f"packed:{case.threads}"]
+
+
+# ---- MPI without support for PBS, on several nodes of a job of PBS -----------------------------
+
+AGENT = "job.rsh"
+
+# Such launchers start their processes on other nodes by ``ssh``. Where a job finds ``pbs_tmrsh``,
+# they are told of a script that takes its place: what they start belongs to the job then, ends with
+# it, and needs no key. ``pbs_tmrsh`` (a program of PBS, with its Task Management interface) takes a
+# host and a program with its arguments, has no shell and no options of ssh; so the script adds the
+# shell. A launcher with support for PBS, such as Open MPI's ``plm/tm``, asks PBS and ignores it.
+# Launchers give ssh options before the host, and a command in words that a shell is to read.
+_AGENT = rf"""
+if command -v pbs_tmrsh > /dev/null; then
+  printf '%s\n' '#!/bin/bash' \
+    '# Starts a command on another host of the job, for an MPI launcher that would take ssh.' \
+    'while [ "${{1#-}}" != "$1" ]; do case $1 in -[lpoiF]) shift 2 ;; *) shift ;; esac; done' \
+    'host=$1; shift' \
+    'exec pbs_tmrsh "$host" /usr/bin/env "PATH=$PATH" "LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-}}" \' \
+    '  /bin/bash -c "$*"' >| "$_run/{AGENT}"
+  chmod +x "$_run/{AGENT}"
+  export OMPI_MCA_plm_rsh_agent=${{OMPI_MCA_plm_rsh_agent-$_run/{AGENT}}}
+  export PRTE_MCA_plm_ssh_agent=${{PRTE_MCA_plm_ssh_agent-$_run/{AGENT}}}
+  export HYDRA_LAUNCHER_EXEC=${{HYDRA_LAUNCHER_EXEC-$_run/{AGENT}}}
+fi
+"""
+
+
+def agent_in_pbs(machine: Machine, case: Case, launcher: Launcher) -> str:
+    """Return bash that writes the script which an MPI's launcher is to take for ``ssh``, and the
+    variables that tell it; "" for a case of one node, and where the launcher needs none."""
+    over_ssh = launcher.kind in ("mpirun", "mpiexec") and launcher.flavour in ("openmpi", "mpich")
+    return _AGENT if machine.scheduler == "pbs" and case.nodes > 1 and over_ssh else ""

@@ -182,5 +182,5 @@ def _record(path: Path, rank: int) -> RankRecord:
     return found
 
 
-def _cut(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}..."
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -17,7 +17,7 @@ from pathlib import Path
 from seatrial.runs.compiler_versions import FILE
 from seatrial.runs.environment import NO_MODULE, module_command, quote
 from seatrial.suite.model import Build
-from seatrial.verify.own_words import OWN_WORDS
+from seatrial.verify.reading import OWN_WORDS
 
 # The words of the request are those of a command line, so parameters are variables of the shell.
 _SPACK = """\

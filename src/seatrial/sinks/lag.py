@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from seatrial.files import open_regular
 from seatrial.journal.encoding import decode_lines
 from seatrial.sinks.cursor import Behind, Cursor, folder_of, read_cursor
 from seatrial.sinks.lock import holder
+from seatrial.structs import copied
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
 
@@ -59,9 +59,8 @@ def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
 
 
 def _lag(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
-    known = asdict(cursor) | {"name": cursor.sink, "sent": cursor.read}
-    known |= {"behind": behind(folder, cursor), "working": working}
-    return SinkLag(**{name: known[name] for name in SinkLag.__struct_fields__})
+    told = {"behind": behind(folder, cursor), "working": working}
+    return copied(SinkLag, cursor, name=cursor.sink, sent=cursor.read, **told)
 
 
 def behind(folder: TrialFolder, cursor: Cursor) -> Behind:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.structs import copied
 from seatrial.studies.comparison import Comparison, ComparisonRow, State
 
 
@@ -57,11 +58,9 @@ def ladders(count: int, compared: Callable[[int, int], Comparison]) -> list[Ladd
         first = rows[0].first if rows[0] else row.first
         samples = [first, *(each.second if each else None for each in rows)]
         found.append(
-            Ladder(
-                case=row.case,
-                metric=row.metric,
-                unit=row.unit,
-                better=row.better,
+            copied(
+                Ladder,
+                row,
                 medians=[sample.median if sample else None for sample in samples],
                 n=[sample.n if sample else 0 for sample in samples],
                 steps=[_step(step, each) for step, each in zip(steps, rows, strict=True)],

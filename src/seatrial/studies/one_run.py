@@ -25,6 +25,7 @@ from seatrial.runs.task_gpus import TASK_GPUS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.structs import copied
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import references_by_now
@@ -211,17 +212,7 @@ def _case_of(row: CaseRow) -> Case | None:
     """Return a case as it was asked for; None if the trial's files do not have it."""
     if row.nodes is None or row.tasks is None or row.tasks_per_node is None or row.threads is None:
         return None
-    return Case(
-        id=row.id,
-        test=row.test,
-        parameters=row.parameters,
-        toolchain=row.toolchain,
-        nodes=row.nodes,
-        tasks=row.tasks,
-        tasks_per_node=row.tasks_per_node,
-        threads=row.threads,
-        walltime=row.walltime or 0.0,
-    )
+    return copied(Case, row, walltime=row.walltime or 0.0)
 
 
 # ---- what its figures should be -----------------------------------------------------------

@@ -22,6 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
+from seatrial.structs import copied
 from seatrial.studies.panels import APART, along, panels, title
 from seatrial.studies.scaling_cells import (
     Cell,
@@ -193,16 +194,13 @@ def _table(
 ) -> RatioTable:
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
-    table = RatioTable(
+    table = copied(
+        RatioTable,
+        asked,
         case=name,
         test=panel[0].test,
-        metric=asked.metric,
         unit=unit,
         better=better_of(direction),
-        of=asked.of,
-        values=asked.values,
-        x=asked.x,
-        weak=asked.weak,
         cells=[],
         along=follow,
         names=names_of(panel, asked.x),

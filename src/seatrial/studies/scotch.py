@@ -3,12 +3,14 @@
     found = mapped(graph, network)       # the node of each rank; None without Scotch
 
 Scotch is asked for parts of equal size (``-b0.001 -cq``): by default it puts 33 ranks on some nodes
-of 32. The caller checks what it gives. Formats: Pellegrini, Scotch and libScotch 7.0 User's Guide.
+of 32. The caller checks what it gives. It has one thread: with more, each run gives another mapping
+of the same pattern, and takes longer. Formats: Pellegrini, Scotch and libScotch 7.0 User's Guide.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +23,7 @@ from seatrial.lazy import np
 
 _PROGRAMS = ("scotch_gmap", "gmap")
 _SECONDS = 60.0
+_ONE_THREAD = {"SCOTCH_PTHREAD_NUMBER": "1"}
 _LARGEST_WEIGHT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
@@ -44,7 +47,12 @@ def mapped(graph: RankGraph, network: PlacedNetwork, seconds: float = _SECONDS) 
         words = [gmap, "-b0.001", "-cq", "pattern.grf", "nodes.tgt", "ranks.map"]
         try:
             done = subprocess.run(
-                words, cwd=folder, capture_output=True, timeout=seconds, check=False
+                words,
+                cwd=folder,
+                env=os.environ | _ONE_THREAD,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
             )
             rows = np.array((folder / "ranks.map").read_text().split()[1:], dtype=np.int64)
             parts = rows.reshape(-1, 2)

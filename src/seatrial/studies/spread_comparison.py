@@ -106,16 +106,7 @@ def _row(pair: CasePair, kind: Kind) -> SpreadRow:
         return replace(row, why="a relative spread is of figures above 0")
     found = compare_spread(one, other)
     why = "" if found.ratio is not None else "more than half of a side's figures are equal"
-    return replace(
-        row,
-        first=found.first,
-        second=found.second,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        p=found.p,
-        why=why,
-    )
+    return replace(row, **found._asdict(), why=why)
 
 
 def _unlike(cases: Sequence[CaseRuns]) -> str:

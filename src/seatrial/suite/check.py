@@ -12,15 +12,14 @@ from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.machine.failures import check_known_failures, log_pattern
-from seatrial.suite.check_expressions import ExpressionChecker
-from seatrial.suite.check_run import RunChecker
-from seatrial.suite.container_image import CONTAINER_FILE
+from seatrial.suite.check_run import ExpressionChecker, RunChecker
 from seatrial.suite.expressions import FACTS
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.run_settings import (
+    CONTAINER_FILE,
     DIRECTORY_FILE,
     JOB_STATS_FILE,
     OPEN_FILES_FILE,

@@ -9,12 +9,12 @@ All of them may follow from parameters, so that a tuning can try several.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from seatrial.errors import suggest
 from seatrial.machine.glibc import known, near, tunable_of
 from seatrial.machine.model import PAGES, Machine
-from seatrial.suite.container_image import TAKES_NAMES, fault_of_image, is_path
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
 from seatrial.suite.model import RunSettings, RunSpec
@@ -161,3 +161,37 @@ def stripe_size(text: str) -> int:
     if size % STRIPE_UNIT:
         raise ValueError(f"{text!r} is no multiple of 64 KiB, which Lustre asks for; write e.g. 4M")
     return size
+
+
+# ---- the image of a container --------------------------------------------------------------
+
+# A test names it by a path of a file or a folder (absolute, or from the test's folder with a dot:
+# `./lammps.sif`), or by a name that the runtime of the machine knows (`docker://debian:12`,
+# `registry.site/lammps:2023`).
+
+CONTAINER_FILE = "container.txt"
+"""The file of a run with the digest of its image, or why it has none."""
+
+TAKES_NAMES = frozenset({"podman", "podman-hpc", "shifter", "sarus"})
+"""Runtimes that keep their images themselves: a path is none of them."""
+
+_NAME = re.compile(r"[A-Za-z0-9][\w./:@+~=-]*")
+
+
+def is_path(image: str) -> bool:
+    """Return whether an image is named by its path."""
+    return image.startswith(("/", "./", "../"))
+
+
+def image_of(image: str, folder: str) -> str:
+    """Return an image with its path from the root; ``folder``: that of its test."""
+    return str((Path(folder) / image).resolve()) if image.startswith(".") else image
+
+
+def fault_of_image(image: str) -> str:
+    """Return the fault of an image; "" if it is a path or may be a name."""
+    if is_path(image) and image.isprintable():
+        return ""
+    if _NAME.fullmatch(image):
+        return ""
+    return f"{image!r} is no absolute path, no path that begins with ./, and no name of an image"

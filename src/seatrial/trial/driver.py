@@ -31,6 +31,7 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand, alert_of
 from seatrial.trial.answers import answer_to
+from seatrial.trial.attempts import Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder, user_name
@@ -90,6 +91,7 @@ class Driver:
         job_stats = JobStats(use, self._tasks) if use is not None and use.job_stats else None
         self._collector = RunCollector(record, folder.environments, folder.path.parent, job_stats)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
+        self._attempts = Attempts(folder, self.ledger, self._staging)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
@@ -104,6 +106,7 @@ class Driver:
             self.backend,
             self._tasks,
             self._staging,
+            self._attempts,
             self._collector,
             self._building,
             self._clean_up,
@@ -252,7 +255,7 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after or policy.placing:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
         self._gauges.watch(policy)
-        quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
+        quiet = HangDetector(self.conductor, self._attempts.of, self._tasks)
         quiet.start(self.ledger.journal.now)
 
     async def _loop(self) -> DriveOutcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from seatrial.journal.lifecycle import RunState
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
 from seatrial.suite.run_settings import OPEN_FILES_FILE, PAGES_FILE
+from seatrial.trial.attempts import Attempt
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS
 
@@ -47,12 +48,10 @@ class Quiet(NamedTuple):
 
 @dataclass
 class HangDetector:
-    """Looks at the output of started runs, and reports those that are quiet for too long. ``_path``
-    returns the directory of a run, ``_place`` its metadata target, "" for none."""
+    """Looks at the output of started runs, and reports those that are quiet for too long."""
 
     _conductor: Conductor
-    _path: Callable[[str], Path]
-    _place: Callable[[str], str]
+    _attempts: Mapping[str, Attempt]
     _tasks: Tasks
 
     def __post_init__(self) -> None:
@@ -77,7 +76,8 @@ class HangDetector:
                     flight.state is RunState.RUNNING
                     and state.policy.entries[flight.entry].quiet_after
                 ):
-                    places.setdefault(self._place(run_id), {})[run_id] = self._path(run_id)
+                    job = self._attempts[run_id].job
+                    places.setdefault(job.file_system, {})[run_id] = job.path
             for place, paths in places.items():
                 if place not in self._looking:
                     self._looking.add(place)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -36,7 +33,7 @@ from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.hung_processes import COLLECT_SECONDS, write
-from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.trial.attempts import Attempt, Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.end_reason import cancellation
@@ -54,17 +51,6 @@ TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wai
 RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
-class Attempt(NamedTuple):
-    """A run without a verdict: its job, its metadata target, its stage, its position in its
-    bundle, and the nodes that were chosen for it, in order."""
-
-    job: Job
-    target: str = ""
-    stage: str = ""
-    position: int = 0
-    nodes: str = ""
-
-
 @dataclass
 class Jobs:
     """Carries out the commands of the conductor, and keeps the jobs of one trial."""
@@ -74,6 +60,7 @@ class Jobs:
     _backend: Backend
     _tasks: Tasks
     _staging: Staging
+    _attempts: Attempts
     _collector: RunCollector
     _building: Building
     _clean_up: CleanUp
@@ -83,22 +70,11 @@ class Jobs:
         self._conductor = self._ledger.conductor
         self.start_build = self._building.start
         self.note = self._ledger.note
-        self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._guard = LaunchGuard(self._record.machine.guard, self._tasks)
-        self._attempts: dict[str, Attempt] = {}
-        self._builds: dict[str, str] = {}  # directories by key
         self._cancelled: set[str] = set()
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
-
-    def path(self, run_id: str) -> Path:
-        """Return the directory of a run without a verdict."""
-        return self._attempts[run_id].job.path
-
-    def place(self, run_id: str) -> str:
-        """Return the place of that directory: FILESYSTEM/TARGET, "" for the trial's own folder."""
-        return self._attempts[run_id].job.file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
@@ -116,7 +92,7 @@ class Jobs:
                 position=life.position,
                 nodes=life.placed,
             )
-            job = self._make_job(before, run.life.path)
+            job = self._attempts.begin(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
                 self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
@@ -148,12 +124,12 @@ class Jobs:
     async def _why_refused(self, job: Job) -> str:
         """Return why the launch guard of the site refuses a run; "" if it does not."""
         case = self._ledger.case(job.run_id)
-        build = self._build_of(case.build) if case.build else ""
+        build = self._attempts.build(case.build)
         return await self._guard.refusal(case, self._record.tests[case.test], build)
 
     def judge_by_build(self, command: BuildVerdict) -> None:
         """Record a run without a job, which has no directory."""
-        self._make_job(Launch(command.case, command.run_id))
+        self._attempts.begin(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
         self._verdict(command.run_id, codes.code_of(command.code), command.reason)
 
@@ -171,7 +147,7 @@ class Jobs:
 
     async def _end_hung(self, run_id: str) -> None:
         """Cancel a hung run, after what its processes wait in was written to its directory."""
-        job = self._attempts[run_id].job
+        job = self._attempts.of[run_id].job
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(COLLECT_SECONDS):
                 printed = await self._backend.inspect(job, str(self._folder.hung_script))
@@ -189,39 +165,12 @@ class Jobs:
         """Make the directories and scripts of runs, and submit none."""
         for submission in self._backend.arrange([self._begin(launch) for launch in launches]):
             for job in submission.jobs:
-                self._staging.make(self._room(job))
+                self._staging.make(self._attempts.room(job.run_id))
             self._backend.write(submission)
 
     def _begin(self, launch: Launch) -> Job:
-        job = self._make_job(launch)
+        job = self._attempts.begin(launch)
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
-        return job
-
-    def _make_job(self, launch: Launch, path: str = "") -> Job:
-        """Return the job of a run. ``path`` is the directory of a run that was created before, by
-        the journal; it counts where that is not in the trial's folder."""
-        case = self._conductor.state.cases[launch.case]
-        usual = self._staging.path(case.test, launch.run_id, launch.target)
-        own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
-        job = Job(
-            run_id=launch.run_id,
-            path=Path(path) if own else usual,
-            nodes=case.nodes,
-            tasks=case.tasks,
-            tasks_per_node=case.tasks_per_node,
-            threads=case.threads,
-            walltime=case.walltime,
-            node=launch.nodes or case.node,
-            exclusive=case.exclusive,
-            features=tuple(self._record.tests[case.test].requires.features),
-            avoid=launch.avoid,
-            options=case.job,
-            file_system=launch.target or self._staging.file_system(case.test),
-            bundle=launch.bundle,
-            at_once=case.at_once,
-        )
-        attempt = Attempt(job, launch.target, launch.stage, launch.position, launch.nodes)
-        self._attempts[launch.run_id] = attempt
         return job
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
@@ -230,7 +179,7 @@ class Jobs:
             return
         (submissions,) = self._announce(jobs)
         for submission in submissions:
-            rooms = [self._room(job) for job in submission.jobs]
+            rooms = [self._attempts.room(job.run_id) for job in submission.jobs]
             if all(self._staging.is_quick(room.case.test) for room in rooms):
                 for room in rooms:
                     self._staging.make(room)
@@ -243,15 +192,15 @@ class Jobs:
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                _, target, stage, position, nodes = self._attempts[job.run_id]
+                launch = self._attempts.of[job.run_id].launch
                 announced = events.RunSubmitted(
                     run_id=job.run_id,
                     submission=submission.name,
-                    target=target,
-                    stage=stage,
-                    bundle=job.bundle,
-                    position=position,
-                    nodes=nodes,
+                    target=launch.target,
+                    stage=launch.stage,
+                    bundle=launch.bundle,
+                    position=launch.position,
+                    nodes=launch.nodes,
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -283,30 +232,13 @@ class Jobs:
             for ready_submission in ready:
                 await self._backend.submit(ready_submission)
 
-    def _room(self, job: Job) -> Room:
-        case = self._ledger.case(job.run_id)
-        test = self._record.tests[case.test]
-        build = self._build_of(case.build) if case.build else ""
-        script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
-        attempt = self._attempts[job.run_id]
-        place = RunPlace(job.run_id, str(job.path), build, script, facts, attempt.nodes)
-        script = self._scripts.job_script(test, case, place)
-        target = self._staging.place(case.test, attempt.target)
-        return Room(case, job.path, target, script, attempt.nodes, build)
-
-    def _build_of(self, key: str) -> str:
-        """Return the directory of a build: where it was made, as it may hold its own path."""
-        if key not in self._builds:
-            self._builds[key] = os.path.realpath(self._folder.builds / key)
-        return self._builds[key]
-
     # ---- updates --------------------------------------------------------------------------
 
     def on_update(self, update: RunUpdate) -> None:
         """Record an update of the backend about a run."""
         run_id = update.run_id
         note = self._ledger.note
-        if run_id not in self._attempts:
+        if run_id not in self._attempts.of:
             return
         if isinstance(update, Queued):
             flight = self._conductor.state.in_flight.get(run_id)
@@ -329,12 +261,12 @@ class Jobs:
     def _submit_again(self, run_id: str) -> None:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes
         that were excluded in the meantime."""
-        attempt = self._attempts[run_id]
+        launch, job = self._attempts.of[run_id]
         state, case = self._conductor.state, self._ledger.runs[run_id]
-        avoid = state.nodes.avoid(case, attempt.job.nodes, unfit=state.shapes[case].unfit)
-        attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
-        self._attempts[run_id] = attempt
-        self._again.append(attempt.job)
+        avoid = state.nodes.avoid(case, job.nodes, unfit=state.shapes[case].unfit)
+        job = job._replace(avoid=avoid)
+        self._attempts.of[run_id] = Attempt(launch, job)
+        self._again.append(job)
 
     def _on_ended(self, ended: Ended) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
@@ -358,11 +290,11 @@ class Jobs:
 
     def _collect(self, ended: Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
-        case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
+        case = self._ledger.case(ended.run_id)
+        launch, job = self._attempts.of[ended.run_id]
         file_system = self._staging.file_system(case.test)
-        stage = self._attempts[ended.run_id].stage
         explain = partial(self._explain, ended)
-        run = EndedRun(case, path, file_system, explain, stage, ended.output)
+        run = EndedRun(case, job.path, file_system, explain, launch.stage, ended.output)
         collected = self._collector.collect(run)
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)
@@ -428,13 +360,13 @@ class Jobs:
         cause: FoundCause = NO_CAUSE,
     ) -> None:
         case = self._ledger.case(run_id)
-        attempt = self._attempts.pop(run_id)
-        if sums and not attempt.job.file_system:
+        job = self._attempts.of.pop(run_id).job
+        if sums and not job.file_system:
             filled = (name for name, sha256 in sums.items() if sha256 != OF_NOTHING)
-            self._ledger.journal.rest_on(f"{attempt.job.path}/{name}" for name in filled)
+            self._ledger.journal.rest_on(f"{job.path}/{name}" for name in filled)
         self._ledger.verdict(run_id, code, reason, sums, cause)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_decks([(case.test, attempt.job.path)])
+        self._staging.drop_decks([(case.test, job.path)])
         self._staging.drop_directories([(case, run_id)])
-        self._clean_up.on_judged(run_id, case, attempt.job.path, code)
+        self._clean_up.on_judged(run_id, case, job.path, code)

@@ -212,11 +212,6 @@ def _plan_trial(folder: TrialFolder, record: Record) -> PlanTrial:
     return PlanTrial(folder, record, state, policy, life, damaged)
 
 
-def duration_of(trial: PlanTrial) -> float:
-    """Return the seconds that a trial is to run, extensions included; 0: no limit."""
-    return trial.life.duration
-
-
 def life_of(folder: TrialFolder, duration: float) -> TrialLife:
     """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
     JournalError."""

@@ -46,8 +46,7 @@ from seatrial.verify.figures import MetricValue
 from seatrial.verify.network_findings import findings_in
 from seatrial.verify.network_levels import network_groups
 from seatrial.verify.node_findings import is_named
-from seatrial.verify.own_words import own_words
-from seatrial.verify.reading import HostFailed
+from seatrial.verify.reading import HostFailed, own_words
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from seatrial.files import read_regular
 from seatrial.journal.codes import MISPLACED
-from seatrial.suite.container_image import CONTAINER_FILE
 from seatrial.suite.model import RunSettings
-from seatrial.suite.run_settings import DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
+from seatrial.suite.run_settings import CONTAINER_FILE, DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
 from seatrial.units import show_bytes
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import plain_line

@@ -62,7 +62,7 @@ def find_by_script(
     """Return the finding of a test's own script on the run in ``folder``; None if it passes.
     ``names`` are those of expressions, with their values. Raises HostFailed if this host cannot
     start it."""
-    from seatrial.verify.script_process import run_script
+    from seatrial.verify.isolated_process import run_script
 
     script = test_folder / (check.script or "")
     limit = SECONDS if check.time_limit is None else seconds(check.time_limit)

@@ -20,9 +20,9 @@ from seatrial.units import bytes_of, listed, show_number
 from seatrial.verify import check_values, reading
 from seatrial.verify.check_script import find_by_script
 from seatrial.verify.figures import Finding, number, shown
-from seatrial.verify.own_words import own_words
 from seatrial.verify.placement_check import find_misplaced
 from seatrial.verify.python_function import FunctionFailed, fault_by
+from seatrial.verify.reading import own_words
 from seatrial.verify.references import Reference
 from seatrial.verify.search import SearchFailed, find_all, find_placed
 

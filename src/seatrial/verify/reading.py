@@ -157,3 +157,18 @@ def _unreadable(error: OSError | ValueError, name: str) -> Unreadable:
         kind = HostFailed if is_of_host(error) else Unreadable
         return kind(f"{name} cannot be read: {error.strerror}")
     return Unreadable(f"{name!r} cannot be read: it is not a file name")  # a NUL, a lone surrogate
+
+
+# ---- why a script ended, in its own words --------------------------------------------------
+
+OWN_WORDS = "seatrial: "  # a line of its stderr begins with it
+STDERR_TAIL = 4096
+
+
+def own_words(run: Path) -> str:
+    """Return what the last such line near the end of a run's stderr says; "" where there is
+    none."""
+    found = tail(run / "stderr", STDERR_TAIL)
+    lines = found.text.splitlines() if found and found.text else []
+    said = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
+    return plain(said[-1]) if said else ""

@@ -15,17 +15,9 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from seatrial import units
 from seatrial.draw.svg import tag
 from seatrial.journal import codes
-from seatrial.units import (
-    SECOND_NS,
-    better_by,
-    show_bytes,
-    show_number,
-    show_seconds,
-    show_signed,
-    show_unit,
-)
 
 NOTHING = "–"
 
@@ -49,7 +41,7 @@ def moment(time_ns: int | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup | str
     if time_ns is None or time_ns <= 0:
         return NOTHING
     try:
-        at = datetime.fromtimestamp(time_ns // SECOND_NS, UTC)
+        at = datetime.fromtimestamp(time_ns // units.SECOND_NS, UTC)
     except (OverflowError, ValueError, OSError):
         return NOTHING
     local = at.astimezone()
@@ -73,21 +65,23 @@ def clock(time_ns: int | None) -> Markup | str:
 
 def seconds(value: float | None) -> str:
     """Return a duration in at most two units."""
-    return NOTHING if value is None else "0 s" if value == 0 else show_seconds(value)
+    return NOTHING if value is None else "0 s" if value == 0 else units.show_seconds(value)
 
 
 def number(value: float | None) -> str:
     """Return a number; from five digits on it is whole, with commas between thousands."""
     if value is None:
         return NOTHING
-    return f"{value:,.0f}" if FIVE_DIGITS <= abs(value) < TWELVE_DIGITS else show_number(value)
+    if FIVE_DIGITS <= abs(value) < TWELVE_DIGITS:
+        return f"{value:,.0f}"
+    return units.show_number(value)
 
 
 def figure(value: float | None, unit: str) -> str:
     """Return a value with its unit, if it has one."""
     if value is None:
         return NOTHING
-    return number(value) + show_unit(unit, "\N{NO-BREAK SPACE}{}")
+    return number(value) + units.show_unit(unit, "\N{NO-BREAK SPACE}{}")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -188,10 +182,10 @@ _FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, message, mome
 _FILTERS += [node_link, percent, rehearsal_mark, run_address, run_link, seconds, state, trial_link]
 _FILTERS += [verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {
-    "bytes": show_bytes,
+    "bytes": units.show_bytes,
     "count": counted,
-    "signed": show_signed,
-    "better_by": better_by,
+    "signed": units.show_signed,
+    "better_by": units.better_by,
 }
 FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

@@ -8,14 +8,12 @@ there or cannot be done; ``web.app`` makes a page of that.
 from __future__ import annotations
 
 import importlib
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-
-S = TypeVar("S", bound=Struct)
 
 # The navigation: the area of pages, its title, its address.
 AREAS = (
@@ -59,10 +57,3 @@ class Page(NamedTuple):
         module = importlib.import_module(f"seatrial.web.pages.{self.module}")
         found: Struct = getattr(module, self.function)(state, query)
         return found
-
-
-def copied(kind: type[S], source: object, /, **others: Any) -> S:
-    """Return a Struct of this kind with the ``others``; each further field has the value of the
-    attribute of that name of ``source``."""
-    names = kind.__struct_fields__
-    return kind(**{name: getattr(source, name) for name in names if name not in others}, **others)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
+from seatrial import units
 from seatrial.acceptance.criteria.result import (
     Bounds,
     Numbers,
@@ -18,16 +19,6 @@ from seatrial.acceptance.criteria.result import (
 from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import (
-    NO_DIRECTION,
-    Better,
-    better_by,
-    better_of,
-    count,
-    show_figure,
-    show_number,
-    show_unit,
-)
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -62,7 +53,8 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
             why += f"{100 * float(numbers['robust']):.3g} %"
             if too_few := len(series) - len(enough):
                 numbers["cases left out"] = too_few
-                why += f"; {count(too_few, 'case')} with fewer than {MIN_RUNS} right runs left out"
+                left_out = units.count(too_few, "case")
+                why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
         results.append(decided(view, criterion, value, why, n=n, subject=test, numbers=numbers))
     return with_worst(results, lambda one: one.value or 0.0)
 
@@ -115,7 +107,8 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     why = f"no run with a right answer has given {metric}"
     numbers: Numbers = {}
     if value is not None:
-        why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
+        shown = units.show_figure(value, figures[0].unit)
+        why = f"median {shown} of {units.count(len(values), 'run')}"
         why += STAGE_WORDS[group.stage]
         numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
     try:
@@ -132,10 +125,10 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         elif value is None:
             return undecided(criterion, why, subject=group.name)
         else:
-            if figures[0].better == NO_DIRECTION:
+            if figures[0].better == units.NO_DIRECTION:
                 why = f"{metric} has no direction (better: none); give the criterion bounds"
                 return undecided(criterion, why, subject=group.name)
-            unit, better = figures[0].unit, better_of(figures[0].better)
+            unit, better = figures[0].unit, units.better_of(figures[0].better)
             bounds = _bounds_by(reference, better)
             if unit != reference.unit:
                 why = f"{metric} is in {unit}, but its reference in {reference.unit}"
@@ -143,7 +136,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
             if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
                 why = finding.text
             if (off := refs.percent_off(value, reference)) is not None:
-                numbers[BETTER_BY] = better_by(off, better)
+                numbers[BETTER_BY] = units.better_by(off, better)
     except (refs.AmbiguousReference, ValueError) as error:
         return undecided(criterion, str(error), subject=group.name)
     return decided(
@@ -159,11 +152,11 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     )
 
 
-def _bounds_by(reference: refs.Reference, better: Better) -> Bounds:
+def _bounds_by(reference: refs.Reference, better: units.Better) -> Bounds:
     """Return the bounds of a reference's own tolerance."""
     low, high = refs.bounds(reference, better)
     words = " and ".join(
-        f"{word} {show_number(side)}{show_unit(reference.unit)}"
+        f"{word} {units.show_number(side)}{units.show_unit(reference.unit)}"
         for word, side in (("at least", low), ("at most", high))
         if side is not None
     )

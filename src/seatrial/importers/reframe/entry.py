@@ -12,6 +12,7 @@ from msgspec import Struct
 from seatrial.file_model import Scalar
 from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
+from seatrial.structs import copied
 from seatrial.units import SECOND_NS
 from seatrial.verify.references import Reference
 
@@ -99,7 +100,9 @@ def run_of(entry: ReframeEntry, directions: dict[str, str]) -> ImportedRun:
     time = entry.finished or entry.session[0]
     code, reason = _verdict(entry)
     nodes = entry.tasks // entry.tasks_per_node if entry.tasks_per_node else 0
-    return ImportedRun(
+    return copied(
+        ImportedRun,
+        entry,
         test=test,
         id="\n".join((*entry.key, str(time // SECOND_NS))),
         time=min(time, entry.submitted or time),
@@ -107,19 +110,14 @@ def run_of(entry: ReframeEntry, directions: dict[str, str]) -> ImportedRun:
         parameters=parameters,
         toolchain=entry.environ,
         nodes=nodes,
-        tasks=entry.tasks,
         queued=entry.submitted,
         ended=entry.finished,
         reason=reason,
-        exit_code=entry.exit_code,
         job_id=entry.job,
-        hosts=entry.hosts,
-        path=entry.path,
         figures=[
             ImportedFigure(each.name, each.value, each.unit, directions.get(each.name, each.better))
             for each in entry.figures
         ],
-        place=entry.place,
     )
 
 

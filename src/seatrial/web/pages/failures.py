@@ -13,9 +13,9 @@ from seatrial.journal.codes import code_of
 from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, End
 from seatrial.store.rows import RunRow
+from seatrial.structs import copied
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FilePiece, tail
-from seatrial.web.page import copied
 from seatrial.web.pages.runs import RunLine
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.run_filters import ListFrame, filters_of, page_of

@@ -14,6 +14,7 @@ from seatrial.errors import TrialError
 from seatrial.store import queries
 from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
+from seatrial.structs import copied
 from seatrial.studies import note_file
 from seatrial.studies.band_series import BY_LEVEL
 from seatrial.studies.changed_facts import with_facts
@@ -26,7 +27,6 @@ from seatrial.suite.model import Stage
 from seatrial.units import SECOND_NS, better_by, show_change
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
-from seatrial.web.page import copied
 from seatrial.web.pages.history_rates import RateLine, rate_lines
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial import draw
+from seatrial.structs import copied
 from seatrial.studies.success_rate import SuccessRates
 from seatrial.units import SECOND_NS
 from seatrial.web.formatting import NARROW, WIDE
-from seatrial.web.page import copied
 
 MAX_RATES = 50  # of a test, the latest
 

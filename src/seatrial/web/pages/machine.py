@@ -21,6 +21,7 @@ from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.sql_filters import listed
+from seatrial.structs import copied
 from seatrial.studies import evidence
 from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.units import count, show_figure
@@ -33,7 +34,6 @@ from seatrial.web.nodes.node_figures import NodeFigures, by_node, metrics_to_cho
 from seatrial.web.nodes.node_map import Shading
 from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
 from seatrial.web.nodes.view import View, view_of
-from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

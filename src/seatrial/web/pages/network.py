@@ -11,9 +11,9 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
+from seatrial.structs import copied
 from seatrial.verify.network_levels import LevelFinding
 from seatrial.web import matrices
-from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

@@ -14,6 +14,7 @@ from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.store import node_runs
 from seatrial.store.rows import RunRow
+from seatrial.structs import copied
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.formatting import NARROW, WIDE
@@ -28,7 +29,6 @@ from seatrial.web.nodes.node_figures import (
 )
 from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, NodeEvent, NodeState, turns_of
 from seatrial.web.nodes.view import View, view_of
-from seatrial.web.page import copied
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState

@@ -10,7 +10,7 @@ from seatrial.acceptance.criteria import OverallState
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store, marks
-from seatrial.web.page import copied
+from seatrial.structs import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.trials.trial_documents import verdict_now

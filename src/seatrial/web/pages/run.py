@@ -20,6 +20,7 @@ from seatrial.store.rows import CaseRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
+from seatrial.structs import copied
 from seatrial.studies import one_run
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions, Test
@@ -32,7 +33,6 @@ from seatrial.web.output.run_files import BUILD_LOG, FileMissing, head
 from seatrial.web.output.run_pattern import RunPattern, recorded_pattern
 from seatrial.web.output.run_placement import RunPlacement, placement_of
 from seatrial.web.output.run_text import Output, output_of, search_of
-from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time

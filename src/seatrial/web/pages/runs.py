@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from seatrial.store import queries
 from seatrial.store.pagination import ORDERS, builds_under_way
-from seatrial.web.page import copied
+from seatrial.structs import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import ListFrame, filters_of, page_of
 from seatrial.web.state.server_state import ServerState

@@ -14,8 +14,8 @@ from seatrial.lazy import np
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.series import elapsed_points
+from seatrial.structs import copied
 from seatrial.units import SECOND_NS
-from seatrial.web.page import copied
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.state.background import MIN_IDLE_FACTOR
 from seatrial.web.state.server_state import ServerState

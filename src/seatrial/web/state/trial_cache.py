@@ -25,17 +25,10 @@ from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
+from seatrial.web.state import trial_results
 from seatrial.web.state.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.trial_fold import TrialFold
-from seatrial.web.state.trial_results import (
-    Steps,
-    UtilisationSteps,
-    flights_at,
-    loads_at,
-    status_at,
-    uses_at,
-)
 
 T = TypeVar("T")
 
@@ -162,19 +155,19 @@ class TailedTrial:
     def status(self) -> Status | None:
         """Return where it stands by its criteria; None while that is made for the first time."""
         driven = self.driven
-        return self._judged("status", lambda fold, now: status_at(fold, now, driven))
+        return self._judged("status", lambda fold, now: trial_results.status_at(fold, now, driven))
 
-    def uses(self) -> UtilisationSteps | None:
+    def uses(self) -> trial_results.UtilisationSteps | None:
         """Return how its nodes were used over time."""
-        return self._judged("uses", uses_at)
+        return self._judged("uses", trial_results.uses_at)
 
-    def flights(self) -> list[Steps] | None:
+    def flights(self) -> list[trial_results.Steps] | None:
         """Return its runs in flight over time, beside how many are expected."""
-        return self._judged("flights", flights_at)
+        return self._judged("flights", trial_results.flights_at)
 
-    def loads(self) -> list[Steps] | None:
+    def loads(self) -> list[trial_results.Steps] | None:
         """Return the loads of metadata targets and the readings of gauges over time."""
-        return self._judged("loads", loads_at)
+        return self._judged("loads", trial_results.loads_at)
 
     def _judged(self, name: str, make: Callable[[TrialFold, int], T]) -> T | None:
         fold = self.fold

@@ -16,10 +16,10 @@ from seatrial.statistics.spread import Spread
 from seatrial.statistics.suspects import Suspects
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.series import outcomes
+from seatrial.structs import copied
 from seatrial.studies.evidence import RunKind, classified
 from seatrial.studies.slow_places import PlaceTrend
 from seatrial.studies.variability import Variability, VariabilityRow, variability
-from seatrial.web.page import copied
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.runs.tm_launch import AGENT, agent_in_pbs
+from seatrial.runs.launchers import AGENT, agent_in_pbs
 from tests.runs.helpers import a_case
 
 MPICH = Launcher(kind="mpiexec", flavour="mpich")
