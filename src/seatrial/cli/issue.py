@@ -15,6 +15,7 @@ from seatrial.cli.options import (
     plan_argument,
     text_option,
     together,
+    value_option,
 )
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
@@ -71,10 +72,8 @@ def open_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
 @plan_argument
 @_issue_argument
 @_about_options
-@click.option(
-    "--text", type=str.strip, default="", metavar="TEXT", help="What the issue is, in other words."
-)
-@click.option("--comment", type=str.strip, default="", metavar="TEXT", help="A remark.")
+@value_option("--text", "TEXT", "What the issue is, in other words.", type=str.strip, default="")
+@value_option("--comment", "TEXT", "A remark.", type=str.strip, default="")
 @click.option("--reopen", is_flag=True, help="It is open again.")
 @_by_option
 def change_issue(
@@ -97,9 +96,7 @@ def change_issue(
 @command.command("close")
 @plan_argument
 @_issue_argument
-@click.option(
-    "--comment", type=str.strip, required=True, metavar="TEXT", help="How it was settled."
-)
+@value_option("--comment", "TEXT", "How it was settled.", type=str.strip, required=True)
 @_by_option
 def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
     """Close an issue of PLAN. `issue change --reopen` opens it again."""

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from seatrial.cli import Folders, as_typed, complete
-from seatrial.cli.options import MOMENT, machine_option
+from seatrial.cli.options import MOMENT, machine_option, value_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -48,12 +48,8 @@ def command() -> None:
     default="alone",
     help="Of runs at full machine (full), or of all others.  [default: alone]",
 )
-@click.option(
-    "--since",
-    type=MOMENT,
-    default=0,
-    metavar="TIME",
-    help="Only runs created since: 30d or 2026-11-20.",
+@value_option(
+    "--since", "TIME", "Only runs created since: 30d or 2026-11-20.", type=MOMENT, default=0
 )
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
