@@ -178,10 +178,9 @@ def _table(references: Sequence[Reference]) -> TextTable:
     found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
+        about = (one.test, where, one.toolchain)
         if one.file:
-            found.add(
-                one.test, where, one.toolchain, one.file, one.sha256[:DIGITS], "identical", ""
-            )
+            found.add(*about, one.file, one.sha256[:DIGITS], "identical", "")
             continue
         if one.value is None:
             expected = ""
@@ -191,13 +190,6 @@ def _table(references: Sequence[Reference]) -> TextTable:
             expected = show_figure(one.value, one.unit)
             bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
         allowed = " ".join(filter(None, bounds)) or "5 % worse"
-        found.add(
-            one.test,
-            where,
-            one.toolchain,
-            one.metric,
-            expected,
-            allowed,
-            "full" if one.stage == "full" else "",
-        )
+        stage = "full" if one.stage == "full" else ""
+        found.add(*about, one.metric, expected, allowed, stage)
     return found
