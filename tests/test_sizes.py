@@ -9,7 +9,6 @@ MAX_LINES = 400
 
 # CONTRIBUTING names the same files.
 LONGER = {
-    "backends/batch.py": "the backend of a batch system: one loop of polls and its updates",
     "conduct/state.py": "the one fold of a trial's events that decisions rest on",
     "journal/events.py": "one table: a Struct for each kind of event",
     "journal/lifecycle.py": "one table: every state, and what changes it",

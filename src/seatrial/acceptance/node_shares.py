@@ -15,7 +15,7 @@ were available; what no run had is unused.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -75,16 +75,15 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         held = run.held_nodes(now)
         if held is None:
             continue
-        script = _within(run.script(held), counted)
-        alone = _length(_within(held, counted)) - _length(script)
-        without_script[history.test_of(run)] += history.part_of_node(run) * alone
-        for start, end in script:
-            occupied += run.size * (end - start)
-            names = unfold_or_empty(run.nodes) if history.can_share(run.case) else ()
-            for name in names:
-                beside[name].append((start, end, run.case))
-            if not names:
-                had[history.test_of(run)] += history.part_of_node(run) * (end - start)
+        test, part, script = history.test_of(run), history.part_of_node(run), run.script(held)
+        ran = _overlap(script, counted)
+        without_script[test] += part * (_overlap(held, counted) - ran)
+        occupied += run.size * ran
+        names = unfold_or_empty(run.nodes) if ran and history.can_share(run.case) else ()
+        for name in names:
+            beside[name] += [(*span, run.case) for span in _within(script, counted)]
+        if not names:
+            had[test] += part * ran
     shared = sum(_divide(history, runs, had) for runs in beside.values())
     planned, unclaimed, fills = _planned(history, timeline)
     _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
@@ -170,8 +169,16 @@ def _within(span: Span, counted: Sequence[Span]) -> list[Span]:
     ]
 
 
-def _length(spans: Iterable[Span]) -> int:
-    return sum([end - start for start, end in spans])
+def _overlap(span: Span, counted: Sequence[Span]) -> int:
+    """Return for how long (ns) a span is in the counted ones."""
+    start, end = span
+    return sum(
+        [
+            min(end, until) - max(start, since)
+            for since, until in counted
+            if start < until and since < end
+        ]
+    )
 
 
 def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:

@@ -37,7 +37,8 @@ _LATE = frozenset(
         *(kind for kind in events.EVENT_KINDS.values() if issubclass(kind, events.PERSONAL)),
     )
 )  # what people record long after the trial
-RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
+_PASS = codes.PASS.number
+RIGHT = (_PASS, codes.PERFORMANCE.number)
 
 
 class RecordedMetric(NamedTuple):
@@ -75,7 +76,7 @@ class RunHistory(RunLife, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        return self.code == codes.PASS.number
+        return self.code == _PASS
 
     @property
     def right(self) -> bool:

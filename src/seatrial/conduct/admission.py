@@ -223,7 +223,7 @@ class Admission:
         about = self.policy.entries[entry]
         if not (about.file_system and self.targets.has(about.file_system)):
             return True
-        return self.targets.choose(about, counts) is not None
+        return self.targets.has_place(about, counts)
 
     @property
     def lets_all(self) -> bool:

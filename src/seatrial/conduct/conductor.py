@@ -197,11 +197,7 @@ class Conductor:
                 kind, subject, text = finding.kind, finding.subject, finding.text()
                 decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
             times.append(finding.time)
-        wake = None
-        for time in times:
-            if time and time > now and (wake is None or time < wake):
-                wake = time
-        decision.wake = wake
+        decision.wake = min([time for time in times if time and time > now], default=None)
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state

@@ -83,6 +83,7 @@ class InFlightCounts:
         self.queued = 0
         self.running = 0  # the width of what has started
         self.queued_widths: dict[int, int] = {}
+        self._idle: tuple[int, int] | None = None  # the latest answer: of so many nodes, so many
         self.in_flight = [0] * len(entries)
         self.waiting = [0] * len(entries)
         self.width = [0] * len(entries)
@@ -99,6 +100,7 @@ class InFlightCounts:
         other._entries = self._entries
         other.total, other.queued, other.running = self.total, self.queued, self.running
         other.queued_widths = self.queued_widths.copy()
+        other._idle = self._idle
         other.in_flight, other.width = self.in_flight.copy(), self.width.copy()
         other.waiting = self.waiting.copy()
         other.on_target, other.opens = self.on_target.copy(), self.opens.copy()
@@ -120,6 +122,7 @@ class InFlightCounts:
         """A queued run has started."""
         self._unqueue(entry, width, unfit)
         self.running += width
+        self._idle = None
 
     def end(self, entry: int, width: int, target: str, started: bool, unfit: int = 0) -> None:
         """A run's job is over."""
@@ -134,11 +137,14 @@ class InFlightCounts:
     def idle(self, nodes: int) -> int:
         """Return how many of so many nodes will be idle when all queued runs that fit have
         started."""
+        if self._idle is not None and self._idle[0] == nodes:
+            return self._idle[1]
         idle = nodes - self.running
         if idle > 0:
             for width in sorted(self.queued_widths, reverse=True):
                 if width <= idle:
                     idle -= width * min(self.queued_widths[width], idle // width)
+        self._idle = nodes, idle
         return idle
 
     def _unqueue(self, entry: int, width: int, unfit: int) -> None:
@@ -154,6 +160,7 @@ class InFlightCounts:
 
     def _add(self, entry: int, width: int, target: str, sign: int) -> None:
         self.total += sign
+        self._idle = None
         self.in_flight[entry] += sign
         self.width[entry] += sign * width
         about = self._entries[entry]

@@ -39,6 +39,7 @@ class Targets:
         self._placement = placement
         self._per_target = caps.per_target
         self._targets = {target.name: target for target in targets}
+        self._have_gauges = any(target.gauge for target in targets)
         self._turn = dict.fromkeys(self._targets, 0.0)
         self._time: dict[str, float] = {}  # turn of the latest placement, by file system
         self._measured: dict[str, TargetReading] = {}
@@ -60,6 +61,8 @@ class Targets:
 
     def read(self, event: GaugeRead) -> None:
         """Record the reading of a gauge. One that failed, or is old, does not count."""
+        if not self._have_gauges:
+            return
         value = finite(event.value)
         for name, target in self._targets.items():
             if target.gauge == event.gauge:
@@ -89,7 +92,7 @@ class Targets:
         other = object.__new__(Targets)
         other._placement, other._per_target = self._placement, self._per_target
         other._targets, other._by_file_system = self._targets, self._by_file_system
-        other._names = self._names
+        other._names, other._have_gauges = self._names, self._have_gauges
         other._turn, other._time = self._turn.copy(), self._time.copy()
         other._measured = self._measured.copy()
         return other
@@ -97,29 +100,34 @@ class Targets:
     def has(self, file_system: str) -> bool:
         return file_system in self._by_file_system
 
+    def has_place(self, entry: Entry, counts: InFlightCounts) -> bool:
+        """Return whether a target can take a run of an entry now."""
+        members = self._by_file_system[entry.file_system]
+        return any(self._takes(target, entry, counts) for target in members)
+
+    def _takes(self, target: PolicyTarget, entry: Entry, counts: InFlightCounts) -> bool:
+        name, most, safe = target.name, self._per_target, target.safe
+        if most and counts.on_target.get(name, 0) >= most:
+            return False
+        return not safe or counts.opens.get(name, 0.0) + entry.opens <= safe * _ROUNDING
+
     def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
         """Return the target for a run of an entry; None where none can take it now."""
-        least_loaded, most = self._placement == "least_loaded", self._per_target
+        least_loaded = self._placement == "least_loaded"
         opens, on_target, turns = counts.opens, counts.on_target, self._turn
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
         members, measured = self._by_file_system[entry.file_system], self._measured
         by_gauge = least_loaded and measured.keys() >= self._names[entry.file_system]
         for target in members:
-            name, safe = target.name, target.safe
-            load, runs = opens.get(name, 0.0), on_target.get(name, 0)
-            if (most and runs >= most) or (safe and load + entry.opens > safe * _ROUNDING):
+            if not self._takes(target, entry, counts):
                 continue
-            turn = turns[name]
-            if turn < latest:
-                turn = latest
-            if by_gauge:
-                _, load, placed = measured[name]
-                load += placed
+            name, weight = target.name, target.weight
+            turn = max(turns[name], latest)
+            order = 0.0, 0.0, turn
             if least_loaded:
-                order = (load / target.weight, runs / target.weight, turn)
-            else:
-                order = (0.0, 0.0, turn)
+                load = sum(measured[name][1:]) if by_gauge else opens.get(name, 0.0)
+                order = load / weight, on_target.get(name, 0) / weight, turn
             if order < first:
                 chosen, first = name, order
         return chosen

@@ -5,7 +5,8 @@
     writer.tell_all()
 
 A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once,
-by position, which takes half as long as by name.
+by position, which takes half as long as by name. Where no journal is written, three of them are not
+made: they say when something began, and change nothing that the next event would not change.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ Tell = Callable[[Sequence[Event]], None]
 
 
 class EventWriter:
-    """Events of one trial. ``apply`` is called with each when it is added."""
+    """Events of one trial. ``apply`` is called with each when it is added. ``in_full``: those that
+    change nothing are to be added, too, as people read them in the journal."""
 
-    def __init__(self, record: Record, apply: Callable[[Event], None], tell: Tell) -> None:
+    def __init__(
+        self, record: Record, apply: Callable[[Event], None], tell: Tell, in_full: bool
+    ) -> None:
+        self.in_full = in_full
         self._record = record
         self._apply = apply
         self._tell = tell

@@ -1,13 +1,14 @@
 """Rehearse a plan: its trials one after another in virtual time, with random numbers of a seed.
 
 rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path("trials"))
-many = over_seeds(plan, run_models, seeds=range(2, 101), start=...)      # in memory, on all cores
+with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in memory, on all cores
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -112,7 +113,8 @@ def _rehearse_part(
         history.fold(events)
 
     luck, events = luck_of(plan, part, seed), disturbances_of(plan.plan, part.tests)
-    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events)
+    in_full = trials is not None
+    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events, in_full)
     if trials is None:
         ending = driver.drive()
     else:
@@ -136,18 +138,22 @@ def luck_of(plan: PreparedPlan, part: PreparedComponent, seed: int) -> str:
 # ---- many seeds ---------------------------------------------------------------------------
 
 
+@contextmanager
 def over_seeds(
     plan: PreparedPlan, run_models: RunModels, seeds: Sequence[int], start: int
-) -> Iterator[list[Rehearsed]]:
-    """Yield the rehearsal of each seed, in the order of the seeds; computed on all cores."""
+) -> Iterator[Iterator[list[Rehearsed]]]:
+    """Begin the rehearsals of some seeds, on all cores. Yields an iterator over them, in the order
+    of the seeds. Those that have not begun at the end are left out."""
     workers = min(len(seeds), len(os.sched_getaffinity(0)))
     if workers < 2:
-        yield from (rehearse(plan, run_models, seed, start) for seed in seeds)
+        yield (rehearse(plan, run_models, seed, start) for seed in seeds)
         return
     context = multiprocessing.get_context("fork")
-    arguments = (plan, run_models, start)
-    with futures.ProcessPoolExecutor(workers, context, _keep, arguments) as pool:
-        yield from pool.map(_with_seed, seeds)
+    pool = futures.ProcessPoolExecutor(workers, context, _keep, (plan, run_models, start))
+    try:
+        yield pool.map(_with_seed, seeds)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 _kept: tuple[PreparedPlan, RunModels, int]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,11 +86,10 @@ def rehearse_plan(
         raise UsageError(f"{plan.path}: there is nothing to rehearse: no component runs a test")
     tests = {name: test for part in plan.parts for name, test in part.tests.items()}
     run_models = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
-    run = partial(rehearse, plan, run_models, start=time.time_ns())
-    by_seed = [run(seed=seed, trials=trials, name=name)]
-    if seeds > 1:
-        more = range(seed + 1, seed + seeds)
-        for trials_of_seed in over_seeds(plan, run_models, more, by_seed[0][0].start):
+    start = time.time_ns()
+    with over_seeds(plan, run_models, range(seed + 1, seed + seeds), start) as others:
+        by_seed = [rehearse(plan, run_models, seed, start, trials, name)]
+        for trials_of_seed in others:
             by_seed.append(trials_of_seed)
             if progress is not None:
                 progress(len(by_seed), seeds)

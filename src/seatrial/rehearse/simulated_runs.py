@@ -54,7 +54,8 @@ At = Callable[[int, Callable[[int, Any], bool], object], None]
 
 class SimulatedRuns:
     """The runs without a verdict, by id. ``look_by`` is when there may be something to decide
-    if nothing is told before; ``all_passed`` tells of the verdicts that stand."""
+    if nothing is told before: no sooner than ``patience`` (ns; None: never) after a run was queued.
+    ``all_passed`` tells of the verdicts that stand."""
 
     def __init__(
         self, record: Record, luck: str, conductor: Conductor, writer: EventWriter, at: At
@@ -67,12 +68,15 @@ class SimulatedRuns:
         self._at = at
         self.runs: dict[str, RehearsedRun] = {}
         self.look_by: int | None = None
+        watch = conductor.state.policy.watch
+        self.patience = ns(watch.wait_least) if watch.wait_factor else None
         self.all_passed = True
 
     def begin(self, now: int, run: RehearsedRun) -> None:
         """A run is launched, or refused."""
         self.runs[run.id] = run
-        self._writer.add(RunCreated(now, *run.header))
+        if self._writer.in_full:
+            self._writer.add(RunCreated(now, *run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
         """Make events of an update; whether there may be something to decide."""
@@ -88,11 +92,11 @@ class SimulatedRuns:
 
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
-        self._writer.add(SubmitEnded(now, *run.header, refused=0))
+        if self._writer.in_full:
+            self._writer.add(SubmitEnded(now, *run.header, refused=0))
         self._writer.add(JobQueued(now, *run.header, job_id=update.job_id))
-        watch = self._conductor.state.policy.watch
-        if watch.wait_factor:
-            self.look_by = sooner(self.look_by, now + ns(watch.wait_least))
+        if self.patience is not None:
+            self.look_by = sooner(self.look_by, now + self.patience)
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
@@ -131,7 +135,8 @@ class SimulatedRuns:
             add(ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
         if update.script_ended:
             add(ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code))
-        add(CheckStarted(now, *run.header))
+        if self._writer.in_full:
+            add(CheckStarted(now, *run.header))
         if code is None:
             elapsed = (update.script_ended - update.script_started) / SECOND_NS
             self.verdict(now, run, *self._judged(now, run, elapsed))

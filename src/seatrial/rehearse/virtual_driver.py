@@ -66,7 +66,8 @@ class Ending(NamedTuple):
 
 class VirtualDriver:
     """Drives one trial. ``run_models`` tell of each test how its runs turn out, ``events`` when
-    they turn out otherwise. ``luck`` is the seed of its random numbers; default: the record's."""
+    they turn out otherwise. ``luck`` is the seed of its random numbers; default: the record's.
+    ``in_full``: events that change nothing are told, too."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class VirtualDriver:
         tell: Tell,
         luck: str = "",
         events: Mapping[str, Sequence[Disturbance]] | None = None,
+        in_full: bool = True,
     ) -> None:
         self.record = record
         self.now = record.created
@@ -94,7 +96,7 @@ class VirtualDriver:
             machine, names, self._luck, self.now, policy.outages, cores=room, on_start=on_start
         )
         self._places: dict[int, tuple[str, str]] = {}  # by the position of a case
-        self._writer = EventWriter(record, self.conductor.apply, tell)
+        self._writer = EventWriter(record, self.conductor.apply, tell, in_full)
         self._runs = SimulatedRuns(record, self._luck, self.conductor, self._writer, self._at)
         self._bundles = SimulatedBundles(self._runs, self._at, self._bundle_again)
         self._in_bundles: dict[str, SimulatedJob] = {}
@@ -160,6 +162,8 @@ class VirtualDriver:
                 if (sooner(limit, cluster.next_time()) or 0) > latest:
                     return f"nothing was started for {show_seconds(LONGEST_LULL_S)}"
                 limit = sooner(limit, latest)
+            if runs.patience is not None:  # what was queued is told with the next news
+                limit = sooner(limit, self.now + runs.patience)
             happened = False
             for self.now, update in cluster.advance(limit, to_news=True):
                 of_bundle = self._bundles.receive(self.now, update) if self._bundled else None

@@ -32,6 +32,8 @@ class KnownFailures:
         """Return the verdict on a run that failed of a ``cause`` ("": not known of what), with what
         is known of its case at a time (ns): the code, its reason, and why its failure is known (""
         where it is not). The reason says so, too, where it was known up to a day that is over."""
+        if not self._entries:
+            return code, reason, ""
         fitting = [each for each in self._entries if _is_of(each, case, code, cause)]
         known = next((each for each in fitting if time < end_of(each.until)), None)
         if code is codes.PASS:

@@ -66,6 +66,7 @@ class SimulatedCluster:
         self._number = 0  # of events
         self._given = 0  # of jobs
         self._updates: list[tuple[int, SimulatedUpdate]] = []
+        self._is_news = False  # whether one of them tells more than that a job is queued
         self._late: list[SimulatedUpdate] = []
         self._changed = False  # whether jobs may be able to start
         self._jobs: dict[str, JobRecord] = {}
@@ -115,7 +116,7 @@ class SimulatedCluster:
         self, until: int | None, to_news: bool = False
     ) -> list[tuple[int, SimulatedUpdate]]:
         """Return the updates up to and including a time, in order. With ``to_news`` stop at the
-        time of the first update."""
+        time of the first update, those aside that a job is queued."""
         events = self._events
         while events and (until is None or events[0][0] <= until):
             self.now = now = events[0][0]
@@ -124,11 +125,11 @@ class SimulatedCluster:
                 happen(what)
             if self._changed:
                 self._schedule()
-            if to_news and self._updates and not (events and events[0][0] == now):
+            if to_news and self._is_news and not (events and events[0][0] == now):
                 break
         else:
             self.now = max(self.now, until or 0)
-        updates, self._updates = self._updates, []
+        updates, self._updates, self._is_news = self._updates, [], False
         return updates
 
     # ---- events ---------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class SimulatedCluster:
                     self._tell(Refused(record.job.run_id, reason))
                 continue
             if record.ours:
-                self._tell(Queued(record.job.run_id, str(record.id)))
+                self._updates.append((self.now, Queued(record.job.run_id, str(record.id))))
             if record.job.held_until > self.now:
                 self._at(record.job.held_until, self._released, record)
             else:
@@ -321,6 +322,7 @@ class SimulatedCluster:
 
     def _tell(self, update: SimulatedUpdate) -> None:
         self._updates.append((self.now, update))
+        self._is_news = True
 
     def _tell_at_poll(self, update: SimulatedUpdate) -> None:
         """Report an update at the next poll of Seatrial."""
@@ -334,6 +336,7 @@ class SimulatedCluster:
 
     def _tell_late(self, _: None) -> None:
         self._updates += [(self.now, update) for update in self._late]
+        self._is_news = True
         self._late.clear()
 
     # ---- jobs and nodes -------------------------------------------------------------------
