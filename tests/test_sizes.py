@@ -14,7 +14,6 @@ LONGER = {
     "journal/lifecycle.py": "one table: every state, and what changes it",
     "plan/model.py": "one file's shape: plan.yaml",
     "suite/model.py": "one file's shape: test.yaml, and the case that comes of it",
-    "trial/driver.py": "the one loop of a driver and what it is made of",
 }
 
 
