@@ -111,7 +111,7 @@ class Shell(NamedTuple):
 
 def ci_shell(place: Workplace, script: str, **variables: str) -> Shell:
     """Run a script of a job as its runner does: bash that ends at the first error."""
-    words = {"SUITE": "suite", "REPEAT": "1", "BASELINE": "", "SELECT": "", "TAG": "ci-7"}
+    words = {"SUITE": "suite", "REPEAT": "1", "BASELINE": "", "SELECT": "", "CI_TRIAL": "ci-7"}
     words |= {"SEATRIAL_MACHINE": str(place.machine), "SEATRIAL_TRIALS": str(place.trials)}
     words |= {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
@@ -143,7 +143,7 @@ def test_the_job_of_gitlab_does_what_it_says(place: Workplace) -> None:
     assert {*mine["variables"]} <= {*job["variables"], "SEATRIAL_MACHINE", "SEATRIAL_TRIALS"}
     script, after = "\n".join(job["script"]), "\n".join(job["after_script"])
     place.test("good")
-    assert ci_shell(place, script, TAG="before").code == 0
+    assert ci_shell(place, script, CI_TRIAL="before").code == 0
     done = ci_shell(place, script, BASELINE="before")
     assert (
         done.code in job["allow_failure"]["exit_codes"]
@@ -161,7 +161,7 @@ def test_the_workflow_of_github_does_what_it_says(place: Workplace) -> None:
         "unjudged", verify=[{"script": "check.sh", "codes": {"9": "node failure"}}]
     )
     (unjudged / "check.sh").write_text("exit 9\n")
-    done = ci_shell(place, steps["Run the suite"], TAG="warned")
+    done = ci_shell(place, steps["Run the suite"], CI_TRIAL="warned")
     assert done.code == 0, done.out
     assert "::warning::the machine kept" in done.out
     place.test("bad", "exit 7")

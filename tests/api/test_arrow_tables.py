@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -80,11 +81,18 @@ def test_without_pyarrow_the_remedy_is_told(folder: Path, monkeypatch: pytest.Mo
         results.trials_table()
 
 
+@pytest.mark.parametrize("tags", [("before", "after"), ("before",)])
 def test_the_notebook_runs(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tags: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its cells, one after the other, as Jupyter runs them."""
-    monkeypatch.chdir(folder.parent)
+    for tag in tags:
+        shutil.copytree(folder / tag, tmp_path / "trials" / tag)
+    monkeypatch.chdir(tmp_path)
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     names: dict[str, object] = {}
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -93,3 +101,4 @@ def test_the_notebook_runs(
         exec(compile(source, str(NOTEBOOK), "exec"), names)
     said = capsys.readouterr().out
     assert "before" in said and "rate" in said
+    assert ("unclear" in said) == (len(tags) > 1)

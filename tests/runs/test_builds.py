@@ -253,6 +253,14 @@ def test_a_module_that_does_not_load_fails_the_build(tmp_path: Path) -> None:
     assert not (made / "it").exists()
 
 
+def test_a_compiler_that_the_toolchain_does_not_have_is_named(tmp_path: Path) -> None:
+    told = "the toolchain gcc has no mpicc: $MPICC is empty"
+    assert make(tmp_path / "a", "# hello\n$MPICC $CFLAGS -o a a.c") == BuildResult(1, told)
+    assert make(tmp_path / "b", "${MPICC} -o a a.c") == BuildResult(1, told)
+    assert make(tmp_path / "c", "${MPICC:-true} -o a a.c") == BuildResult(0, "")
+    assert make(tmp_path / "d", "if true; then $CC --version; else $MPICC; fi").code == 0
+
+
 def test_a_sites_setup_sees_no_arguments_and_its_habits_end_there(tmp_path: Path) -> None:
     machine = a_machine(setup="export COUNT=$#\nset -euo pipefail\nset -C")
     test = a_test(build=Build(script="false; echo $COUNT $#"))

@@ -105,7 +105,8 @@ def test_no_server_and_no_password_in_the_clear(
     letters: tuple[Letterbox, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box, url = letters
-    assert mail("smtp://127.0.0.1:1").send([b"x"]).fate == "again"
+    refused = mail("smtp://127.0.0.1:1").send([b"x"])
+    assert refused[:2] == ("again", "127.0.0.1: Connection refused")
     monkeypatch.setenv("MAIL_TOKEN", "s3cret")
     held = mail(url, user="me", token="env:MAIL_TOKEN").send([b"x"])
     assert held.fate == "again"

@@ -213,11 +213,9 @@ class TrialHistory(TrialLife):
                         _add_figure(run, event)
                     elif kind is events.RunCancelAsked:
                         self._note_action(event)
-            elif (handler := _HANDLERS.get(kind)) is not None:
-                handler(self, event)
             else:
-                TrialLife.apply(self, event)
-                self._note_action(event)
+                self._note_action(event)  # by the policy before it
+                _HANDLERS.get(kind, TrialLife.apply)(self, event)
         self.last = last
 
     @property
@@ -294,35 +292,28 @@ class TrialHistory(TrialLife):
 
     def _on_excluded(self, event: events.NodeExcluded) -> None:
         self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
-        self._note_action(event)
 
     def _on_admitted(self, event: events.NodeAdmitted) -> None:
         for name in self._ours(event.nodes):
             self.excluded.pop(name, None)
-        self._note_action(event)
 
     def _on_test_stopped(self, event: events.TestStopped) -> None:
         if event.test not in self.stopped:
             self.stops.setdefault(event.test, []).append((event.time, None))
         self.stopped[event.test] = event.reason
-        self._note_action(event)
 
     def _on_test_admitted(self, event: events.TestAdmitted) -> None:
         if self.stopped.pop(event.test, None) is not None:
             spans = self.stops[event.test]
             spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
-        self._note_action(event)
 
     def _on_test_held(self, event: events.TestHeld) -> None:
-        if (action := self._note_action(event)) is not None:
-            self.held["" if event.io else event.test] = action
+        self.held["" if event.io else event.test] = self.actions[-1]
 
     def _on_test_released(self, event: events.TestReleased) -> None:
         self.held.pop("" if event.io else event.test, None)
-        self._note_action(event)
 
     def _follow_policy(self, event: events.PolicyChanged) -> None:
-        self._note_action(event)
         changed = followed(self.policy, event.parts)
         if changed is not self.policy:
             TrialLife.apply(self, event)
@@ -330,14 +321,11 @@ class TrialHistory(TrialLife):
             self.policies.append(PolicySpan(event.time, changed))
 
     def _follow_references(self, event: events.ReferencesCorrected) -> None:
-        self._note_action(event)
         self.references = corrected(event) or self.references
 
-    def _note_action(self, event: events.Event) -> OperatorAction | None:
-        action = action_of(event, self.policy)
-        if action is not None:
+    def _note_action(self, event: events.Event) -> None:
+        if (action := action_of(event, self.policy)) is not None:
             self.actions.append(action)
-        return action
 
     def _on_build_ended(self, event: events.BuildEnded) -> None:
         if event.code == codes.PASS.number:

@@ -13,9 +13,8 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from seatrial.backends.batch_task import FORGOTTEN, BatchTask
 from seatrial.backends.bundles import (
@@ -46,6 +45,7 @@ from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
+from seatrial.runs.background_tasks import BackgroundTasks
 from seatrial.runs.hung_processes import in_order
 from seatrial.units import seconds
 
@@ -80,7 +80,7 @@ class BatchBackend:
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
-        self._work: set[asyncio.Task[None]] = set()
+        self._work = BackgroundTasks(self._fail)
         self._readings = JobReadings()
         self._doubles = DoubledJobs(self.client, self._readings, self._updates.report)
         self._submitter = Submitter(self.client, submissions, self._cancels, self._wait_out)
@@ -88,7 +88,7 @@ class BatchBackend:
     async def open(self) -> None:
         self.client.require_programs()
         await self._submitter.learn_config()
-        self._spawn(self._poll_for_ever())
+        self._work.spawn(self._poll_for_ever())
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return arrange(jobs, self.client.largest_array)
@@ -103,7 +103,7 @@ class BatchBackend:
 
     async def submit(self, submission: Submission) -> None:
         """Submit in the background, and repeat that where it may help."""
-        self._spawn(self._submit(submission))
+        self._work.spawn(self._submit(submission))
 
     async def _submit(self, submission: Submission) -> None:
         try:
@@ -155,7 +155,11 @@ class BatchBackend:
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         for submission in submissions:
             if submission.is_bundle:
-                self._find_bundle(submission, known)
+                ids = [known[job.run_id] for job in submission.jobs if job.run_id in known]
+                if ids:
+                    self._register(submission, self.client.parse_task_id(ids[0])[0])
+                else:
+                    self._work.spawn(self._find(submission))
                 continue
             alone = len(places(self.submissions / submission.name)) == 1
             for job in submission.jobs:
@@ -165,14 +169,7 @@ class BatchBackend:
                     self._tasks[job.run_id] = task
             self._changed.set()
             if not all(job.run_id in known for job in submission.jobs):
-                self._spawn(self._find(submission))
-
-    def _find_bundle(self, submission: Submission, known: Mapping[str, str]) -> None:
-        job_id = next((known[job.run_id] for job in submission.jobs if job.run_id in known), None)
-        if job_id is None:
-            self._spawn(self._find(submission))
-        else:
-            self._register(submission, self.client.parse_task_id(job_id)[0])
+                self._work.spawn(self._find(submission))
 
     async def _find(self, submission: Submission) -> None:
         """Report the state of a submission that was announced before a restart."""
@@ -230,7 +227,7 @@ class BatchBackend:
         states = {state.key: state for state in await self.client.queue(ids)}
         await self._look_at_nodes(states)
         await self._doubles.settle(self._tasks.values(), states)
-        states = await self._with_accounts(states)
+        states |= await self._cancelled(states)
         missing: list[BatchTask] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
@@ -253,23 +250,21 @@ class BatchBackend:
         self._bundles.report(task.bundle.look(state.nodes if state is not None else ""))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
 
-    async def _with_accounts(self, states: dict[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
-        """Return the states, with the accounts that cancelled jobs: squeue does not tell them."""
-        found = {
-            state.key: state
+    async def _cancelled(self, states: Mapping[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
+        """Return the states of jobs that others cancelled, with their accounts: squeue does not
+        tell them."""
+        found = [
+            state
             for run_id, task in self._tasks.items()
             if (state := task.state_in(states)) is not None
             and state.state == "CANCELLED"
             and run_id not in self._cancels
-        }
-        if not found:
-            return states
+        ]
+        by: dict[TaskKey, str] = {}
         with contextlib.suppress(Unanswered):  # the verdict needs no name
-            accounted = await self.client.accounts({state.array for state in found.values()})
+            accounted = await self.client.accounts({state.array for state in found})
             by = {state.key: state.by for state in accounted}
-            named = {key: state._replace(by=by.get(key, state.by)) for key, state in found.items()}
-            return {**states, **named}
-        return states
+        return {state.key: state._replace(by=by.get(state.key, state.by)) for state in found}
 
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end
@@ -297,19 +292,11 @@ class BatchBackend:
         if state.state == "CANCELLED":
             state = task.kept or state
         code = ENDED[state.state]
-        if code is None and self._may_appear(task):
+        if code is None and task.may_appear(seconds(self.settings.visible_after)):
             return False
         words = f"{state.state} by {state.by}" if state.by else state.state
         self._end(task.job, code, words, state.exit_code, state.nodes)
         return True
-
-    def _may_appear(self, task: BatchTask) -> bool:
-        """Return whether ends of runs of a bundle, whose job has ended by itself, may still appear
-        through a shared file system."""
-        if task.bundle is None or not task.bundle.left:
-            return False
-        task.ended_since = task.ended_since or time.monotonic()
-        return time.monotonic() - task.ended_since < seconds(self.settings.visible_after)
 
     async def _look_for(self, missing: Sequence[BatchTask]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by
@@ -386,9 +373,7 @@ class BatchBackend:
         return self._outages.recovered()
 
     async def close(self) -> None:
-        for work in list(self._work):
-            work.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._work.end()
 
     async def inspect(self, job: Job, script: str) -> str:
         task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
@@ -401,20 +386,12 @@ class BatchBackend:
 
     def watch_nodes(self, down: Collection[str]) -> None:
         self._nodes = NodeWatch(self.client, down, self._updates.report, self._outages)
-        self._spawn(self._nodes.look_for_ever(seconds(self.settings.poll)))
+        self._work.spawn(self._nodes.look_for_ever(seconds(self.settings.poll)))
 
     def _wait_out(self, error: Unanswered) -> None:
         self._outages.failed(error.command, f"{error}; waiting, no job is ended by this")
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._on_done)
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._work.discard(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
+    def _fail(self, error: BaseException) -> None:
         if isinstance(error, OSError):
             error = BackendError(
                 f"{error.filename or self.submissions}: {error.strerror}; correct that, "

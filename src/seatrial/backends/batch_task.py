@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,3 +35,11 @@ class BatchTask:
         task's number, if the array has one task."""
         state = states.get((self.name, self.array, self.index))
         return states.get((self.name, self.array, None)) if state is None and self.alone else state
+
+    def may_appear(self, longest: float) -> bool:
+        """Return whether ends of runs of a bundle, whose job has ended by itself, may still appear
+        through a shared file system. They do within ``longest`` seconds."""
+        if self.bundle is None or not self.bundle.left:
+            return False
+        self.ended_since = self.ended_since or time.monotonic()
+        return time.monotonic() - self.ended_since < longest

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders, accept_records, accept_steering
+from seatrial.cli import Folders, accept_records, accept_steering, options
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.options import (
-    no_lines_option,
-    plan_options,
-    status_format_option,
-    together,
-)
 from seatrial.errors import InvalidFiles
 from seatrial.lazy import LazyModule
 
@@ -51,7 +45,7 @@ def command() -> None:
 _FORMER = {"status": "", "pause": "", "extend": "time", "abandon": "reason", "admit": "names"}
 
 
-_former_flags = together(
+_former_flags = options.together(
     *(
         click.option(f"--{name}", default=None, hidden=True, is_flag=not argument)
         for name, argument in _FORMER.items()
@@ -60,10 +54,10 @@ _former_flags = together(
 
 
 @command.command("run")
-@plan_options
+@options.plan_options
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
-@status_format_option
-@no_lines_option
+@options.status_format_option
+@options.no_lines_option
 @click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")
 @click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
@@ -117,9 +111,9 @@ def run(
 
 
 @command.command("resume")
-@plan_options
-@status_format_option
-@no_lines_option
+@options.plan_options
+@options.status_format_option
+@options.no_lines_option
 def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
     """Continue a plan that was paused or interrupted.
 
@@ -136,8 +130,8 @@ def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
 
 
 @command.command("status")
-@plan_options
-@status_format_option
+@options.plan_options
+@options.status_format_option
 def status(folders: Folders, /, form: str, **chosen: Any) -> int:
     """Show the progress of a plan and its criteria.
 
@@ -160,7 +154,7 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
 
 
 @command.command("check")
-@plan_options
+@options.plan_options
 @click.option(
     "--limit", default="10m", show_default=True, metavar="TIME", help="Longest silence of a driver."
 )

@@ -24,11 +24,8 @@ else:  # most of Seatrial
 @click.argument("item")
 @click.option("--pass", "passed", is_flag=True, help="It passed.")
 @click.option("--fail", "failed", is_flag=True, help="It failed.")
-@click.option(
-    "--value",
-    type=options.FiniteRange(),
-    metavar="NUMBER",
-    help="The number that was read; its bounds decide.",
+@options.value_option(
+    "--value", "NUMBER", "The number that was read; its bounds decide.", type=options.FiniteRange()
 )
 @click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
 @options.by_option
@@ -106,7 +103,7 @@ def evidence(
 @click.argument("kind", type=click.Choice(["milestone", "part", "incident"]))
 @click.argument("text")
 @options.by_option
-@click.option("--at", type=options.MOMENT, metavar="TIME", help="When: 2h (ago), 2026-11-20T14:03.")
+@options.value_option("--at", "TIME", "When: 2h (ago), 2026-11-20T14:03.", type=options.MOMENT)
 @options.text_option("--nodes", "NODES", "Nodes that it is about.")
 def record(
     folders: Folders,

@@ -14,7 +14,7 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
-from seatrial.cli.options import list_option, machine_option
+from seatrial.cli.options import list_option, machine_option, value_option
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.machine.check import fault_of_names, fault_of_quorum
@@ -50,10 +50,10 @@ def command() -> None:
     "NAME",
     "Pass this variable to the nodes, too; FLUENT_* passes all that begin so.",
 )
-@click.option(
+@value_option(
     "--quorum",
-    metavar="NODES",
-    help="Go on if so many nodes answer, or so many per cent (95%); default: the machine's.",
+    "NODES",
+    "Go on if so many nodes answer, or so many per cent (95%); default: the machine's.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
 def run(
@@ -176,12 +176,8 @@ SUITE = Path(compat.__file__).parent / "check"
     help="How ssh reaches a node; default: the machine's.",
 )
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
-@click.option(
-    "--scratch",
-    default="/tmp",
-    show_default=True,
-    metavar="FOLDER",
-    help="Where programs write on a node.",
+@value_option(
+    "--scratch", "FOLDER", "Where programs write on a node.", default="/tmp", show_default=True
 )
 @click.option("--x11", is_flag=True, help="A node without xauth fails, too.")
 @click.pass_context

@@ -21,6 +21,7 @@ from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 1000
+_SHOWN = ("mpi", "mpi_version", "openmp", "glibc", "isa_level")  # facts of a program
 MAX_LOGGED = 200
 OWN = Path("guard.yaml")
 
@@ -150,15 +151,8 @@ def _print(each: ProgramFacts, rules: list[LaunchRule]) -> None:
 def _table(shown: list[ProgramFacts], total: str) -> None:
     table = TextTable("file~ | MPI | version | OpenMP?1 | glibc?2 | level>?3 | rules~")
     for each in shown[:MAX_ROWS]:
-        facts = each.values
-        table.add(
-            plain_line(each.path),
-            facts.get("mpi", ""),
-            facts.get("mpi_version", ""),
-            facts.get("openmp", ""),
-            facts.get("glibc", ""),
-            facts.get("isa_level", ""),
-            ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned]),
-        )
+        facts = (each.values.get(name, "") for name in _SHOWN)
+        rules = ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned])
+        table.add(plain_line(each.path), *facts, rules)
     print_first(table, len(shown), MAX_ROWS, "; --json has all")
     click.echo(f"{total}; {len(shown)} use MPI or break a rule")

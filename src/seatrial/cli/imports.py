@@ -61,10 +61,9 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     _require_new(output)
     try:
         environment = read_machine(machine_ini) if machine_ini else {}
-        wanted = read_list(path) if path.is_file() else None
-        root = wanted.folder if wanted else path
-        only = [(app, test) for app, test, _ in wanted.tests] if wanted else None
-        done = import_tests(root, output, environment, only)
+        listed = read_list(path) if path.is_file() else None
+        root = listed.folder if listed else path
+        done = import_tests(root, output, environment, listed)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
     _require_some(done.tests, done.notes, f"{root}: no test of the OLCF Test Harness could be read")

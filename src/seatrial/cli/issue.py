@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.options import (
-    format_option,
-    list_option,
-    names_of,
-    plan_argument,
-    text_option,
-    together,
-)
+from seatrial.cli import Folders, options
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 
@@ -26,14 +18,14 @@ else:  # most of Seatrial
 
 SEVERITIES = ("critical", "major", "minor")
 
-_by_option = list_option("--by", "NAME", "Who says so; may be repeated.", required=True)
+_by_option = options.list_option("--by", "NAME", "Who says so; may be repeated.", required=True)
 _issue_argument = click.argument("issue", type=click.IntRange(min=1))
-_about_options = together(
-    text_option("--component", "NAME", "Component of the plan."),
+_about_options = options.together(
+    options.text_option("--component", "NAME", "Component of the plan."),
     click.option("--severity", type=click.Choice(SEVERITIES), help="How bad."),
-    text_option("--owner", "NAME", "Who takes care of it."),
-    list_option("--run", "runs", "RUN", "A run; may be repeated."),
-    text_option("--nodes", "NODES", "Nodes, such as n[017-018]."),
+    options.text_option("--owner", "NAME", "Who takes care of it."),
+    options.list_option("--run", "runs", "RUN", "A run; may be repeated."),
+    options.text_option("--nodes", "NODES", "Nodes, such as n[017-018]."),
 )
 
 
@@ -53,7 +45,7 @@ def command() -> None:
 
 
 @command.command("open")
-@plan_argument
+@options.plan_argument
 @click.argument("text", type=str.strip)
 @_about_options
 @_by_option
@@ -68,13 +60,11 @@ def open_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
 
 
 @command.command("change")
-@plan_argument
+@options.plan_argument
 @_issue_argument
 @_about_options
-@click.option(
-    "--text", type=str.strip, default="", metavar="TEXT", help="What the issue is, in other words."
-)
-@click.option("--comment", type=str.strip, default="", metavar="TEXT", help="A remark.")
+@options.text_option("--text", "TEXT", "What the issue is, in other words.", type=str.strip)
+@options.text_option("--comment", "TEXT", "A remark.", type=str.strip)
 @click.option("--reopen", is_flag=True, help="It is open again.")
 @_by_option
 def change_issue(
@@ -95,11 +85,9 @@ def change_issue(
 
 
 @command.command("close")
-@plan_argument
+@options.plan_argument
 @_issue_argument
-@click.option(
-    "--comment", type=str.strip, required=True, metavar="TEXT", help="How it was settled."
-)
+@options.value_option("--comment", "TEXT", "How it was settled.", type=str.strip, required=True)
 @_by_option
 def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
     """Close an issue of PLAN. `issue change --reopen` opens it again."""
@@ -109,9 +97,9 @@ def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int
 
 
 @command.command("list")
-@plan_argument
+@options.plan_argument
 @click.option("--all", "closed", is_flag=True, help="Those that are closed, too.")
-@format_option("table", "json")
+@options.format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
     from seatrial.cli.status_table import issues_table
@@ -140,7 +128,7 @@ def _record(
     """Record a new issue, or a change of one; return the exit code."""
     from seatrial.journal.events import IssueRecorded
 
-    whole, names = _whole(folders, runs), names_of(by)
+    whole, names = _whole(folders, runs), options.names_of(by)
     event = IssueRecorded(severity=severity or "", runs=whole, names=names, **fields)
     return plan_records.Recording(folders, path, name).issue(event)
 

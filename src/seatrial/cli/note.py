@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT
+from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -22,15 +22,10 @@ from seatrial.verify.reading import plain_line
 
 @click.command("note")
 @click.argument("text", required=False)
-@click.option(
-    "--at",
-    type=MOMENT,
-    metavar="TIME",
-    help="When it was: 2h (ago), 2026-11-20T14:03; default: now.",
-)
+@value_option("--at", "TIME", "When it was: 2h (ago), 2026-11-20T14:03; default: now.", type=MOMENT)
 @click.option("-m", "--machine", default="", help="Machine that it is about; default: every one.")
 @click.option("--list", "listed", is_flag=True, help="List the notes.")
-@click.option("--remove", metavar="ID", help="Remove the note of that id, or its beginning.")
+@value_option("--remove", "ID", "Remove the note of that id, or its beginning.")
 @click.pass_obj
 def command(
     folders: Folders,

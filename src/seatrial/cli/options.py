@@ -91,24 +91,25 @@ def together(*decorators: Callable[[Decorator], Decorator]) -> Callable[[Decorat
     return decorated
 
 
-def _worded(*words: str, **more: Any) -> Callable[..., Any]:
+def value_option(*words: str, **more: Any) -> Callable[..., Any]:
+    """Return an option by its names, the name of its value, and its help."""
     *names, metavar, help = words
     return click.option(*names, metavar=metavar, help=help, **more)
 
 
 def text_option(*words: str, **more: Any) -> Callable[..., Any]:
-    """Return an option by its names, the name of its value, and its help; "" without it."""
-    return _worded(*words, default="", **more)
+    """Return an option, by the same words as ``value_option``, that is "" where it is not given."""
+    return value_option(*words, default="", **more)
 
 
 def list_option(*words: str, **more: Any) -> Callable[..., Any]:
-    """Return an option that may be given several times, by the same words as ``text_option``."""
-    return _worded(*words, multiple=True, **more)
+    """Return an option that may be given several times, by the same words as ``value_option``."""
+    return value_option(*words, multiple=True, **more)
 
 
 def path_option(*words: str, **more: Any) -> Callable[..., Any]:
-    """Return an option that is a path, by the same words as ``text_option``."""
-    return _worded(*words, type=click.Path(path_type=Path), **more)
+    """Return an option that is a path, by the same words as ``value_option``."""
+    return value_option(*words, type=click.Path(path_type=Path), **more)
 
 
 def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
@@ -147,23 +148,19 @@ machine_option = click.option(
 )
 
 
-alert_option = click.option(
+alert_option = value_option(
     "--alert",
-    metavar="COMMAND",
+    "COMMAND",
+    "Bash command that is run for alerts and at the end, with $ALERT.",
     default=lambda: setting("alert"),
-    help="Bash command that is run for alerts and at the end, with $ALERT.",
 )
 
 # which runs, by the names of ``store.rows.Filters``
 test_filter = text_option("-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.")
 tests_filter = list_option("-k", "--test", "tests", "PATTERN", "Only these tests.")
 machine_filter = text_option("-m", "--machine", "PATTERN", "Only on this machine.")
-since_filter = click.option(
-    "--since",
-    type=MOMENT,
-    default=0,
-    metavar="TIME",
-    help="Created since: 2h, 3d, 2026-11-20, ...T14:03.",
+since_filter = value_option(
+    "--since", "TIME", "Created since: 2h, 3d, 2026-11-20, ...T14:03.", type=MOMENT, default=0
 )
 run_filters = together(
     text_option("--trial", "TAG", "Only of this trial.", shell_complete=complete.trials),
@@ -187,11 +184,11 @@ per_option = click.option(
 # which cases of a suite
 selection_options = together(
     click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete.folders),
-    click.option(
+    value_option(
         "-k",
         "keyword",
-        metavar="EXPRESSION",
-        help="Only cases that match: words of names, tags and parameters, joined by and, or, not "
+        "EXPRESSION",
+        "Only cases that match: words of names, tags and parameters, joined by and, or, not "
         "and parentheses; NAME=VALUE for a parameter.",
     ),
     click.option("-t", "--tag", "tags", multiple=True, help="Only tests with this tag."),

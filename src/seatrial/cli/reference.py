@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from seatrial.cli import Folders, as_typed, complete
-from seatrial.cli.options import MOMENT, machine_option
+from seatrial.cli.options import MOMENT, machine_option, value_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -48,12 +48,8 @@ def command() -> None:
     default="alone",
     help="Of runs at full machine (full), or of all others.  [default: alone]",
 )
-@click.option(
-    "--since",
-    type=MOMENT,
-    default=0,
-    metavar="TIME",
-    help="Only runs created since: 30d or 2026-11-20.",
+@value_option(
+    "--since", "TIME", "Only runs created since: 30d or 2026-11-20.", type=MOMENT, default=0
 )
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
@@ -182,10 +178,9 @@ def _table(references: Sequence[Reference]) -> TextTable:
     found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
+        about = (one.test, where, one.toolchain)
         if one.file:
-            found.add(
-                one.test, where, one.toolchain, one.file, one.sha256[:DIGITS], "identical", ""
-            )
+            found.add(*about, one.file, one.sha256[:DIGITS], "identical", "")
             continue
         if one.value is None:
             expected = ""
@@ -195,13 +190,6 @@ def _table(references: Sequence[Reference]) -> TextTable:
             expected = show_figure(one.value, one.unit)
             bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
         allowed = " ".join(filter(None, bounds)) or "5 % worse"
-        found.add(
-            one.test,
-            where,
-            one.toolchain,
-            one.metric,
-            expected,
-            allowed,
-            "full" if one.stage == "full" else "",
-        )
+        stage = "full" if one.stage == "full" else ""
+        found.add(*about, one.metric, expected, allowed, stage)
     return found

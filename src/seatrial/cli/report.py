@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.options import list_option, name_option, text_option
+from seatrial.cli.options import list_option, name_option, text_option, value_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
@@ -59,24 +59,20 @@ def command() -> None:
     type=click.Choice(["html", "md", "json"]),
     help="Default: by the file's ending, else html.",
 )
-@click.option(
+@value_option(
     "--sign",
     "key",
+    "KEY",
+    "Sign it with this OpenSSH key: makes FILE.sig.",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="KEY",
-    help="Sign it with this OpenSSH key: makes FILE.sig.",
 )
 @name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
 @text_option(
     "--given", "TAG", "Imported figures, such as a vendor's, to be shown beside the measured ones."
 )
-@click.option(
-    "--by", metavar="PERSON", help="Who makes it. Default: `name` of config.yaml, or the account."
-)
-@click.option(
-    "--organisation", metavar="NAME", help="Theirs. Default: `organisation` of config.yaml."
-)
+@value_option("--by", "PERSON", "Who makes it. Default: `name` of config.yaml, or the account.")
+@value_option("--organisation", "NAME", "Theirs. Default: `organisation` of config.yaml.")
 @click.option(
     "--decision",
     type=click.Choice(list(_DECISIONS)),

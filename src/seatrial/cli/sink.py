@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders, complete
-from seatrial.cli.options import Parsed, format_option, list_option
+from seatrial.cli.options import Parsed, format_option, list_option, value_option
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
@@ -38,11 +38,8 @@ FOREGROUND_PATIENCE = 60.0  # seconds
 @list_option("--sink", "names", "NAME", "Only this one.")
 @click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
 @click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
-@click.option(
-    "--patience",
-    type=Parsed(seconds),
-    metavar="TIME",
-    help="How long a sink that fails is tried: 10m, 2d.",
+@value_option(
+    "--patience", "TIME", "How long a sink that fails is tried: 10m, 2d.", type=Parsed(seconds)
 )
 @click.option("--again", is_flag=True, help="Send all again, from the journal's beginning.")
 @click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")

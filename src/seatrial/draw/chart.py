@@ -237,17 +237,11 @@ def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[M
         if base is not None:
             taken.append(base)
             text = svg.cut(each.text, box.right - box.left)
-            found.append(
-                svg.words(
-                    text,
-                    box.right - 2,
-                    base,
-                    anchor="end",
-                    colour=each.colour,
-                    full=each.text,
-                    halo=True,
-                )
+            place = (box.right - 2, base)
+            label = svg.words(
+                text, *place, anchor="end", colour=each.colour, full=each.text, halo=True
             )
+            found.append(label)
     return found
 
 

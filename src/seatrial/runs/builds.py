@@ -64,7 +64,7 @@ set +aeu
 ( {compilers} ) > {found} 2> /dev/null
 (
 {{ exec {{_lock}}>&-; }} 2> /dev/null
-. ./{script}
+{needed}. ./{script}
 )
 _code=$?
 {{ echo "$_code"; for _file in *; do
@@ -76,6 +76,8 @@ exit "$_code"
 
 
 # The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
+_FIRST_CALL = re.compile(r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))")
+
 _PREBUILT = """\
 _found=$(sha256sum < {path}) || exit 1
 _found=${{_found%% *}}
@@ -181,10 +183,21 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         environment=environment.rstrip(),
         compilers="true" if test.build.prebuilt else compiler_versions.SCRIPT,
         found=compiler_versions.FILE,
+        needed="" if test.build.prebuilt else _compiler_needed(test.build.script, case.toolchain),
         script=SCRIPT,
         result=RESULT,
     )
     write_script(directory / JOB, shell)
+
+
+def _compiler_needed(script: str, toolchain: str) -> str:
+    """Return bash that names the compiler that a build script calls first, if it is not there:
+    modules of the machine may set it, so that only the build knows."""
+    if (called := _FIRST_CALL.match(script)) is None:
+        return ""
+    name = called[1]
+    told = f"the toolchain {toolchain} has no {name.lower()}: ${name} is empty"
+    return f'[ -n "${name}" ] || {{ echo {shlex.quote(told)}; exit 1; }}\n'
 
 
 async def _run(

@@ -11,7 +11,6 @@ of Shifter and of Sarus.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -134,8 +133,7 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path, build: str) -> 
     if has_container(case) and machine.containers is not None:
         folders = [each for each in (str(run), build, test.folder) if each]
         text = start_script(machine.containers, _image(test, case), folders)
-        write_script(f"{run}/{START}", text)
-        os.chmod(f"{run}/{START}", 0o700)  # noqa: PTH101
+        write_script(f"{run}/{START}", text, 0o700)
 
 
 def start_script(runtime: ContainerRuntime, image: str, folders: Sequence[str]) -> str:

@@ -35,7 +35,9 @@ _NAMES = (
     "TMPDIR",
 )
 _NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-_PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
+_NAMES += ("CI", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL", "BUILD_DISPLAY_NAME")
+_OF_CI = ("CI_", "GITLAB_", "GITHUB_", "RUNNER_", "JENKINS_", "HUDSON_")
+_PREFIXES = ("SLURM", "PBS_", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_", *_OF_CI)
 
 
 def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:

@@ -61,8 +61,7 @@ def prepare(test: Test, run: Path, build: str) -> None:
         text = _START.format(
             folder=shlex.quote(f"{run}/{_FOLDER}"), library=shlex.quote(f"{build}/{LIBRARY}")
         )
-        write_script(f"{run}/{START}", text)
-        os.chmod(f"{run}/{START}", 0o700)  # noqa: PTH101
+        write_script(f"{run}/{START}", text, 0o700)
 
 
 def collect(run: Path) -> None:

@@ -9,7 +9,6 @@ the CPUs of its slot.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -100,5 +99,5 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path, nodes: str = ""
     write_script(f"{run}/{ORDER_FILE}", rank_order(found.order, found.sizes))
     if found.cpus:
         slots = " ".join(map(str, slots_of_ranks(found.order, found.sizes)))
-        write_script(f"{run}/{BIND}", _BIND.format(slots=slots, cpus=" ".join(found.cpus)))
-        os.chmod(f"{run}/{BIND}", 0o700)  # noqa: PTH101
+        text = _BIND.format(slots=slots, cpus=" ".join(found.cpus))
+        write_script(f"{run}/{BIND}", text, 0o700)

@@ -9,7 +9,6 @@ MPICH and Intel MPI have (MPI_LOCALRANKID), and of Cray's PALS (PALS_LOCAL_RANKI
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from seatrial.machine.model import Launcher, Machine
@@ -62,10 +61,6 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write ``job.gpus`` into the directory of a run that needs it. Raises OSError."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     if binds_gpus(launcher, case):
-        write_script(
-            f"{run}/{TASK_GPUS}",
-            _WRAPPER.format(
-                each=case.job.gpus_per_task, shown=",".join(map(str, range(case.gpus)))
-            ),
-        )
-        os.chmod(f"{run}/{TASK_GPUS}", 0o700)  # noqa: PTH101
+        shown = ",".join(map(str, range(case.gpus)))
+        text = _WRAPPER.format(each=case.job.gpus_per_task, shown=shown)
+        write_script(f"{run}/{TASK_GPUS}", text, 0o700)

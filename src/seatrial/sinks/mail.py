@@ -65,7 +65,7 @@ class Mail(SinkTarget):
             words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
             return _reply(error.smtp_code, words)
         except (OSError, smtplib.SMTPException, UsageError) as error:
-            return Reply("again", str(error) or type(error).__name__)
+            return Reply("again", f"{self._server.hostname}: {_words(error)}")
         if refused:
             return Reply("taken", f"not for {', '.join(refused)}")
         return Reply("taken")
@@ -125,6 +125,12 @@ class Mail(SinkTarget):
             return Reply("taken")
         said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
         return Reply("again" if done.returncode == _TRY_AGAIN else "smaller", f"sendmail: {said}")
+
+
+def _words(error: Exception) -> str:
+    """Return the words of an error, without the number of errno."""
+    words = error.strerror if isinstance(error, OSError) else ""
+    return words or str(error) or type(error).__name__
 
 
 def _server(sink: Sink) -> SplitResult | None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from logging import DEBUG, INFO, WARNING
-from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
@@ -41,9 +39,15 @@ from seatrial.trial.heartbeat import beat
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.job_stats import JobStats
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import JudgedDirectory, Ledger, Unresolved
+from seatrial.trial.ledger import JudgedDirectory, Ledger
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop, remedy
+from seatrial.trial.refusals import (
+    require_host,
+    require_not_abandoned,
+    require_real,
+    require_to_cancel,
+)
 from seatrial.trial.requests import Request, WaitingRequest
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
@@ -68,7 +72,7 @@ class Driver:
         """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
         self.record = record = folder.record()
-        self._require_real()
+        require_real(folder.tag, record)
         self.backend = choose_backend(record.machine, folder.submissions)
         # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
         # need different names.
@@ -128,18 +132,14 @@ class Driver:
         that drove it is down, and its processes with it. Raises JournalError, TrialError,
         BackendError and Stop."""
         self._drive = asyncio.current_task()
-        asked: list[events.Event] = [events.TrialCancelled(reason=cancel)] if cancel else []
-        asked += [events.TrialAbandoned(reason=abandon)] if abandon else []
         try:
-            return await self._drive_to_end(asked, host_is_gone)
+            return await self._drive_to_end(cancel, abandon, host_is_gone)
         except asyncio.CancelledError:
             if self._stop is None:
                 raise
             raise self._stop from None
 
-    async def _drive_to_end(
-        self, asked: Sequence[events.Event], host_is_gone: bool
-    ) -> DriveOutcome:
+    async def _drive_to_end(self, cancel: str, abandon: str, host_is_gone: bool) -> DriveOutcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
@@ -147,26 +147,22 @@ class Driver:
             self._answer_left()
             self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
-            if any(isinstance(event, events.TrialCancelled) for event in asked):
-                self._require_to_cancel(unresolved)
-            abandons = any(isinstance(event, events.TrialAbandoned) for event in asked)
-            if self.was_complete and not abandons:
+            if cancel:
+                require_to_cancel(self.folder.tag, self.ledger, unresolved)
+            if self.was_complete and not abandon:
                 return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
-            if self.conductor.state.abandoned and not unresolved:
-                raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
-            there, here = self.conductor.state.trial.host, gethostname()
-            if unresolved and not host_is_gone and self.backend.room and there not in ("", here):
-                # This host cannot see the processes of the other, and would run them a second time.
-                raise TrialError(
-                    f"{self.folder.tag}: its runs were started on {there}, and this is {here}; "
-                    f"resume it there, or with --host-is-gone if {there} is down for good"
-                )
+            if not unresolved:
+                require_not_abandoned(self.folder.tag, self.conductor.state)
+            elif self.backend.room and not host_is_gone:
+                require_host(self.folder.tag, self.conductor.state.trial.host)
             self._restore_scripts()
             await self.backend.open()
             try:
                 self.ledger.open()
-                for event in asked:
-                    self._on_event(event)
+                if cancel:
+                    self._on_event(events.TrialCancelled(reason=cancel))
+                if abandon:
+                    self._on_event(events.TrialAbandoned(reason=abandon))
                 judged = [self._in_this_trial(run) for run in self.ledger.judged]
                 self._staging.drop_decks((run.test, run.path) for run in judged)
                 cases = {case.id: case for case in self.conductor.state.cases}
@@ -194,18 +190,6 @@ class Driver:
                 finally:
                     journal.flush()
 
-    def _require_to_cancel(self, unresolved: Sequence[Unresolved]) -> None:
-        """Raise TrialError where all runs have ended and some have no verdict: to cancel the trial
-        would keep them from it."""
-        state = self.conductor.state
-        ended = state.finished + sum(run.ended is not None for run in unresolved)
-        judged = state.finished == state.wanted
-        if self.ledger.lost_verdicts or (0 < state.wanted <= ended and not judged):
-            raise TrialError(
-                f"{self.folder.tag}: all its runs have ended, there is nothing to cancel; "
-                f"`seatrial resume {self.folder.tag}` judges those that have no verdict"
-            )
-
     def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
         """Return a run with its directory in the trial's folder, unless its test runs on a file
         system: the trial may be a copy, and the files of the original are not its own."""
@@ -221,28 +205,6 @@ class Driver:
                 f"{self.folder.path}: the scripts of the tests cannot be written: "
                 f"{error.strerror}; {remedy(error)}, then resume the trial"
             ) from error
-
-    def _require_real(self) -> None:
-        """Raise TrialError for a rehearsal, for figures that others gave, for results of other
-        tools, and for a checklist: none is mixed with real runs."""
-        if self.record.policy.kind == "checklist":
-            raise TrialError(
-                f"{self.folder.tag} is a checklist: nothing runs; `seatrial accept tick` gives its "
-                "items their results"
-            )
-        if self.record.given is not None:
-            raise TrialError(
-                f"{self.folder.tag} has the figures of {self.record.given.file}; nothing of it runs"
-            )
-        if (made := self.record.imported) is not None:
-            raise TrialError(
-                f"{self.folder.tag} has results of {made.tool}, from {made.file}; nothing of it "
-                "runs here; `seatrial run` starts a trial"
-            )
-        if self.record.rehearsed:
-            raise TrialError(
-                f"{self.folder.tag} is a rehearsal; `seatrial accept` runs its plan for real"
-            )
 
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
@@ -418,8 +380,7 @@ class Driver:
         over."""
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
-            if self.conductor.state.abandoned:
-                raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
+            require_not_abandoned(self.folder.tag, self.conductor.state)
             if self.ledger.complete and request.request != "extend":
                 raise TrialError(f"{self.folder.tag} is complete; start a new trial")
             if request.request == "pause" and not self.conductor.state.trial.clock_runs:

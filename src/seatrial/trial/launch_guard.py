@@ -1,13 +1,34 @@
-"""The launch guard of the site, asked before a run is submitted."""
+"""The launch guard of the site, asked about a run before the run is submitted.
+
+    programs = named_programs(test.run.script, {"BUILD": "/trial/builds/1", "KIND": "mpi"})
+    refusal(Path("/opt/site/guard/guard"), programs, tasks=64, nodes=2, threads=1)
+
+The guard is the one that the site installed (``seatrial guard write``), so a run is told what a
+launch by hand is told. Programs that are found by PATH depend on the modules of the job: the filter
+of the site judges them when the job launches them.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from seatrial.file_model import Scalar
 from seatrial.runs.daemon_thread import run_in_thread
-from seatrial.runs.guard.own_runs import GuardFailed, LaunchSize, named_programs, refusal
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, Test, show
 from seatrial.trial.tasks import Tasks
+
+PATIENCE_S = 10.0
+MAX_PROGRAMS = 50
+_WORD = re.compile(r"""(?:[^\s;|&()<>`"']|"[^"\n]*"|'[^'\n]*')+""")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+class GuardFailed(Exception):
+    """The guard is not there, or did not answer."""
 
 
 class LaunchGuard:
@@ -40,10 +61,10 @@ class LaunchGuard:
 
     async def _asked(self, program: Path, case: Case, test: Test, build: str) -> str:
         variables = {**test.bound(case.parameters), **({"BUILD": build} if build else {})}
-        size = LaunchSize(case.tasks, case.nodes, case.threads)
 
         def ask() -> str:
-            return refusal(program, named_programs(test.run.script, variables), size)
+            programs = named_programs(test.run.script, variables)
+            return refusal(program, programs, case.tasks, case.nodes, case.threads)
 
         return await run_in_thread(ask, "guard")
 
@@ -53,3 +74,48 @@ class LaunchGuard:
             text = f"the launch guard cannot be asked: {error}; runs start without it"
             self._tasks.alert("guard", "", text)
         return ""
+
+
+def named_programs(script: str, variables: Mapping[str, Scalar]) -> list[str]:
+    """Return the executable files that a script names by an absolute path, each once. The values of
+    ``variables`` are put in; a word with another variable names none."""
+    found: dict[str, None] = {}
+    for line in script.replace("\\\n", " ").splitlines():
+        if line.lstrip().startswith("#"):
+            continue
+        for word in _WORD.findall(line):
+            path = _bound(word, variables)
+            if path.startswith("/") and Path(path).is_file() and os.access(path, os.X_OK):
+                found[path] = None
+    return list(found)[:MAX_PROGRAMS]
+
+
+def _bound(word: str, variables: Mapping[str, Scalar]) -> str:
+    """Return a word without its quotes and with the values of its variables; "" if one of these is
+    not known."""
+    names = [first or second for first, second in _VARIABLE.findall(word)]
+    if any(name not in variables for name in names):
+        return ""
+    text = _VARIABLE.sub(lambda found: show(variables[found[1] or found[2]]), word)
+    return text.replace('"', "").replace("'", "")
+
+
+def refusal(guard: Path, programs: Sequence[str], tasks: int, nodes: int, threads: int) -> str:
+    """Return the sentences of the guard by which it refuses a launch of so many tasks and nodes in
+    all, with threads of each task; "" if it lets it start. What it refuses, and what it warns of,
+    goes to the log of the site. Raises GuardFailed."""
+    if not programs:
+        return ""
+    line = [os.fspath(guard), "launch", "-n", str(tasks), "-N", str(nodes)]
+    line += ["-c", str(threads), "--"]
+    for program in programs:
+        line += [program, ":"]
+    try:
+        done = subprocess.run(line, capture_output=True, timeout=PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GuardFailed(str(error)) from error
+    if done.returncode not in (0, 1):
+        raise GuardFailed(f"{guard} ended with exit code {done.returncode}")
+    told = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines()]
+    sentences = [text for word, text in told if word == "refuse"] if done.returncode else []
+    return "; ".join(sentences)

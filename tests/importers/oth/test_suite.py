@@ -112,7 +112,11 @@ def test_a_list_of_tests_names_what_is_imported(place: Workplace, applications: 
     done = place.seatrial("import", "oth", "rgt.input", "-o", "suite")
     assert done.code == 0, done.said
     assert [path.parent.name for path in place.suite.rglob("test.yaml")] == ["c_n002"]
-    assert "no test hello/c_n9" in done.out
+    assert f"no test hello/c_n9 below {applications}\n      rgt.input:4\n" in done.out
+    (place.folder / "rgt.input").write_text(f"{text}Tset = hello c_n002\n")
+    done = place.seatrial("import", "oth", "rgt.input", "-o", "other")
+    assert done.code == 2
+    assert "rgt.input:5: 'Tset = hello c_n002' is no line `Path_to_tests = " in done.err
 
 
 def test_copies_that_use_the_number_in_quotes_stay_apart(

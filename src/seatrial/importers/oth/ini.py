@@ -61,12 +61,13 @@ class OthTest(Struct, frozen=True):
 
 
 class TestList(Struct, frozen=True):
-    """An input file: the folder of the applications, and (application, test, copies)."""
+    """An input file, the folder of the applications, and the line of each (application, test)."""
 
     __test__ = False
 
+    file: Path
     folder: Path
-    tests: tuple[tuple[str, str, int], ...]
+    lines: dict[tuple[str, str], int]
 
 
 def find_tests(root: Path) -> Iterator[Path]:
@@ -123,7 +124,8 @@ def read_machine(path: Path) -> dict[str, str]:
 def read_list(path: Path) -> TestList:
     """Return the tests of an input file (``Path_to_tests = P``, ``Test = app test [N]``). Raises
     ValueError, with its line, and OSError."""
-    folder, tests = path.parent, []
+    folder = path.parent
+    lines: dict[tuple[str, str], int] = {}
     for place, line in enumerate(read_text(path.parent, path.name, LIMIT).splitlines(), 1):
         words = line.split()
         if not words or line.startswith("#"):
@@ -132,12 +134,13 @@ def read_list(path: Path) -> TestList:
         if first == "path_to_tests" and number == 3:
             folder = path.parent / os.path.expandvars(os.path.expanduser(words[2]))  # noqa: PTH111
         elif first == "test" and number in (4, 5) and (number == 4 or words[4].isdigit()):
-            tests.append((words[2], words[3], int(words[4]) if number == 5 else 1))
+            lines.setdefault((words[2], words[3]), place)
         elif first != "harness_task":
-            raise ValueError(f"{path}:{place}: {line.strip()!r} is none of its lines")
-    if not tests:
+            known = "`Path_to_tests = FOLDER`, `Test = APPLICATION TEST` or `harness_task = WORDS`"
+            raise ValueError(f"{path}:{place}: {line.strip()!r} is no line {known}")
+    if not lines:
         raise ValueError(f"{path}: has no line `Test = APPLICATION TEST`")
-    return TestList(folder, tuple(tests))
+    return TestList(path, folder, lines)
 
 
 def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:

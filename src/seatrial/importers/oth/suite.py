@@ -24,7 +24,7 @@ from msgspec import Struct
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth import job_script
 from seatrial.importers.oth.copies import NOT_COPIED, CopyGroup, groups, template_lines
-from seatrial.importers.oth.ini import SCRIPTS, TEST_FILE, OthTest, find_tests, read_test
+from seatrial.importers.oth.ini import SCRIPTS, TEST_FILE, OthTest, TestList, find_tests, read_test
 from seatrial.verify.reading import head
 
 SHELL = "oth.sh"
@@ -49,29 +49,29 @@ def import_tests(
     root: Path,
     out: Path,
     environment: Mapping[str, str],
-    only: Iterable[tuple[str, str]] | None = None,
+    listed: TestList | None = None,
 ) -> ImportedSuite:
-    """Write the tests at or below ``root`` to the folder ``out``; of them ``only`` some, by
-    application and name. What cannot be read is among the notes. Raises OSError."""
+    """Write the tests at or below ``root`` to the folder ``out``; of them only those that are
+    ``listed``, if there is a list. What cannot be read is among the notes. Raises OSError."""
     root = root.resolve()
-    wanted = None if only is None else set(only)
-    missing = set(wanted or ())
+    missing = dict(listed.lines) if listed else {}
     notes: list[ImportNote] = []
     by_application: dict[Path, list[OthTest]] = {}
     for folder in find_tests(root):
         known = (folder.parent.name, folder.name)
-        if wanted is not None and known not in wanted:
+        if listed is not None and known not in listed.lines:
             continue
-        missing.discard(known)
+        missing.pop(known, None)
         try:
             test = read_test(folder, environment)
         except (ValueError, OSError) as error:
             notes.append(_note_of(error, folder / SCRIPTS / TEST_FILE))
         else:
             by_application.setdefault(test.application, []).append(test)
-    for app, name in sorted(missing):
-        text = f"has no test {app}/{name}, which the list names"
-        notes.append(ImportNote(root, 0, text))
+    if listed is not None:
+        for (app, name), line in missing.items():
+            text = f"there is no test {app}/{name} below {root}"
+            notes.append(ImportNote(listed.file, line, text))
     found: dict[str, CopyGroup] = {}
     if by_application:
         out.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ Everything in it is bash, which does the work on the nodes; ``compat.sh`` says h
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -57,8 +56,7 @@ def write(folder: Path, settings: CompatSettings, variables: Iterable[str]) -> N
     like a secret only by its whole name. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in texts(settings, variables).items():
-        write_script(folder / name, text)
-        os.chmod(folder / name, 0o700 if name in _PROGRAMS else 0o600)  # noqa: PTH101
+        write_script(folder / name, text, 0o700 if name in _PROGRAMS else 0o600)
 
 
 def texts(settings: CompatSettings, variables: Iterable[str]) -> dict[str, str]:

@@ -14,15 +14,9 @@ import os
 from collections import Counter, deque
 from typing import BinaryIO
 
+from seatrial.acceptance import status
 from seatrial.acceptance.counts import verdict_of
 from seatrial.acceptance.holds import Hold, Holds
-from seatrial.acceptance.status import (
-    TestStatus,
-    accounts_of,
-    expected_of,
-    references_now,
-    tests_of,
-)
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.conduct.policy import Policy
 from seatrial.errors import JournalError, TrialError
@@ -48,7 +42,7 @@ class TrialFold:
     def _begin(self) -> None:
         self.record = self.folder.record()
         self.cases = self.folder.cases()
-        self.history = accounts_of(self.record, self.cases)
+        self.history = status.accounts_of(self.record, self.cases)
         self.verdicts: dict[str, Counter[str]] = {case.test: Counter() for case in self.cases}
         self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
         self._runs = 0  # how many runs of the history were looked at
@@ -111,7 +105,7 @@ class TrialFold:
     @property
     def references(self) -> References:
         """The references that criteria use by now."""
-        return references_now(self.record, self.history)
+        return status.references_now(self.record, self.history)
 
     def _count_verdicts(self) -> None:
         """Count the runs that are over since the last time."""
@@ -137,12 +131,12 @@ class TrialFold:
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
-    def tests(self) -> list[TestStatus]:
+    def tests(self) -> list[status.TestStatus]:
         """Return the status of each test."""
         if self._policy is not self.history.policy:
             self._policy = self.history.policy
-            self._expected = expected_of(self.history, self.record.machine)
-        return tests_of(self.history, self._open, self.verdicts, self._expected)
+            self._expected = status.expected_of(self.history, self.record.machine)
+        return status.tests_of(self.history, self._open, self.verdicts, self._expected)
 
 
 def _mark_of(file: BinaryIO, end: int) -> tuple[int, int]:
