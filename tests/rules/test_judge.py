@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from seatrial.errors import InvalidFiles
 from seatrial.rules.facts import of_nodes
 from seatrial.rules.judge import RuleJudgement, judge
-from seatrial.rules.load import RuleSet, load
-from seatrial.rules.model import OtherFact, Rule, RuleWaiver
+from seatrial.rules.load import load
+from seatrial.rules.model import OtherFact, Rule, RuleFile, RuleWaiver
 
 Nodes = dict[str, dict[str, str]]
 
@@ -29,7 +29,7 @@ def judged(
     waivers: list[RuleWaiver] | None = None,
     groups: dict[str, str] | None = None,
 ) -> RuleJudgement:
-    rules = RuleSet([one], {"least": 5}, waivers or [])
+    rules = RuleFile(rules=[one], values={"least": 5}, waivers=waivers or [])
     return judge(of_nodes(nodes), rules, roles or {}, groups, day="2026-06-01")
 
 

@@ -15,7 +15,7 @@ from seatrial.cli.tables import folded
 from seatrial.rules import judge, routing
 from seatrial.rules import load as rule_files
 from seatrial.rules.judge import RuleFinding, RuleJudgement
-from seatrial.rules.load import RuleSet
+from seatrial.rules.model import RuleFile
 from seatrial.store.export import to_json
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
@@ -101,7 +101,7 @@ def _print(finding: RuleFinding) -> None:
         click.echo(folded(f"  {label}{plain_line(text)}"))
 
 
-def _list(rules: RuleSet, as_json: bool) -> None:
+def _list(rules: RuleFile, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(msgspec.to_builtins(rules.rules)), nl=False)
         return

@@ -19,8 +19,7 @@ from seatrial.lazy import np
 from seatrial.machine.facts import COMPUTE, fold, unfold
 from seatrial.rules.drift import USUAL, from_majority
 from seatrial.rules.facts import FactTable
-from seatrial.rules.load import RuleSet
-from seatrial.rules.model import Rule, RuleWaiver
+from seatrial.rules.model import Rule, RuleFile, RuleWaiver
 from seatrial.suite.expressions import (
     MAX_NUMBER,
     Expression,
@@ -69,7 +68,7 @@ class RuleJudgement(NamedTuple):
 
 def judge(
     table: FactTable,
-    rules: RuleSet,
+    rules: RuleFile,
     roles: Mapping[str, str],
     groups: Mapping[str, str] | None = None,
     day: str = "",
@@ -83,7 +82,7 @@ def judge(
     return found(raw, rules, day)._replace(judged=judged, idle=judging.idle)
 
 
-def found(raw: Iterable[Found], rules: RuleSet, day: str = "") -> RuleJudgement:
+def found(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
     """Return findings, given as (rule, nodes, text), with the waived ones apart."""
     day = day or f"{datetime.now(UTC):%Y-%m-%d}"
     made = RuleJudgement([], [], 0, [])
@@ -122,7 +121,7 @@ class _Judge:
     def __init__(
         self,
         table: FactTable,
-        rules: RuleSet,
+        rules: RuleFile,
         roles: Mapping[str, str],
         groups: Mapping[str, str],
     ) -> None:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 from seatrial.documents import Faults, Spot, decode, read
 from seatrial.file_model import Scalar
@@ -24,21 +23,13 @@ _KINDS = ("holds", "alike", "unique", "complete")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
-class RuleSet(NamedTuple):
-    """Rules in order, the values of names in their expressions, and what is waived."""
-
-    rules: list[Rule]
-    values: dict[str, Scalar]
-    waivers: list[RuleWaiver]
-
-
-def load(paths: Iterable[Path] = ()) -> RuleSet:
+def load(paths: Iterable[Path] = ()) -> RuleFile:
     """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
     UsageError for a file that is not there."""
     return with_shipped(read_files(paths))
 
 
-def with_shipped(own: Iterable[RuleFile]) -> RuleSet:
+def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
     """Return rules after the shipped ones; of equal names the last one counts."""
     rules: dict[str, Rule] = {}
     values: dict[str, Scalar] = {}
@@ -47,7 +38,7 @@ def with_shipped(own: Iterable[RuleFile]) -> RuleSet:
         rules.update({rule.name: rule for rule in file.rules})
         values.update(file.values)
         waivers += file.waivers
-    return RuleSet(list(rules.values()), values, waivers)
+    return RuleFile(rules=list(rules.values()), values=values, waivers=waivers)
 
 
 def read_files(paths: Iterable[Path]) -> list[RuleFile]:

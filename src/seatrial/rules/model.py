@@ -47,7 +47,8 @@ class RuleWaiver(FileModel, frozen=True):
 
 
 class RuleFile(FileModel, frozen=True):
-    """A file of rules."""
+    """A file of rules, or the rules of several, in order. ``values`` are those of names in their
+    expressions."""
 
     rules: list[Rule] = []
     values: Annotated[

@@ -21,8 +21,9 @@ from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
-from seatrial.rules.load import RuleSet, with_shipped
+from seatrial.rules.load import with_shipped
 from seatrial.rules.log_rules import log_rules_for
+from seatrial.rules.model import RuleFile
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
@@ -254,7 +255,7 @@ class RunCollector:
         return self._causes.of_run(run.path, modes, exit_code, run.output)
 
     @cached_property
-    def _rules(self) -> RuleSet:
+    def _rules(self) -> RuleFile:
         return with_shipped(self.record.rules)
 
     @cached_property

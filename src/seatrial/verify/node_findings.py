@@ -19,7 +19,7 @@ from seatrial.errors import UsageError
 from seatrial.machine.facts import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
-from seatrial.rules.load import RuleSet, own_files, read_files
+from seatrial.rules.load import own_files, read_files
 from seatrial.rules.model import RuleFile
 from seatrial.suite.model import Test
 from seatrial.verify.figures import MetricValue
@@ -53,7 +53,7 @@ def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
     return read_files(own_files()) if any(test.app == facts.APP for test in tests) else []
 
 
-def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleSet) -> list[MetricValue]:
+def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list[MetricValue]:
     """Return the figures of a run's directory: the number of findings, of each rule or check that
     has some, and of each node with some; none where it has no such file."""
     if (folder / facts.FILE).is_file():
