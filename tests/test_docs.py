@@ -41,6 +41,7 @@ from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats
+from seatrial.web.routes import PAGES as PAGES_SERVED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -305,6 +306,13 @@ def test_every_output_format_is_told() -> None:
             assert set(words(row[3])) <= set(form.figures), f"docs/outputs.md: {form.name}"
 
 
+def test_every_page_is_told_by_its_address() -> None:
+    told = {word.partition("?")[0] for word in words((DOCS / "pages.md").read_text())}
+    told = {re.sub(r"[A-Z]+", "NAME", address) for address in told}
+    paths = {re.sub(r"\{\w+\}", "NAME", page.path) for page in PAGES_SERVED if page.template}
+    assert paths - told == set()
+
+
 def members_of(kind: type[Event]) -> set[str]:
     return {about.encode_name for about in msgspec.structs.fields(kind)}
 
@@ -427,19 +435,33 @@ def test_named_files_exist(page: Path) -> None:
     assert [path for path in paths if not any(any(base.glob(path)) for base in bases)] == []
 
 
+@pytest.mark.parametrize("page", NAMING_FILES, ids=lambda page: page.name)
+def test_named_members_are_in_their_files(page: Path) -> None:
+    """A name is followed by its file: `NAME` in `FILE`, `NAME` (`FILE`)."""
+    text = without_examples(page.read_text())
+    missing = []
+    for name, file in re.findall(r"`([\w.]+)`(?:\s+\(|\s+in\s+)`([\w/]+\.py)`", text):
+        found = [base / file for base in (ROOT, ROOT / "src", SOURCE) if (base / file).exists()]
+        word = re.compile(rf"\b{name.rpartition('.')[2]}\b")
+        if not any(word.search(path.read_text()) for path in found):
+            missing.append(f"{name} in {file}")
+    assert missing == []
+
+
 def test_the_rooms_are_those_of_the_source() -> None:
     text = section("architecture.md", "The rooms").partition("\n    suites/")[0]
     room, rooms, missing = SOURCE, set(), []
+    unnamed = {path.relative_to(SOURCE) for path in SOURCE.glob("*/[!_]*.py")}
+    unnamed -= {path.relative_to(SOURCE) for path in SOURCE.glob("cli/*.py")}  # one for a command
     for line in text.splitlines():
         if found := re.match(r" {6}([\w/]+?)(/|\.py) ", line):
             room = SOURCE / found[1] if found[2] == "/" else SOURCE
             rooms.add(found[1])
-        missing += [
-            f"{room.name}: {path}"
-            for path in re.findall(r"[\w/]+\.py", line)
-            if not any(room.rglob(path))
-        ]
+        for path in re.findall(r"[\w/]+\.py", line):
+            unnamed.discard((room / path).relative_to(SOURCE))
+            missing += [] if any(room.rglob(path)) else [f"{room.name}: {path}"]
     assert missing == []
+    assert sorted(map(str, unnamed)) == []
     folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
     assert rooms == folders | modules

@@ -40,16 +40,6 @@ def test_many_seeds_on_all_cores_are_the_same_as_one_by_one(stage: Stage) -> Non
     assert len({trials[0].utilisation for trials in alone}) > 1
 
 
-def test_a_rehearsal_in_memory_is_the_same_as_one_that_is_written(stage: Stage) -> None:
-    """Some events are made for people alone."""
-    chancy(stage)
-    plan = stage.prepare()
-    run_models = stage.run_models(plan)
-    (written,) = rehearse(plan, run_models, 1, START, stage.trials)
-    assert written.tag
-    assert rehearse(plan, run_models, 1, START) == [written._replace(tag="")]
-
-
 def test_odds_count_what_each_seed_said(stage: Stage) -> None:
     chancy(stage)
     plan = stage.prepare()

@@ -59,6 +59,13 @@ def test_a_host_without_a_scheduler_is_localhost(tmp_path: Path) -> None:
     assert run.stdout.splitlines() == said
 
 
+def test_a_node_of_pbs_is_named_for_each_task(tmp_path: Path) -> None:
+    (tmp_path / "nodes").write_text("n3\nn3\n")
+    run = RunFolder(tmp_path, a_test(SHOWN), of_shape(1, 2), a_machine(scheduler="pbs"))
+    assert run.run(PBS_NODEFILE=str(tmp_path / "nodes")) == 0
+    assert run.stdout.splitlines() == ["n3 slots=2", "n3:2", "n3 n3", "n3"]
+
+
 def test_a_requeued_job_has_the_hosts_that_it_has_now(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, a_test(SHOWN), of_shape(1, 1), a_machine(scheduler="slurm"))
     assert run.run(SLURM_JOB_NODELIST="n1") == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.backends.simulated.jobs import SimulatedJob
@@ -20,8 +20,7 @@ UNDRAWN = SampledOutcome(0.0)
 RunHeader = tuple[str, str, str, str, str, str]  # trial, machine, app, test, case, run id
 
 
-@dataclass(slots=True)
-class RehearsedRun:
+class RehearsedRun(Struct):
     """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
     ``header`` the members of all its events after the time; ``attempt`` counts the runs of its
     test."""

@@ -25,15 +25,28 @@ done < "${PBS_NODEFILE:-/dev/null}"
 for ((; _nodes_left > 0; _nodes_left--)); do _list+=,${_list%%,*}; done
 """
 
+# Most runs are on one node, whose name a machine without Slurm gives as it is: they begin sooner
+# without the functions of hosts.sh.
+_ONE_NODE = """\
+printf '%s slots=%d\\n' "$_list" "$_tasks" >| "$_run/job.hostfile"
+printf '%s:%d\\n' "$_list" "$_tasks" >| "$_run/job.machinefile"
+printf -v _text '%*s' "$_tasks" ''
+printf '%s' "${_text// /"$_list"$'\\n'}" >| "$_run/job.nodefile"
+"""
+_EXPORTS = """\
+export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile
+export NODEFILE=$_run/job.nodefile NODELIST=$_list
+"""
+
 
 def host_files(machine: Machine, case: Case) -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
     the run's directory. A host without a scheduler is ``localhost``."""
     found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
     size = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}"
-    if machine.scheduler == "pbs":
-        return f"{size}\n{_OF_PBS}{_text()}"
-    return f"_list={found} {size}\n{_text()}"
+    listed = f"{size}\n{_OF_PBS}" if machine.scheduler == "pbs" else f"_list={found} {size}\n"
+    is_plain = case.nodes == 1 and machine.scheduler != "slurm"
+    return listed + (_ONE_NODE if is_plain else _text()) + _EXPORTS
 
 
 @lru_cache(maxsize=1)

@@ -67,5 +67,3 @@ seatrial_hosts_of_ranks() {  # with an order, lines has the host of each rank
 _hosts=()
 seatrial_unfold "$_list"
 seatrial_host_files
-export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile
-export NODEFILE=$_run/job.nodefile NODELIST=$_list

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from seatrial.machine.sinks import CHATS, Sink, path_of
+from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lines_file import LinesFile
 from seatrial.sinks.protocol import CaseName, SinkTarget
 from seatrial.sinks.secrets import SECRET_PLACES
@@ -34,16 +34,18 @@ def planned(sink: Sink) -> str:
 def target_of(sink: Sink, about: TrialInfo, case_name: CaseName) -> SinkTarget:
     """Return the target of a sink; texts to people ask ``case_name``. Raises UsageError if a secret
     or certificate cannot be read."""
-    if sink.kind == "influxdb":
-        from seatrial.sinks.influxdb import InfluxDB
+    match sink.kind:
+        case "influxdb":
+            from seatrial.sinks.influxdb import InfluxDB
 
-        return InfluxDB(sink, about)
-    if sink.kind == "mail":
-        from seatrial.sinks.mail import Mail
+            return InfluxDB(sink, about)
+        case "mail":
+            from seatrial.sinks.mail import Mail
 
-        return Mail(sink, about, case_name)
-    if sink.kind == "webhook" or sink.kind in CHATS:
-        from seatrial.sinks.webhook import Webhook
+            return Mail(sink, about, case_name)
+        case "webhook" | "slack" | "mattermost" | "teams":
+            from seatrial.sinks.webhook import Webhook
 
-        return Webhook(sink, case_name)
-    return LinesFile(sink, about.tag)
+            return Webhook(sink, case_name)
+        case "file":
+            return LinesFile(sink, about.tag)

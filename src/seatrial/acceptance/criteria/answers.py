@@ -70,27 +70,29 @@ def _rate(
 ) -> Result:
     """Return the rate of these runs: of a test, or "" for all."""
     counted = [run for run in ended if counts(run)]
-    attempts = [run for run in ended if run.code not in codes.UNCOUNTED]
+    bad = [run for run in counted if not run.passed]
+    by_code = Counter(run.code for run in ended)
+    attempts = len(ended) - sum(by_code[code] for code in codes.UNCOUNTED)
     unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
-    passed = sum(run.passed for run in counted)
+    passed = len(counted) - len(bad)
     good = float(passed) if subject else math.fsum(shield.weights(counted))
     whole = len(counted) - passed + good + sum(unmade.values())
     numbers: Numbers = {
         "passed": passed,
         "ended": len(counted),
-        "retried": len(attempts) - len(counted),
-        "cancelled": sum(run.code == codes.CANCELLED.number for run in ended),
-        "recalled": sum(run.code == codes.RECALLED.number for run in ended),
+        "retried": attempts - len(counted),
+        "cancelled": by_code[codes.CANCELLED.number],
+        "recalled": by_code[codes.RECALLED.number],
     }
-    known = sum(run.code == codes.KNOWN.number for run in ended)
+    known = by_code[codes.KNOWN.number]
     if known:
         numbers["known"] = known
     if attempts:
-        numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
-    why = _not_passed(view, counted)
+        numbers["rate of all attempts"] = by_code[codes.PASS.number] / attempts
+    why = _not_passed(view, len(counted), bad)
     if known:
         why += f"; {count(known, 'known failure')} not counted"
-    if retried := len(attempts) - len(counted):
+    if retried := attempts - len(counted):
         why += f"; {count(retried, 'retried run')} not counted"
     if numbers["cancelled"]:
         why += f"; {count(int(numbers['cancelled']), 'cancelled run')} not counted"
@@ -108,8 +110,8 @@ def _rate(
         good / whole if counted else None,
         why,
         n=len(counted),
-        reach=_reach(view, criterion, counted, subject),
-        numbers=numbers | _tally(counted),
+        reach=_reach(view, criterion, counted, len(bad), subject),
+        numbers=numbers | _tally(bad),
         subject=subject,
     )
     return unless_cancelled(view, result, ended)
@@ -131,13 +133,12 @@ def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory
 
 
 def _reach(
-    view: TrialView, criterion: Criterion, counted: Sequence[RunHistory], subject: str
+    view: TrialView, criterion: Criterion, counted: Sequence[RunHistory], bad: int, subject: str
 ) -> Reach:
-    """Return the lowest and the highest rate that is still possible. Where each case has a number
-    of runs, and none that counts ran again, each is one of so many; else a rate below 1 only stays
-    below it."""
-    good = sum(run.passed for run in counted)
-    bad, planned = len(counted) - good, 0
+    """Return the lowest and the highest rate that is still possible if so many runs did not pass.
+    Where each case has a number of runs, and none that counts ran again, each is one of so many;
+    else a rate below 1 only stays below it."""
+    good, planned = len(counted) - bad, 0
     if view.history.policy.kind == "once" and not any(run.will_rerun for run in counted):
         tests = {subject} if subject else set(view.tests(criterion))
         planned = sum(case.repeat for _, case in view.cases() if case.test in tests)
@@ -147,8 +148,8 @@ def _reach(
 
 
 def _tally(runs: Sequence[RunHistory]) -> dict[str, int]:
-    """Return how many runs did not pass, by verdict."""
-    return Counter(code_of(run.code).name for run in runs if not run.passed)
+    """Return how many of the runs have which verdict."""
+    return Counter(code_of(run.code).name for run in runs)
 
 
 def _of_tests(view: TrialView, runs: Sequence[RunHistory]) -> str:
@@ -156,13 +157,13 @@ def _of_tests(view: TrialView, runs: Sequence[RunHistory]) -> str:
     return listed(Counter(f"of {view.history.test_of(run)}" for run in runs))
 
 
-def _not_passed(view: TrialView, counted: Sequence[RunHistory]) -> str:
-    bad = [run for run in counted if not run.passed]
+def _not_passed(view: TrialView, counted: int, bad: Sequence[RunHistory]) -> str:
+    """Return which of so many runs did not pass, in words."""
     if not counted:
         return "no run has ended"
     if not bad:
-        return f"all of {count(len(counted), 'run')} passed"
-    number = f"{len(bad)} of {count(len(counted), 'run')}"
+        return f"all of {count(counted, 'run')} passed"
+    number = f"{len(bad)} of {count(counted, 'run')}"
     return f"{number} did not pass: {listed(_tally(bad))} ({_of_tests(view, bad)})"
 
 

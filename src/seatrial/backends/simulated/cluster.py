@@ -29,7 +29,7 @@ from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
-from seatrial.units import ns, seconds, share_of, span_of
+from seatrial.units import FAR_FUTURE_NS, ns, seconds, share_of, span_of
 
 SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
 _MAX_SECONDS = 10 * 366 * 86400.0
@@ -141,9 +141,10 @@ class SimulatedCluster:
     def _schedule(self) -> None:
         self._changed = False
         for queue in self._queues:
-            if queue.waits:
-                for record in queue.start_ready(self.now):
+            if queue.waits and (started := queue.start_ready(self.now)):
+                for record in started:
                     self._started(record)
+                self._plan_timeout(queue)
 
     def _queued(self, records: list[JobRecord]) -> None:
         self._changed = True
@@ -193,12 +194,11 @@ class SimulatedCluster:
         job, start = record.job, self.now + self._start_delay
         if record.nodes & self._slow:
             record.elapsed = round(record.elapsed * self._slow_by)
-        if start >= record.limit:
-            self._at(record.limit, self._timed_out, record)
-        elif job.hangs or job.file_system:
-            self._at(start, self._script_started, record)
-        else:
-            self._runs(start, record)
+        if start < record.limit:
+            if job.hangs or job.file_system:
+                self._at(start, self._script_started, record)
+            else:
+                self._runs(start, record)
 
     def _script_started(self, record: JobRecord) -> None:
         if record.over:
@@ -211,15 +211,12 @@ class SimulatedCluster:
             self._runs(now, record)
             return
         record.script_started = now
-        self._at(record.limit, self._timed_out, record)
 
     def _runs(self, start: int, record: JobRecord) -> None:
         """Start a script that shares no file system, so that its end is known now."""
         record.script_started, end = start, start + record.elapsed
         if end <= record.limit:
             self._leaves(end, record)
-        else:
-            self._at(record.limit, self._timed_out, record)
 
     def _script_ended(self, record: JobRecord) -> None:
         """End the script of a run that shared a file system."""
@@ -230,19 +227,32 @@ class SimulatedCluster:
     def _leaves(self, end: int, record: JobRecord) -> None:
         """End a script at a time; the job may keep its nodes after that."""
         record.script_ended, over = end, end + self._start_delay + record.keeps
-        if over > record.limit:
-            self._at(record.limit, self._timed_out, record)
-        elif over > self.now:
-            self._at(over, self._ended, record)
-        else:
-            self._ended(record)
+        if over <= record.limit:
+            record.over_at = over
+            if over > self.now:
+                self._at(over, self._ended, record)
+            else:
+                self._ended(record)
 
     def _ended(self, record: JobRecord) -> None:
         status = record.job.exit_code
         self._over(record, None, "FAILED" if status else "COMPLETED", status)
 
-    def _timed_out(self, record: JobRecord) -> None:
-        self._over(record, codes.TIMEOUT.number, "TIMEOUT", None)
+    def _plan_timeout(self, queue: Queue) -> None:
+        """Plan the time at which the next job of a queue reaches its walltime. Most jobs end before
+        that, so one is planned for all."""
+        limit = queue.next_limit()
+        if limit < queue.timeout:
+            queue.timeout = limit
+            self._at(limit, self._time_out, queue)
+
+    def _time_out(self, queue: Queue) -> None:
+        """End the jobs that are at their walltimes, unless an earlier time was planned since."""
+        if self.now == queue.timeout:
+            queue.timeout = FAR_FUTURE_NS
+            for record in queue.at_limit(self.now):
+                self._over(record, codes.TIMEOUT.number, "TIMEOUT", None)
+            self._plan_timeout(queue)
 
     def _cancelled(self, records: list[JobRecord]) -> None:
         for record in records:

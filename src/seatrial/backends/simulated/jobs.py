@@ -65,9 +65,9 @@ class FinishedJob(Ended, frozen=True):
 class JobRecord:
     """A job. Times are in ns. ``ours``: its updates are reported, unlike those of background jobs.
     ``nodes`` are bits, see ``names``, 0 before it starts; ``where`` has the same as text. ``limit``
-    is the end of its walltime. ``script_started`` and ``script_ended`` are set as soon as they are
-    known. ``group`` is that of a script that shares a file system. ``over``: the job has ended, and
-    its remaining events are ignored."""
+    is the end of its walltime. ``script_started``, ``script_ended`` and ``over_at``, the time at
+    which it ends by itself, are set as soon as they are known. ``group`` is that of a script that
+    shares a file system. ``over``: the job has ended, and its remaining events are ignored."""
 
     job: SimulatedJob
     ours: bool
@@ -81,6 +81,7 @@ class JobRecord:
     limit: int = 0
     script_started: int = 0
     script_ended: int = 0
+    over_at: int = 0
     over: bool = False
     group: SpeedGroup | None = None
     queue: Queue | None = None

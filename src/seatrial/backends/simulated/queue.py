@@ -70,6 +70,7 @@ class Queue:
         self._running: list[JobRecord] = []
         self._ends: list[int] = []
         self._held: list[int] = []
+        self.timeout = FAR_FUTURE_NS  # when the cluster looks for jobs at their walltimes
 
         self._now = 0
         self._blocked = False
@@ -115,6 +116,15 @@ class Queue:
     def on(self, node: int) -> JobRecord | None:
         """Return the job that runs on a node."""
         return next((record for record in self._running if record.nodes & node), None)
+
+    def next_limit(self) -> int:
+        """Return when the next job reaches its walltime."""
+        return self._ends[0] if self._ends else FAR_FUTURE_NS
+
+    def at_limit(self, now: int) -> list[JobRecord]:
+        """Return the jobs that are at their walltimes, and do not end by themselves just now."""
+        there = self._running[: bisect_right(self._ends, now)]
+        return [record for record in there if record.over_at != now]
 
     def look_again(self) -> None:
         """Consider all waiting jobs again, as nodes were added to or removed from ``free``."""
