@@ -41,6 +41,7 @@ from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats
+from seatrial.web.routes import PAGES as PAGES_SERVED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -303,6 +304,13 @@ def test_every_output_format_is_told() -> None:
         assert words(row[2]) == [form.file], f"docs/outputs.md: {form.name}"
         if form.figures is not None:
             assert set(words(row[3])) <= set(form.figures), f"docs/outputs.md: {form.name}"
+
+
+def test_every_page_is_told_by_its_address() -> None:
+    told = {word.partition("?")[0] for word in words((DOCS / "pages.md").read_text())}
+    told = {re.sub(r"[A-Z]+", "NAME", address) for address in told}
+    paths = {re.sub(r"\{\w+\}", "NAME", page.path) for page in PAGES_SERVED if page.template}
+    assert paths - told == set()
 
 
 def members_of(kind: type[Event]) -> set[str]:

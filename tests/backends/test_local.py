@@ -491,11 +491,13 @@ def test_many_processes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["walltime", "cancelled", "ended", "ended at once"])
 def test_a_process_that_left_the_session_is_ended_with_its_job(tmp_path: Path, way: str) -> None:
-    leave = "export SEATRIAL_RUN=r1\nsetsid bash -c 'echo $$ > left; exec sleep 300' &\n"
+    run_id = f"r{os.getpid()}"  # other tests on this host end processes of r1
+    leave = f"export SEATRIAL_RUN={run_id}\nsetsid bash -c 'echo $$ > left; exec sleep 300' &\n"
     seen = "until [ -s left ]; do sleep 0.01; done\n"
     stay = {"ended": "sleep 1.2", "ended at once": ""}.get(way, "sleep 300")
     walltime = 1.0 if way == "walltime" else 60.0
-    job = a_job(tmp_path, CLAIM + leave + seen + "echo > ready\n" + stay, walltime=walltime)
+    script = CLAIM + leave + seen + "echo > ready\n" + stay
+    job = a_job(tmp_path, script, walltime=walltime, name=run_id)
 
     async def work(backend: LocalBackend) -> None:
         await backend.submit(submission(job))
@@ -503,7 +505,7 @@ def test_a_process_that_left_the_session_is_ended_with_its_job(tmp_path: Path, w
         pid = int((job.path / "left").read_text())
         assert os.getsid(pid) == pid
         if way == "cancelled":
-            await backend.cancel(["r1"])
+            await backend.cancel([run_id])
         await ended(backend)
         await until_true(lambda: not alive(pid), "its end")
 
