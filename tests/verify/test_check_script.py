@@ -121,9 +121,11 @@ def is_gone(pid: int) -> bool:
 def test_memory_and_output_of_a_script_are_bounded(places: tuple[Path, Path]) -> None:
     grow = "exec python3 -c 'b\"x\" * (600 << 20)'"
     assert judged(places, grow) is None
-    found = judged(places, grow, memory_limit="400MiB")
-    assert found is not None
-    assert "MemoryError" in found.text
+    in_bash = 'x=$(head -c 100M /dev/zero | tr "\\0" a); y=$x$x$x$x'
+    for script, said in ((grow, "MemoryError"), (in_bash, "cannot allocate")):
+        found = judged(places, script, memory_limit="400MiB")
+        assert found is not None and found.code is CHECK_ERROR, found
+        assert said in found.text and "memory_limit" in found.text
     found = judged(places, "exec head -c 100M /dev/zero > large")
     assert found is not None
     assert found.code is CHECK_ERROR

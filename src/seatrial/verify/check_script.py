@@ -21,7 +21,7 @@ from typing import Any
 from seatrial.files import is_of_host
 from seatrial.journal import codes
 from seatrial.suite.model import Check, Test, show
-from seatrial.units import bytes_of, seconds, show_seconds
+from seatrial.units import bytes_of, seconds, show_bytes, show_seconds
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import (
     HostFailed,
@@ -53,6 +53,10 @@ OTH = {
 """The exit codes of check scripts of the OLCF Test Harness, which are the numbers of verdicts."""
 
 _NAMES = {code.name: code for code in codes.CODES.values()}
+# The last words of bash, of programs that it starts, and of Python.
+_NO_MEMORY = re.compile(
+    r"\S+: .*\bcannot allocate (memory|[0-9]+ bytes)|MemoryError", re.IGNORECASE
+)
 _VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -80,10 +84,13 @@ def find_by_script(
     code = verdict_of(check, exit_code)
     if code is codes.PASS:
         return None
+    said = _last_line(folder)
+    if _NO_MEMORY.fullmatch(said):
+        text = f"{script.name} needs more than {show_bytes(memory)}: {said}; see `memory_limit:`"
+        return Finding(codes.CHECK_ERROR, text)
     how = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
     if code is None:
         code, how = codes.CHECK_ERROR, f"{how}, which `codes:` does not name"
-    said = _last_line(folder)
     return Finding(code, f"{script.name}: {said} ({how})" if said else f"{script.name}: {how}")
 
 
