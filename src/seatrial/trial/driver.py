@@ -35,7 +35,7 @@ from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.folder import TrialFolder, user_name
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
-from seatrial.trial.heartbeat import beat
+from seatrial.trial.heartbeat import beat, beat_regularly
 from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.job_stats import JobStats
 from seatrial.trial.jobs import Jobs
@@ -158,6 +158,7 @@ class Driver:
             self._restore_scripts()
             await self.backend.open()
             try:
+                beat(self.folder)
                 self.ledger.open()
                 if cancel:
                     self._on_event(events.TrialCancelled(reason=cancel))
@@ -208,7 +209,7 @@ class Driver:
 
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
-        self._tasks.spawn(beat(self.folder))
+        self._tasks.spawn(beat_regularly(self.folder))
         self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())

@@ -1,7 +1,8 @@
 """The heartbeat of a driver: a file in the trial's folder that it touches every few seconds; and
 the trials that its command begins after this one.
 
-    tasks.spawn(beat(folder))                  # in the driver
+    beat(folder)                               # in the driver, before it writes into the journal
+    tasks.spawn(beat_regularly(folder))
     silence(folder, record, limit=600)         # in another process: seconds, or None
     write_next(folder, ["frost-stability"])    # before ``folder`` is driven; [] where it is last
     not_begun(folder, record, limit=600)       # in another process: NotBegun, or None
@@ -31,19 +32,24 @@ _log = logger(__name__)
 BEAT_SECONDS = 15.0
 
 
-async def beat(folder: TrialFolder) -> None:
-    """Touch the file now and then, until the task is cancelled. The event loop of a driver that
-    hangs does not come to it. Where the file cannot be touched, the journal cannot be written
-    either, which ends the drive."""
-    while True:
+def beat(folder: TrialFolder) -> None:
+    """Touch the file. Where it cannot be touched, the journal cannot be written either, which ends
+    the drive."""
+    try:
         try:
-            try:
-                folder.heartbeat.touch()
-            except PermissionError:  # it is of another member, who drove the trial before
-                folder.heartbeat.unlink()
-                folder.heartbeat.touch()
-        except OSError as error:
-            _log.warning("%s: %s", folder.heartbeat, error.strerror)
+            folder.heartbeat.touch()
+        except PermissionError:  # it is of another member, who drove the trial before
+            folder.heartbeat.unlink()
+            folder.heartbeat.touch()
+    except OSError as error:
+        _log.warning("%s: %s", folder.heartbeat, error.strerror)
+
+
+async def beat_regularly(folder: TrialFolder) -> None:
+    """Touch the file now and then, until the task is cancelled. The event loop of a driver that
+    hangs does not come to it."""
+    while True:
+        beat(folder)
         await asyncio.sleep(BEAT_SECONDS)
 
 
