@@ -14,6 +14,7 @@ import getpass
 import os
 import random
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,14 @@ os.environ.pop("COLUMNS", None)
 # Commands that tests start find Seatrial compiled. Where this is set, as in many a container,
 # each start compiles 200 files, which takes longer than most commands.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Whoever starts the tests in the background has them ignore Ctrl-C, and so would all commands that
+# they start.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(
+            _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
+        )
 
 # An example may take long on a busy machine. Under CI=true the examples are always the same.
 settings.register_profile("unhurried", settings(), deadline=None)
