@@ -33,7 +33,7 @@ from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.heartbeat import write_next
+from seatrial.trial.next_trials import write_next
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds

@@ -19,7 +19,7 @@ from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.plan.model import Component
 from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.answers import HEAVY
-from seatrial.trial.heartbeat import to_begin, write_next
+from seatrial.trial.next_trials import to_begin, write_next
 from seatrial.trial.plan_trials import PlanTrial, made, plan_name
 from seatrial.trial.requests import Request, RequestKind
 from seatrial.units import seconds, show_seconds

@@ -12,7 +12,8 @@ from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.machine.failures import check_known_failures, log_pattern
-from seatrial.suite.check_run import ExpressionChecker, RunChecker
+from seatrial.suite.check_expressions import ExpressionChecker
+from seatrial.suite.check_run import RunChecker
 from seatrial.suite.expressions import FACTS
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show

@@ -1,5 +1,4 @@
-"""Check the expressions of a decoded test, and its ``run``: sizes, placement, what is asked of
-scheduler and memory."""
+"""Check the ``run`` of a decoded test: sizes, placement, what is asked of scheduler and memory."""
 
 from __future__ import annotations
 
@@ -7,14 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from seatrial.documents import Spot
-from seatrial.errors import suggest
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
 from seatrial.suite.asked_place import KEYS as PLACE_KEYS
-from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
-from seatrial.suite.job_options import GPU_KEYS, TEXT_KEYS, Text, fault_of_name, faults_of_options
-from seatrial.suite.model import AskedNodes, Test
+from seatrial.suite.check_expressions import ExpressionChecker
+from seatrial.suite.expressions import ExpressionError
+from seatrial.suite.job_options import GPU_KEYS, TEXT_KEYS, fault_of_name, faults_of_options
+from seatrial.suite.model import AskedNodes
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_settings import (
     fault_of_directory,
@@ -30,55 +28,6 @@ from seatrial.units import seconds, span_of
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa")
-
-
-class ExpressionChecker:
-    """Adds the faults of a test at ``spot``. ``names_known`` is False if the parameters could not
-    be read; undefined names are then not reported. ``known``: the names of parameters and facts."""
-
-    def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
-        self.test = test
-        self.spot = spot
-        self.fault = spot.fault
-        self.names_known = names_known
-        self.known = {*FACTS, *test.parameter_names}
-
-    def told(self, fault: str, *key: str | int) -> None:
-        """Add a fault, unless it is empty."""
-        if fault:
-            self.fault(fault, *key)
-
-    def expression(self, text: str, known: set[str], *key: str | int) -> frozenset[str]:
-        """Check an expression; return the names that it uses."""
-        try:
-            names = compile_expression(text).names
-        except ExpressionError as error:
-            self.fault(str(error), *key)
-            return frozenset()
-        for name in sorted(names - known if self.names_known else ()):
-            self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
-        return names
-
-    def _remedy(self, name: str, key: str | int) -> str:
-        known = [*self.test.parameter_names, *FACTS]
-        if name in known:
-            return "; it is written further down, and must stand above"
-        if near := suggest(name, known):
-            return f"; {near}"
-        words = f"for a word write [{name}]; " if key == "parameters" else ""
-        return f"; {words}the facts are {', '.join(FACTS)}"
-
-    def text(self, written: str, known: set[str], *key: str | int) -> str | None:
-        """Check a text with expressions in braces; return it where it has none."""
-        try:
-            parsed = Text.of(written)
-        except ExpressionError as error:
-            self.fault(str(error), *key)
-            return None
-        for each in parsed.parts:
-            if isinstance(each, Expression):
-                self.expression(each.text, known, *key)
-        return parsed.fixed
 
 
 class RunChecker(ExpressionChecker):

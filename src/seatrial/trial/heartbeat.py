@@ -1,28 +1,19 @@
-"""The heartbeat of a driver: a file in the trial's folder that it touches every few seconds; and
-the trials that its command begins after this one.
+"""The heartbeat of a driver: a file in the trial's folder that it touches every few seconds.
 
     beat(folder)                               # in the driver, before it writes into the journal
     tasks.spawn(beat_regularly(folder))
     silence(folder, record, limit=600)         # in another process: seconds, or None
-    write_next(folder, ["frost-stability"])    # before ``folder`` is driven; [] where it is last
-    not_begun(folder, record, limit=600)       # in another process: NotBegun, or None
 
 A driver that was killed, or whose host is gone, writes nothing into the journal. So whoever watches
 it looks at the age of this file. The age needs no lock, so it is right on every host that sees the
-folder. Between two components of a plan no driver is alive, so no heartbeat tells that the command
-died: the file ``next`` in the folder of the first one tells what was to come.
+folder.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
 
-from seatrial.files import read_regular
-from seatrial.journal.lifecycle import TrialState
 from seatrial.log import logger
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.plan_trials import life_of
@@ -71,55 +62,3 @@ def silence(folder: TrialFolder, record: Record, limit: float) -> float | None:
     if age <= limit or record.rehearsed:
         return None
     return age if life_of(folder, record.policy.duration).clock_runs else None
-
-
-# ---- what begins next ---------------------------------------------------------------------
-
-MAX_NEXT_BYTES = 64 << 10
-
-
-class NotBegun(NamedTuple):
-    """Trials that should have begun, and for how many seconds their predecessor's driver has been
-    silent."""
-
-    tags: list[str]
-    seconds: float
-
-
-def write_next(folder: TrialFolder, tags: Sequence[str]) -> None:
-    """Write which trials begin after this one. Where the file cannot be written, nobody is told if
-    they do not."""
-    try:
-        folder.next.unlink(missing_ok=True)  # it may be of another member
-        if tags:
-            folder.next.write_text("".join(f"{tag}\n" for tag in tags))
-    except OSError as error:
-        _log.warning("%s: %s", folder.next, error.strerror)
-
-
-def next_of(folder: TrialFolder) -> list[str]:
-    """Return the tags of the trials that begin after this one."""
-    with contextlib.suppress(OSError):
-        return read_regular(folder.next, MAX_NEXT_BYTES).decode(errors="replace").split()
-    return []
-
-
-def to_begin(folder: TrialFolder) -> list[str]:
-    """Return those of the next trials that have not begun. Raises JournalError, TrialError."""
-    beside = folder.path.parent
-    return [
-        tag
-        for tag in next_of(folder)
-        if life_of(TrialFolder(beside / tag), 0.0).state is TrialState.NEW
-    ]
-
-
-def not_begun(folder: TrialFolder, record: Record, limit: float) -> NotBegun | None:
-    """Return the next trials, if this one is complete, they have not begun, and its driver has been
-    silent for more than ``limit`` seconds. Raises JournalError, TrialError."""
-    at = last_beat(folder)
-    if at is None or time.time() - at <= limit or not (tags := to_begin(folder)):
-        return None
-    if not life_of(folder, record.policy.duration).complete:
-        return None
-    return NotBegun(tags, time.time() - at)

@@ -15,7 +15,7 @@ from seatrial.errors import SeatrialError
 from seatrial.log import logger
 from seatrial.trial.alarm import alarms, told_of
 from seatrial.trial.folder import TrialFolder, tags
-from seatrial.trial.heartbeat import to_begin
+from seatrial.trial.next_trials import to_begin
 
 _log = logger(__name__)
 
