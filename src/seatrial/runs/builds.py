@@ -75,9 +75,10 @@ exit "$_code"
 """
 
 
-# The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
+# A build script whose first command is a variable that is to name a compiler.
 _FIRST_CALL = re.compile(r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))")
 
+# The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
 _PREBUILT = """\
 _found=$(sha256sum < {path}) || exit 1
 _found=${{_found%% *}}
