@@ -253,14 +253,22 @@ def _load_everything() -> None:
     gc.freeze()  # a search for garbage would write to what is shared
 
 
+def handle_as_usual(number: signal.Signals) -> None:
+    """Handle a signal as an interpreter does that has just been started."""
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    signal.signal(number, usual)
+
+
 def _become(request: Request, streams: list[int]) -> None:
     """Be as a process that has just been started with these words."""
     line, count, folder, env, mask, ignored, constants = request
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for number in map(int, PASSED_ON):
-        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-        signal.signal(number, signal.SIG_IGN if number in ignored else usual)
+    for each in PASSED_ON:
+        if each in ignored:
+            signal.signal(each, signal.SIG_IGN)
+        else:
+            handle_as_usual(each)
     for number, stream in zip((1, 2), streams, strict=False):
         os.dup2(stream, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 from tests import booted_host
+from tests.command_server import PASSED_ON, handle_as_usual
 from tests.pbs import server as openpbs
 from tests.pbs.server import PbsServer
 from tests.programs import Workplace
@@ -37,11 +38,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Whoever starts the tests in the background has them ignore Ctrl-C, and so would all commands that
 # they start.
-for _number in (signal.SIGINT, signal.SIGHUP):
+for _number in PASSED_ON:
     if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(
-            _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
-        )
+        handle_as_usual(_number)
 
 # An example may take long on a busy machine. Under CI=true the examples are always the same.
 settings.register_profile("unhurried", settings(), deadline=None)
