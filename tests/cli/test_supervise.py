@@ -30,7 +30,6 @@ CONSTANTS: dict[str, Any] = {
     "trial.requests.LOOK_SECONDS": 0.05,
     "trial.heartbeat.BEAT_SECONDS": 0.1,
     "trial.alarm.LEAST_LIMIT_SECONDS": 0.1,
-    "web.driver_watch.LOOK_SECONDS": 0.1,
     "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
 }
 

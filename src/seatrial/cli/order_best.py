@@ -8,7 +8,7 @@ from typing import get_args
 from msgspec import Struct
 
 from seatrial.cli.recorded_pattern import GivenPattern
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.layout import orders
 from seatrial.layout.best_order import ScoredOrder
@@ -109,9 +109,7 @@ def table(found: BestOrders) -> str:
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
     if found.away:
-        lines.append(
-            f"{fold(found.away)}: down or drained, so Slurm gives no jobs there now; give other "
-            "--nodes, or use the order when Slurm does"
-        )
+        told = f"{fold(found.away)}: down or drained, so Slurm gives no jobs there now; give other "
+        lines.append(folded(f"{told}--nodes, or use the order when Slurm does"))
     lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])
