@@ -15,16 +15,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import (
-    Backend,
-    Ended,
-    Job,
-    NeverStarted,
-    Queued,
-    Refused,
-    Started,
-    Submission,
-)
+from seatrial.backends import protocol
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.journal import codes, events
@@ -48,7 +39,9 @@ from seatrial.verify.reading import plain_line
 
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
-RunUpdate = Queued | Started | Refused | Ended | NeverStarted
+RunUpdate = (
+    protocol.Queued | protocol.Started | protocol.Refused | protocol.Ended | protocol.NeverStarted
+)
 
 
 @dataclass
@@ -57,7 +50,7 @@ class Jobs:
 
     _folder: TrialFolder
     _ledger: Ledger
-    _backend: Backend
+    _backend: protocol.Backend
     _tasks: Tasks
     _staging: Staging
     _attempts: Attempts
@@ -74,12 +67,12 @@ class Jobs:
         self._cancelled: set[str] = set()
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
-        self._again: list[Job] = []  # announced by an earlier driver, never submitted
+        self._again: list[protocol.Job] = []  # announced by an earlier driver, never submitted
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
         find the others."""
-        grouped: dict[str, list[Job]] = {}
+        grouped: dict[str, list[protocol.Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
             life = run.life
@@ -95,15 +88,17 @@ class Jobs:
             job = self._attempts.begin(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
-                self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+                self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
             elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
                 # What it wrote may be cut, as it was not on the disk when the host crashed.
-                self._on_ended(Ended(run.run_id, codes.LOST.number, "host restarted", None))
+                self._on_ended(
+                    protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None)
+                )
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
         if grouped:
-            submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
             known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
             await self._backend.find(submissions, known)
 
@@ -118,10 +113,10 @@ class Jobs:
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, why in refused.items():
-            self.on_update(Refused(run_id, why, codes.REFUSED.number))
+            self.on_update(protocol.Refused(run_id, why, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
-    async def _why_refused(self, job: Job) -> str:
+    async def _why_refused(self, job: protocol.Job) -> str:
         """Return why the launch guard of the site refuses a run; "" if it does not."""
         case = self._ledger.case(job.run_id)
         build = self._attempts.build(case.build)
@@ -168,12 +163,12 @@ class Jobs:
                 self._staging.make(self._attempts.room(job.run_id))
             self._backend.write(submission)
 
-    def _begin(self, launch: Launch) -> Job:
+    def _begin(self, launch: Launch) -> protocol.Job:
         job = self._attempts.begin(launch)
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
         return job
 
-    async def _submit(self, jobs: Sequence[Job]) -> None:
+    async def _submit(self, jobs: Sequence[protocol.Job]) -> None:
         """Announce jobs, make their directories, submit them."""
         if not jobs:
             return
@@ -187,7 +182,7 @@ class Jobs:
             else:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
-    def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
+    def _announce(self, *groups: Sequence[protocol.Job]) -> list[list[protocol.Submission]]:
         """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
@@ -208,7 +203,9 @@ class Jobs:
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
-    async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
+    async def _make_and_submit(
+        self, submission: protocol.Submission, rooms: Sequence[Room]
+    ) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
         both parts are announced. A bundle is never split."""
@@ -240,21 +237,21 @@ class Jobs:
         note = self._ledger.note
         if run_id not in self._attempts.of:
             return
-        if isinstance(update, Queued):
+        if isinstance(update, protocol.Queued):
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is not None and flight.queued and flight.job_id == update.job_id:
                 return  # an earlier driver recorded it
             note(events.SubmitEnded(run_id=run_id, refused=0))
             note(events.JobQueued(run_id=run_id, job_id=update.job_id))
-        elif isinstance(update, Started):
+        elif isinstance(update, protocol.Started):
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
-        elif isinstance(update, Refused):
+        elif isinstance(update, protocol.Refused):
             note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
             self._verdict(run_id, codes.code_of(update.code), update.reason)
-        elif isinstance(update, Ended):
+        elif isinstance(update, protocol.Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
-            self._on_ended(Ended(run_id, codes.CANCELLED.number, "never started", None))
+            self._on_ended(protocol.Ended(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
 
@@ -268,7 +265,7 @@ class Jobs:
         self._attempts.of[run_id] = Attempt(launch, job)
         self._again.append(job)
 
-    def _on_ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: protocol.Ended) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
         waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
         recalled = (
@@ -288,7 +285,7 @@ class Jobs:
         self._ledger.note(noted)
         self._collect(ended)
 
-    def _collect(self, ended: Ended) -> None:
+    def _collect(self, ended: protocol.Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
         case = self._ledger.case(ended.run_id)
         launch, job = self._attempts.of[ended.run_id]
@@ -307,7 +304,7 @@ class Jobs:
         self._note_outcome(run_id, await collected)
         self._tasks.nudge()
 
-    def _explain(self, ended: Ended, own: JobEvents) -> Ended:
+    def _explain(self, ended: protocol.Ended, own: JobEvents) -> protocol.Ended:
         """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
         cancelled the job. A scheduler that is restarted in the meantime may report that such a job
         failed; its script then left no end (``own``)."""
