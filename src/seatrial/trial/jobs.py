@@ -24,6 +24,7 @@ from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.hung_processes import COLLECT_SECONDS, write
+from seatrial.structs import copied
 from seatrial.trial.attempts import Attempt, Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -34,7 +35,6 @@ from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
-from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.reading import plain_line
 
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
@@ -76,15 +76,7 @@ class Jobs:
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
             life = run.life
-            before = Launch(
-                number,
-                run.run_id,
-                life.target,
-                stage=life.stage,
-                bundle=life.bundle,
-                position=life.position,
-                nodes=life.placed,
-            )
+            before = copied(Launch, life, case=number, run_id=run.run_id, nodes=life.placed)
             job = self._attempts.begin(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
@@ -126,7 +118,8 @@ class Jobs:
         """Record a run without a job, which has no directory."""
         self._attempts.begin(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
-        self._verdict(command.run_id, codes.code_of(command.code), command.reason)
+        outcome = CollectedRun(codes.code_of(command.code), command.reason)
+        self._verdict(command.run_id, outcome)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
         """Cancel runs, each once."""
@@ -188,16 +181,8 @@ class Jobs:
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
                 launch = self._attempts.of[job.run_id].launch
-                announced = events.RunSubmitted(
-                    run_id=job.run_id,
-                    submission=submission.name,
-                    target=launch.target,
-                    stage=launch.stage,
-                    bundle=launch.bundle,
-                    position=launch.position,
-                    nodes=launch.nodes,
-                )
-                self._ledger.note(announced)
+                name = submission.name
+                self._ledger.note(copied(events.RunSubmitted, launch, case="", submission=name))
         self._ledger.journal.require_there()
         # Jobs that run elsewhere outlive this host.
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
@@ -247,7 +232,7 @@ class Jobs:
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, protocol.Refused):
             note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
-            self._verdict(run_id, codes.code_of(update.code), update.reason)
+            self._verdict(run_id, CollectedRun(codes.code_of(update.code), update.reason))
         elif isinstance(update, protocol.Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
@@ -273,16 +258,9 @@ class Jobs:
         )
         if recalled:
             ended = replace(ended, code=codes.RECALLED.number)
-        noted = events.JobEnded(
-            run_id=ended.run_id,
-            code=ended.code or 0,
-            state=ended.state,
-            text="" if ended.exit_code is None else f"exit code {ended.exit_code}",
-            nodes=ended.nodes,
-            exit_code=ended.exit_code,
-            recalled=recalled,
-        )
-        self._ledger.note(noted)
+        code = ended.code or 0
+        text = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
+        self._ledger.note(copied(events.JobEnded, ended, code=code, text=text, recalled=recalled))
         self._collect(ended)
 
     def _collect(self, ended: protocol.Ended) -> None:
@@ -323,17 +301,11 @@ class Jobs:
             self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(events.CheckStarted(run_id=run_id))
         for figure in collected.figures:
-            recorded = events.MetricRecorded(
-                run_id=run_id,
-                metric=figure.name,
-                value=figure.value,
-                unit=figure.unit,
-                better=figure.better,
-            )
+            recorded = copied(events.MetricRecorded, figure, run_id=run_id, metric=figure.name)
             self._ledger.note(recorded)
         if collected.refused:
             self._tell_refused(run_id, collected.refused)
-        self._verdict(run_id, collected.code, collected.reason, collected.sums, collected.cause)
+        self._verdict(run_id, collected)
         if collected.stop:
             self._tasks.fail(TrialError(collected.stop))
 
@@ -348,22 +320,15 @@ class Jobs:
             )
             self._tasks.alert("job events", test, text)
 
-    def _verdict(
-        self,
-        run_id: str,
-        code: codes.Code,
-        reason: str,
-        sums: dict[str, str] | None = None,
-        cause: FoundCause = NO_CAUSE,
-    ) -> None:
+    def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
         case = self._ledger.case(run_id)
         job = self._attempts.of.pop(run_id).job
-        if sums and not job.file_system:
-            filled = (name for name, sha256 in sums.items() if sha256 != OF_NOTHING)
+        if outcome.sums and not job.file_system:
+            filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
             self._ledger.journal.rest_on(f"{job.path}/{name}" for name in filled)
-        self._ledger.verdict(run_id, code, reason, sums, cause)
+        self._ledger.verdict(run_id, outcome)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(case.test, job.path)])
         self._staging.drop_directories([(case, run_id)])
-        self._clean_up.on_judged(run_id, case, job.path, code)
+        self._clean_up.on_judged(run_id, case, job.path, outcome.code)

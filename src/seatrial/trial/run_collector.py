@@ -68,10 +68,10 @@ class CollectedRun(NamedTuple):
     the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
     that a job may not write; ``cause`` is what it failed of."""
 
-    job_events: Sequence[JobsOwnEvent]
-    figures: Sequence[MetricValue]
     code: codes.Code
     reason: str
+    job_events: Sequence[JobsOwnEvent] = ()
+    figures: Sequence[MetricValue] = ()
     stop: str = ""
     sums: dict[str, str] | None = None
     refused: Sequence[str] = ()
@@ -239,7 +239,7 @@ class RunCollector:
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
-        return CollectedRun(events, figures, code, reason, stop, sums, own.refused, cause)
+        return CollectedRun(code, reason, events, figures, stop, sums, own.refused, cause)
 
     def _cause(self, run: EndedRun, code: codes.Code, exit_code: int | None) -> FoundCause:
         """Return what a run failed of, as its check script or its output tells; NO_CAUSE for one
