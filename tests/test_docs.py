@@ -20,7 +20,8 @@ from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, code_of
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
-from seatrial.journal.lifecycle import RUN_STATE_HELP, TRIAL_STATE_HELP, RunLife
+from seatrial.journal.run_life import RUN_STATE_HELP, RunLife
+from seatrial.journal.trial_life import TRIAL_STATE_HELP
 from seatrial.machine import failures, rehearsal_model
 from seatrial.machine import model as machine
 from seatrial.machine.load import load_machine

@@ -7,7 +7,7 @@ from typing import Self
 from msgspec import Struct
 
 from seatrial.conduct.policy import Entry
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.units import SECOND_NS
 
 _ENDED = RunState.ENDED

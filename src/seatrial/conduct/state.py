@@ -1,7 +1,7 @@
 """What the conductor knows: a fold over events, so that recovery is to replay the journal.
 
-The states of the trial and of its runs are those of ``journal.lifecycle``. What may start is kept
-by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
+The states of the trial and of its runs are those of ``journal.trial_life`` and ``run_life``. What
+may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
-from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
+from seatrial.journal.run_life import RunState
+from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
 

@@ -19,7 +19,7 @@ from seatrial.backends import protocol
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.journal import codes, events
-from seatrial.journal.lifecycle import RunState
+from seatrial.journal.run_life import RunState
 from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events

@@ -20,7 +20,7 @@ from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.codes import code_of
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header

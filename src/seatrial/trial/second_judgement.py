@@ -28,7 +28,7 @@ from seatrial.journal import codes, events
 from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.runs.checksums import changed_file
 from seatrial.runs.directory import cut_file, run_directory
 from seatrial.runs.script import judged_files
