@@ -35,6 +35,7 @@ from seatrial.rules import model as rules
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
 from seatrial.studies.selection import KEYS
+from seatrial.suite import check_spec, run_spec
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
@@ -59,19 +60,19 @@ QUOTA_PAGE = "quota.md"
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
-    (suite.RunSpec, TESTS, "run"),
-    (suite.Stripe, TESTS, "Pages, malloc and stripes"),
-    (suite.AskedNodes, TESTS, "Nodes in the network"),
+    (run_spec.RunSpec, TESTS, "run"),
+    (run_spec.Stripe, TESTS, "Pages, malloc and stripes"),
+    (run_spec.AskedNodes, TESTS, "Nodes in the network"),
     (suite.FromParameter, TESTS, "Variables of a parameter"),
     (suite.OwnFlags, TESTS, "Flags of a toolchain"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Keep, TESTS, "keep"),
-    (suite.Check, TESTS, "verify"),
-    (suite.PlacementCheck, TESTS, "Where ranks and threads ran"),
+    (check_spec.Check, TESTS, "verify"),
+    (check_spec.PlacementCheck, TESTS, "Where ranks and threads ran"),
     (failures.KnownFailure, TESTS, "known_failures"),
     (suite.FailureMode, TESTS, "failures"),
-    (suite.Metric, TESTS, "metrics"),
+    (check_spec.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
     (machine.PageSettings, MACHINES, "pages"),
@@ -206,7 +207,7 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
         if field is None:
             continue
         required = field.required
-        assert (row[2] == "") <= (required or shape in (suite.Check,)), f"{title}: {row}"
+        assert (row[2] == "") <= (required or shape in (check_spec.Check,)), f"{title}: {row}"
         assert required <= (row[2] == ""), f"{title}: {row[0]} must be given, and a default is told"
         told = words(row[2])
         plain = isinstance(field.default, str | int | float) and field.default != ""

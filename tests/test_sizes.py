@@ -12,7 +12,6 @@ LONGER = {
     "conduct/state.py": "the one fold of a trial's events that decisions rest on",
     "journal/events.py": "one table: a Struct for each kind of event",
     "plan/model.py": "one file's shape: plan.yaml",
-    "suite/model.py": "one file's shape: test.yaml, and the case that comes of it",
 }
 
 

@@ -14,7 +14,8 @@ from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, QuietAnswer, Stage
+from seatrial.suite.model import Keep, KeepWord, Stage
+from seatrial.suite.run_spec import QuietAnswer
 
 Cause = Literal[
     "node failure",

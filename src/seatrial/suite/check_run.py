@@ -13,8 +13,8 @@ from seatrial.suite.asked_place import KEYS as PLACE_KEYS
 from seatrial.suite.check_expressions import ExpressionChecker
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import GPU_KEYS, TEXT_KEYS, fault_of_name, faults_of_options
-from seatrial.suite.model import AskedNodes
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
+from seatrial.suite.run_spec import AskedNodes
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.units import seconds, span_of
 

@@ -34,7 +34,8 @@ from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
 from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRITABLE, judged_files
-from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import Case, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.trial.job_stats import JobStats
