@@ -27,6 +27,8 @@ from seatrial.machine import model as machine
 from seatrial.machine.load import load_machine
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
+from seatrial.plan import moments
+from seatrial.plan import rehearsal_model as plan_rehearsal
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
@@ -109,18 +111,18 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Cap, PLANS, "caps"),
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
-    (plan.TimeSpan, PLANS, "Blackouts and outages"),
-    (plan.RehearsedEvent, PLANS, "Events of a rehearsal"),
+    (moments.TimeSpan, PLANS, "Blackouts and outages"),
+    (plan_rehearsal.RehearsedEvent, PLANS, "Events of a rehearsal"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
     (plan.Evidence, PLANS, "evidence"),
     (plan.Waiver, PLANS, "waivers"),
     (plan.ChecklistItem, PLANS, "items"),
-    (plan.Rehearsal, PLANS, "Rehearsals"),
-    (plan.Behaviour, PLANS, "How runs turn out"),
-    (plan.ElapsedModel, PLANS, "Distributions of elapsed times"),
-    (plan.ModelledMetric, PLANS, "Distributions of metrics"),
+    (plan_rehearsal.Rehearsal, PLANS, "Rehearsals"),
+    (plan_rehearsal.Behaviour, PLANS, "How runs turn out"),
+    (plan_rehearsal.ElapsedModel, PLANS, "Distributions of elapsed times"),
+    (plan_rehearsal.ModelledMetric, PLANS, "Distributions of metrics"),
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
     (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),

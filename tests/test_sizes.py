@@ -11,7 +11,6 @@ MAX_LINES = 400
 LONGER = {
     "conduct/state.py": "the one fold of a trial's events that decisions rest on",
     "journal/events.py": "one table: a Struct for each kind of event",
-    "plan/model.py": "one file's shape: plan.yaml",
 }
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, ElapsedModel, Plan
+from seatrial.plan.model import Plan
+from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel
 from seatrial.rehearse.disturbances import Disturbance, disturbance_of
 from seatrial.rehearse.sampling import Quantity, RunModel
 from seatrial.suite.check_spec import Metric
