@@ -34,7 +34,7 @@ SURVIVED, NO_TEST = 0, 33  # exit codes that mutmut records; the others are a mu
 # Functions of files that are run as a program.
 PROGRAMS = tuple(
     f"verify.python_function.x__{name}"
-    for name in ("answer", "call", "figures", "fault", "last_line")
+    for name in ("answer", "returned", "fault", "figures", "last_line", "place")
 )
 SENTENCE = re.compile(r"""[rf]*("|')(?:(?!\1|\\).|\\.)* (?:(?!\1|\\).|\\.)*\1""")
 

@@ -695,6 +695,23 @@ def test_bands_by_level(tmp_path: Path) -> None:
     assert ratios == pytest.approx([2, 2], rel=0.05)
 
 
+def test_a_pair_whose_repetitions_disagree_is_not_beyond_its_band(tmp_path: Path) -> None:
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines" / "placed.yaml").write_text(TREE_OF_8)
+    steady = re.sub(
+        r"latency (\d+)(\S+) us", r"latency \1\2 us (\1.0..\1\2)", _pingpong(odd=(2, 6))
+    )
+    steady = re.sub(r"bandwidth (\S+) MiB/s", r"bandwidth \1 MiB/s (\1..\1)", steady)
+    disturbed = re.sub(r"(pair 0 5 .*us) \(\S+\)", r"\1 (201.5..900.0)", steady)
+    disturbed = re.sub(r"(pair 0 5 .*latency) \S+", r"\1 450.00", disturbed)
+    assert disturbed != steady
+    for text in (steady, disturbed):
+        (tmp_path / "pp.out").write_text(text)
+        record = json.loads(ask(tmp_path, "bands", "pp.out", "-m", "placed", "--json").out)
+        odd = [(one["first"], one["second"]) for one in record["latency"]["odd"]]
+        assert odd == [("n3", "n7")]
+
+
 def test_bands_of_what_has_none(tmp_path: Path, accused: Path) -> None:
     (tmp_path / "pp.out").write_text(_pingpong().replace("n8", "x8"))
     assert "name it with --machine" in ask(tmp_path, "bands", "pp.out").err

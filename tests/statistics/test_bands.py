@@ -12,6 +12,27 @@ from seatrial.statistics.bands import Band, Pair, expected_mean, judge, median_i
 LEVELS = ["router", "chassis", "system"]
 
 
+DELAYS = (50, 100, 200)
+
+
+def repeated(
+    seed: int, delays: tuple[int, int, int], disturbed: float, slow: float = 0.0
+) -> list[Pair]:
+    """Return the pairs of eight nodes by 11 repetitions, of which a share is disturbed: by 200 us
+    in the mean. The pair n2-n6 is slower."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for a, b in combinations(range(8), 2):
+        height = 0 if a // 2 == b // 2 else 1 if a // 4 == b // 4 else 2
+        hit = rng.random(11) < disturbed
+        us = 11 + delays[height] + np.abs(rng.normal(0, 1, 11)) + hit * rng.exponential(200, 11)
+        us += slow * ((a, b) == (2, 6))
+        interval = median_interval(sorted(us.tolist()))
+        figure = float(np.median(us))
+        found.append(Pair(f"n{a}", f"n{b}", LEVELS[height], (1, 2, 4)[height], figure, interval))
+    return found
+
+
 def network(seed: int, ratios: tuple[float, ...], node_noise: float = 0.0) -> list[Pair]:
     """Return the pairs of eight nodes, two a router, four a chassis."""
     rng = np.random.default_rng(seed)
@@ -53,6 +74,35 @@ def test_one_odd_pair_is_named_and_no_other() -> None:
         worse = pairs[7]._replace(value=pairs[7].value * factor)
         found = judge([*pairs[:7], worse, *pairs[8:]], LEVELS, better)  # type: ignore[arg-type]
         assert [(one.first, one.second) for one in found.odd] == [(worse.first, worse.second)]
+
+
+@pytest.mark.parametrize("disturbed", [0.02, 0.2, 0.4])
+def test_disturbed_repetitions_name_no_pair(disturbed: float) -> None:
+    right = nulls = 0
+    for seed in range(100):
+        pairs = repeated(seed, DELAYS, disturbed, slow=300)
+        odd = judge(pairs, LEVELS, "lower").odd
+        right += [(one.first, one.second) for one in odd] == [("n2", "n6")]
+        nulls += not judge(repeated(seed, (0, 0, 0), disturbed), LEVELS, "lower").odd
+    assert right >= 98
+    assert nulls >= 96
+
+
+def test_pairs_without_intervals_are_judged_by_their_figures() -> None:
+    pairs = [one._replace(interval=None) for one in repeated(3, DELAYS, 0.02, slow=300)]
+    odd = judge(pairs, LEVELS, "lower").odd
+    assert [(one.first, one.second) for one in odd] == [("n2", "n6")]
+
+
+def test_a_small_level_whose_pairs_differ_more_than_those_of_others() -> None:
+    pairs = repeated(1, DELAYS, 0.0)
+    apart = [11, 0, -7, 4]  # us, of the four pairs of a router
+    small = [one for one in pairs if one.level == "router"]
+    for one, us in zip(small, apart, strict=True):
+        at = pairs.index(one)
+        low, high = one.interval or (0, 0)
+        pairs[at] = one._replace(value=one.value + us, interval=(low + us, high + us))
+    assert judge(pairs, LEVELS, "lower").odd == []
 
 
 def test_mean_of_the_three_modes_of_franklin() -> None:

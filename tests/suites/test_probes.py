@@ -11,6 +11,7 @@ import yaml
 
 from seatrial.machine.detect import detect
 from seatrial.suite.model import Case
+from seatrial.verify.pair_lines import pair_lines
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 
@@ -66,6 +67,7 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES
+    assert_intervals_hold_their_figures(place)
     network = place.seatrial("network", "t", "--json")
     assert network.code == 0, network.said
     by_kind = {
@@ -73,6 +75,16 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     }
     assert (by_kind["rank"]["ranks"], len(by_kind["rank"]["nics"])) == (4, 4)
     assert len(by_kind["impacts"]["impacts"]) == 6
+
+
+def assert_intervals_hold_their_figures(place: Workplace) -> None:
+    (output, *_) = (place.folder / "trials" / "t" / "runs").glob("pingpong*/*/stdout")
+    for pair in pair_lines(output.read_text()):
+        for figure, interval in (
+            (pair.latency, pair.latency_interval),
+            (pair.bandwidth, pair.bandwidth_interval),
+        ):
+            assert interval is not None and interval[0] <= figure <= interval[1], pair
 
 
 def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:

@@ -11,7 +11,14 @@ LINE = "pair 0 5 nodes n001 n002 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
 
 def test_ends_and_figures_of_a_pair() -> None:
     (one,) = pair_lines(f"seed 1\n{LINE}{END}\n")
-    assert one == ((0, 5), ("n001", "n002"), (0, 1), 0.42, 9211.0)
+    assert one == ((0, 5), ("n001", "n002"), (0, 1), 0.42, 9211.0, None, None)
+
+
+def test_intervals_of_figures() -> None:
+    line = LINE.replace(" us ", " us (0.41..0.44) ").replace("MiB/s", "MiB/s (9190.2..9240.1)")
+    (one,) = pair_lines(f"{line}{END}\n")
+    assert one.latency_interval == (0.41, 0.44)
+    assert one.bandwidth_interval == (9190.2, 9240.1)
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,9 @@ def test_a_function_that_fails_is_a_check_error(
 def test_a_function_that_is_not_there(places: tuple[Path, Path]) -> None:
     folder, run = places
     write(folder, "return {}")
-    with pytest.raises(FunctionFailed, match=r"figures\.py has no function other$"):
+    with pytest.raises(FunctionFailed, match=r"figures\.py has no function other") as failed:
         figures_by("figures.py:other", folder, run)
+    assert "python_function.py" not in str(failed.value)  # no place of Seatrial's own
     with pytest.raises(FunctionFailed, match="is missing"):
         figures_by("other.py:read", folder, run)
     with pytest.raises(FunctionFailed, match="FileNotFoundError"):

@@ -5,6 +5,11 @@
 
 Pairs that share a node are not independent. So levels are compared by least squares on logarithms,
 with the effects of both nodes in the model.
+
+A pair is odd if it is worse than its band by more than pairs differ from each other, and than its
+own figures do: a disturbance that hits some repetitions of a pair must not name it. So the end of
+its interval that lies nearer to the band is judged. Where a pair has no interval, its figure is
+judged, by a bound for heavy tails.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from seatrial.statistics.student import normal_deviate, student_quantile
 from seatrial.statistics.theil_sen import theil_sen
 
 FALSE = 0.05
-TAILS = 3  # degrees of freedom of the residuals: latencies have heavy tails
+TAILS = 3  # degrees of freedom of figures without intervals: latencies have heavy tails
 MIN_EFFECT = 0.05
 MIN_PAIRS = 8  # of the levels together, for pairs to be odd
 MIN_FREEDOM = 4
@@ -33,13 +38,15 @@ Better = Literal["lower", "higher"]
 
 
 class Pair(NamedTuple):
-    """A figure of two nodes, above 0, with their level and hops."""
+    """A figure of two nodes, above 0, with their level and hops. ``interval`` holds the figure with
+    95 % or more, by the pair's own repetitions; None where these are not known."""
 
     first: str
     second: str
     level: str
     hops: int
     value: float
+    interval: tuple[float, float] | None = None
 
 
 class Band(Struct, frozen=True):
@@ -181,18 +188,43 @@ def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
 
 
 def _odd(pairs: Sequence[Pair], bands: Sequence[Band], better: Better) -> list[OddPair]:
-    """Return the pairs that are worse than their band, the worst first; the bound is corrected for
-    the number of pairs."""
+    """Return the pairs that are worse than their band, the worst first."""
     if len(pairs) < MIN_PAIRS:
         return []
     median = {band.level: band.median for band in bands}
     sign = 1 if better == "lower" else -1
-    away = np.array([sign * math.log(one.value / median[one.level]) for one in pairs])
-    deviation = MAD_TO_SIGMA * float(np.median(np.abs(away)))
-    bound = deviation * student_quantile(1 - FALSE / len(pairs), TAILS)
-    worst = np.flatnonzero(away > max(bound, math.log1p(MIN_EFFECT)))
-    found = [pairs[k] for k in sorted(worst.tolist(), key=lambda k: -float(away[k]))]
+
+    def away(one: Pair, value: float) -> float:
+        return sign * math.log(value / median[one.level])
+
+    with_intervals = all(one.interval is not None for one in pairs)
+    of_level: dict[str, list[float]] = {band.level: [] for band in bands}
+    for one in pairs:
+        of_level[one.level].append(away(one, one.value))
+    of_all = [far for own in of_level.values() for far in own]
+    least = max(math.log1p(MIN_EFFECT), _bound(of_all, len(pairs), with_intervals))
+    bound = {
+        level: max(least, _bound(own, len(pairs), with_intervals))
+        for level, own in of_level.items()
+    }
+    found = [
+        one
+        for one in pairs
+        if min(away(one, end) for end in (with_intervals and one.interval) or [one.value])
+        > bound[one.level]
+    ]
     return [
         OddPair(one.first, one.second, one.level, one.value, one.value / median[one.level])
-        for one in found
+        for one in sorted(found, key=lambda one: -away(one, one.value))
     ]
+
+
+def _bound(away: Sequence[float], tests: int, with_intervals: bool) -> float:
+    """Return how far from its band a pair may be by chance, from the logarithms of how far these
+    are: their robust deviation, corrected for the number of pairs that are tested. 0 for too few.
+    ``with_intervals``: whether the pairs have intervals."""
+    if len(away) <= TAILS:
+        return 0.0
+    deviation = MAD_TO_SIGMA * float(np.median(np.abs(away)))
+    freedom = len(away) - 1 if with_intervals else TAILS
+    return deviation * student_quantile(1 - FALSE / tests, freedom)

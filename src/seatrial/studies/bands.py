@@ -204,15 +204,21 @@ def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology
 
 def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
     """Return a figure for each pair of nodes, and for each pair of ranks on a node."""
-    figures: dict[tuple[int, int, str], list[float]] = defaultdict(list)
+    of_pair: dict[tuple[int, int, str], list[PairLine]] = defaultdict(list)
     for line, ends, _ in pairs:
         cores = " ".join(map(str, sorted(line.cpus))) if ends[0] == ends[1] else ""
-        figures[min(ends), max(ends), cores].append(getattr(line, name))
-    names = topology.nodes
-    return [
-        Pair(names[a], names[b], topology.level(a, b), topology.hops(a, b), median(values))
-        for (a, b, _), values in figures.items()
-    ]
+        of_pair[min(ends), max(ends), cores].append(line)
+    names, found = topology.nodes, []
+    for (a, b, _), lines in of_pair.items():
+        figure = median(getattr(line, name) for line in lines)
+        intervals = [getattr(line, f"{name}_interval") for line in lines]
+        known = [interval for interval in intervals if interval is not None]
+        interval = None
+        if len(known) == len(lines):
+            interval = median(low for low, _ in known), median(high for _, high in known)
+        place = names[a], names[b], topology.level(a, b), topology.hops(a, b)
+        found.append(Pair(*place, figure, interval))
+    return found
 
 
 def _quantiles(values: list[float]) -> list[float]:

@@ -1,6 +1,9 @@
 """The figures of pairs of ranks in an output of the probe ``pingpong``.
 
-pair 0 1 nodes n001 n002 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
+    pair 0 1 nodes n1 n2 cpus 0 1 latency 0.42 us (0.41..0.44) bandwidth 921.0 MiB/s (919.2..924.1)
+
+The intervals hold the medians of a pair's repetitions with 95 % or more. They are missing for fewer
+than six repetitions, and in outputs of older versions of the probe.
 """
 
 from __future__ import annotations
@@ -11,20 +14,25 @@ from typing import NamedTuple
 from seatrial.verify.reading import plain
 
 END = "pingpong finished, all messages correct"
+Interval = tuple[float, float]
+_INTERVAL = r"(?: \((\d+\.\d+)\.\.(\d+\.\d+)\))?"
 _LINE = re.compile(
     r"pair (\d+) (\d+) nodes (\S+) (\S+) cpus (-?\d+) (-?\d+) "
-    r"latency ([\d.]+) us bandwidth ([\d.]+) MiB/s"
+    rf"latency ([\d.]+) us{_INTERVAL} bandwidth ([\d.]+) MiB/s{_INTERVAL}"
 )
 
 
 class PairLine(NamedTuple):
-    """Two ranks with their nodes and CPUs; latency in us, bandwidth in MiB/s."""
+    """Two ranks with their nodes and CPUs; latency in us, bandwidth in MiB/s, and their intervals
+    (None where the output has none)."""
 
     ranks: tuple[int, int]
     nodes: tuple[str, str]
     cpus: tuple[int, int]
     latency: float
     bandwidth: float
+    latency_interval: Interval | None = None
+    bandwidth_interval: Interval | None = None
 
 
 def pair_lines(text: str) -> list[PairLine]:
@@ -35,13 +43,18 @@ def pair_lines(text: str) -> list[PairLine]:
         if not line.startswith("pair "):
             continue
         match = _LINE.fullmatch(line.strip())
-        if match is None or not (float(match[7]) > 0 and float(match[8]) > 0):
+        if match is None or not all(float(one) > 0 for one in match.groups()[6:] if one):
             raise ValueError(f"line {number} has no figures of a pair: {plain(line)[:100]}")
-        i, j, a, b, x, y, latency, bandwidth = match.groups()
+        i, j, a, b, x, y, latency, *between, bandwidth, low, high = match.groups()
         ends = (int(i), int(j)), (a, b), (int(x), int(y))
-        found.append(PairLine(*ends, float(latency), float(bandwidth)))
+        figures = float(latency), float(bandwidth)
+        found.append(PairLine(*ends, *figures, _interval(*between), _interval(low, high)))
     if not found:
         raise ValueError("it has no line `pair ...` of the probe pingpong")
     if END not in text:
         raise ValueError(f"its closing line {END!r} is missing")
     return found
+
+
+def _interval(low: str | None, high: str | None) -> Interval | None:
+    return None if low is None or high is None else (float(low), float(high))

@@ -8,11 +8,11 @@
  *
  * with t the time of a round trip, averaged over the trips of a repetition. min, median and max are
  * over all repetitions of all pairs; they are also given apart for pairs on one node ("core pairs")
- * and on two nodes ("node pairs"), and pair by pair (the median of a pair). All pairs are measured
- * while there are at most `pairs` of them; else the pairs of neighbours in rank order, and random
- * pairs up to that number. The repetitions are taken in four rounds, each over all pairs in another
- * random order: what disturbs the machine for a while is in no pair, and no level of the network,
- * more than in others.
+ * and on two nodes ("node pairs"), and pair by pair: the median of a pair, and from 6 repetitions on
+ * the interval that holds it with 95 % or more. All pairs are measured while there are at most
+ * `pairs` of them; else the pairs of neighbours in rank order, and random pairs up to that number.
+ * Each repetition is a round over all pairs, in another random order: what disturbs the machine for
+ * a while is in no pair, and no level of the network, more than in others.
  *
  * Ranks that may use several CPUs and have one each are pinned, whole cores first, so that a rank is
  * a core and "cpu" in the table is its number; -u leaves them as they are. More ranks than CPUs are
@@ -22,14 +22,16 @@
  *            -i most round trips a repetition (500); fewer if they would take longer than 5 ms
  *            -p most pairs (4096)   -x seed of pairs and their order (1)   -u do not pin
  * Example:   mpirun -n 4 ./pingpong
- *            pair 0 1 nodes n001 n001 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
+ *            pair 0 1 nodes n001 n001 cpus 0 1 latency 0.42 us (0.41..0.44) bandwidth 9211.0 MiB/s
+ *            (9190.2..9240.1)   [on the same line]
  *            latency min 0.41 median 0.44 max 0.61 us
  *
- * Needs 2 ranks or more. Rank 0 says whose turn it is. Time: about 40 ms a pair.
+ * Needs 2 ranks or more. Rank 0 says whose turn it is. Time: about 100 ms a pair.
  */
 #define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -40,7 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_CPUS = 8192, NAME = 64, ROUNDS = 4 };
+enum { MOST_CPUS = 8192, NAME = 64 };
 enum { TAG_TURN = 1, TAG_TRIPS, TAG_DATA, TAG_RESULT };
 
 static const char USAGE[] =
@@ -256,33 +258,32 @@ static void checked_trip(bool first, int partner, unsigned char *out, unsigned c
     check(in, size, partner, rank);
 }
 
-/* Fill times[repetitions] on the first rank of the pair. The warm-up tells how many trips to take. */
-static void measure(int partner, size_t size, struct task task, double *times)
+/* Seconds a round trip, on the first rank of the pair. The warm-up tells how many trips to take. */
+static double measure(int partner, size_t size, int most_trips)
 {
     bool first = rank < partner;
     int trips = 0;
     unsigned char *out = memory(size, 1), *in = memory(size, 1);
     fill(out, size, rank, partner);
     checked_trip(first, partner, out, in, size);
-    double estimate = time_trips(first, partner, out, in, size, 5);
+    double time = time_trips(first, partner, out, in, size, 5);
     if (first) {
-        trips = estimate * task.most_trips > LONGEST ? (int)(LONGEST / estimate) : task.most_trips;
+        trips = time * most_trips > LONGEST ? (int)(LONGEST / time) : most_trips;
         if (trips < 1) trips = 1;
         TRY(MPI_Send(&trips, 1, MPI_INT, partner, TAG_TRIPS, MPI_COMM_WORLD));
     } else {
         TRY(MPI_Recv(&trips, 1, MPI_INT, partner, TAG_TRIPS, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     }
-    for (int r = 0; r < task.repetitions; r++)
-        times[r] = time_trips(first, partner, out, in, size, trips);
+    time = time_trips(first, partner, out, in, size, trips);
     checked_trip(first, partner, out, in, size);
     free(out);
     free(in);
+    return time;
 }
 
-static void measure_both(int partner, struct task task, double *times)
+static void measure_both(int partner, struct task task, double times[2])
 {
-    for (int k = 0; k < 2; k++)
-        measure(partner, task.sizes[k], task, times + k * task.repetitions);
+    for (int k = 0; k < 2; k++) times[k] = measure(partner, task.sizes[k], task.most_trips);
 }
 
 /* Receive without spinning: a rank that waits its turn must not disturb the pair that runs. */
@@ -298,35 +299,28 @@ static void receive_asleep(void *data, int count, MPI_Datatype type, int from, i
     TRY(MPI_Recv(data, count, type, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-/* What rank 0 says: the partner, below 0 at the end, and how many repetitions. */
-struct turn { int partner, repetitions; };
-
-/* Every rank but 0: do what rank 0 says until it says -1. */
+/* Every rank but 0: measure with the partner that rank 0 says, until it says -1. */
 static void take_turns(struct task task)
 {
-    double *times = memory(2 * (size_t)task.repetitions, sizeof *times);
     for (;;) {
-        struct turn turn;
-        receive_asleep(&turn, 2, MPI_INT, 0, TAG_TURN);
-        if (turn.partner < 0) break;
-        task.repetitions = turn.repetitions;
-        measure_both(turn.partner, task, times);
-        if (rank < turn.partner)
-            TRY(MPI_Send(times, 2 * turn.repetitions, MPI_DOUBLE, 0, TAG_RESULT, MPI_COMM_WORLD));
+        int partner;
+        double times[2];
+        receive_asleep(&partner, 1, MPI_INT, 0, TAG_TURN);
+        if (partner < 0) break;
+        measure_both(partner, task, times);
+        if (rank < partner) TRY(MPI_Send(times, 2, MPI_DOUBLE, 0, TAG_RESULT, MPI_COMM_WORLD));
     }
-    free(times);
 }
 
 /* Rank 0: let one pair run, and get its times. */
-static void give_turn(int first, int second, struct task task, double *times)
+static void give_turn(int first, int second, struct task task, double times[2])
 {
-    struct turn to_first = {second, task.repetitions}, to_second = {first, task.repetitions};
-    TRY(MPI_Send(&to_second, 2, MPI_INT, second, TAG_TURN, MPI_COMM_WORLD));
+    TRY(MPI_Send(&first, 1, MPI_INT, second, TAG_TURN, MPI_COMM_WORLD));
     if (first == 0) {
         measure_both(second, task, times);
     } else {
-        TRY(MPI_Send(&to_first, 2, MPI_INT, first, TAG_TURN, MPI_COMM_WORLD));
-        receive_asleep(times, 2 * task.repetitions, MPI_DOUBLE, first, TAG_RESULT);
+        TRY(MPI_Send(&second, 1, MPI_INT, first, TAG_TURN, MPI_COMM_WORLD));
+        receive_asleep(times, 2, MPI_DOUBLE, first, TAG_RESULT);
     }
 }
 
@@ -397,25 +391,43 @@ static void shuffle(int64_t *order, int64_t count, uint64_t *state)
 /* Let all pairs run. Returns 2 n times of each: those of short messages, then those of long ones. */
 static double *run_pairs(const struct pair *pairs, int64_t count, struct task task, uint64_t seed)
 {
-    int n = task.repetitions, rounds = n < ROUNDS ? n : ROUNDS, done = 0;
-    double *all = memory((size_t)count * 2 * (size_t)n, sizeof *all);
-    double *times = memory(2 * (size_t)n, sizeof *times);
+    int n = task.repetitions;
+    double *all = memory((size_t)count * 2 * (size_t)n, sizeof *all), times[2];
     int64_t *order = memory((size_t)count, sizeof *order);
     for (int64_t p = 0; p < count; p++) order[p] = p;
-    for (int round = 0; round < rounds; round++, done += task.repetitions) {
-        task.repetitions = n / rounds + (round < n % rounds);
-        size_t bytes = (size_t)task.repetitions * sizeof *times;
+    for (int round = 0; round < n; round++) {
         shuffle(order, count, &seed);
         for (int64_t i = 0; i < count; i++) {
-            double *own = all + order[i] * 2 * n + done;
             give_turn(pairs[order[i]].first, pairs[order[i]].second, task, times);
-            memcpy(own, times, bytes);
-            memcpy(own + n, times + task.repetitions, bytes);
+            for (int k = 0; k < 2; k++) all[(order[i] * 2 + k) * n + round] = times[k];
         }
     }
     free(order);
-    free(times);
     return all;
+}
+
+/* How many repetitions lie below the interval, and as many above, that holds the median with 95 % or
+ * more (David and Nagaraja 2003, section 7.1); -1 for fewer than 6. */
+static int left_out(int n)
+{
+    double tail = 0;
+    int below = 0;
+    for (; below < n / 2; below++) {
+        tail += exp(lgamma(n + 1) - lgamma(below + 1) - lgamma(n - below + 1) - n * log(2));
+        if (tail > 0.025) break;
+    }
+    return below - 1;
+}
+
+/* The median, unit and interval of a figure of a pair. Returns the median; sorts the values. */
+static double print_figure(const char *name, const char *unit, int decimals, double *values, int n)
+{
+    double median = spread_of(values, (size_t)n).median;
+    int below = left_out(n);
+    printf(" %s %.*f %s", name, decimals, median, unit);
+    if (below >= 0)
+        printf(" (%.*f..%.*f)", decimals, values[below], decimals, values[n - 1 - below]);
+    return median;
 }
 
 static void conduct(const struct place *places, struct task task, int64_t most, uint64_t seed)
@@ -439,14 +451,16 @@ static void conduct(const struct place *places, struct task task, int64_t most, 
         }
         add(&kinds[ALL], latency, bandwidth, n);
         add(&kinds[first.node == second.node ? CORES : NODES], latency, bandwidth, n);
-        double l = spread_of(latency, n).median, b = spread_of(bandwidth, n).median;
-        printf("pair %d %d nodes %s %s cpus %d %d latency %.2f us bandwidth %.1f MiB/s\n", pair.first,
-               pair.second, first.name, second.name, first.cpu, second.cpu, l, b);
+        printf("pair %d %d nodes %s %s cpus %d %d", pair.first, pair.second, first.name, second.name,
+               first.cpu, second.cpu);
+        double l = print_figure("latency", "us", 2, latency, task.repetitions);
+        double b = print_figure("bandwidth", "MiB/s", 1, bandwidth, task.repetitions);
+        printf("\n");
         if (p == 0 || l > slowest) slowest = l, slow = pair;
         if (p == 0 || b < narrowest) narrowest = b, narrow = pair;
     }
-    struct turn stop = {-1, 0};
-    for (int i = 1; i < ranks; i++) TRY(MPI_Send(&stop, 2, MPI_INT, i, TAG_TURN, MPI_COMM_WORLD));
+    int stop = -1;
+    for (int i = 1; i < ranks; i++) TRY(MPI_Send(&stop, 1, MPI_INT, i, TAG_TURN, MPI_COMM_WORLD));
     print_samples("core pairs ", &kinds[CORES]);
     print_samples("node pairs ", &kinds[NODES]);
     print_samples("", &kinds[ALL]);
