@@ -48,7 +48,7 @@ from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.constants = {"verify.search.SEARCH_SECONDS": 4}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "1s"})
@@ -79,7 +79,7 @@ def test_a_module_that_does_not_load_is_the_reason(
 
 def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
     """Ctrl-C and walltimes work while it is tried."""
-    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.constants = {"verify.search.SEARCH_SECONDS": 4}
     place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
     place.test("long", "sleep 1000", run={"walltime": "1s"})
     done = place.run("--name", "t")
