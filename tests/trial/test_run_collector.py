@@ -100,7 +100,7 @@ def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -
 
 def test_a_run_that_ended_while_the_driver_was_stopped_is_no_timeout(place: Workplace) -> None:
     gate = place.folder / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.02; done"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
     place.test("a", wait, run={"walltime": "3s"}, repeat=2)
     with place.start_run("--name", "t", "--jobs", "2") as driving:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
@@ -350,8 +350,8 @@ def drive(
     patience = LONG_S if appears else 0.05
     slurm = {"visible_after": patience}
     place.local(file_systems={"scratch": scratch}, scheduler="slurm", slurm=slurm)
-    short(place, "good", script, metrics={"rate": _metric(r"rate (\S+)")})
-    short(place, "bad", "exit 3")
+    short(place, "good", f"sleep 0.1; {script}", metrics={"rate": _metric(r"rate (\S+)")})
+    short(place, "bad", "sleep 0.1; exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
     prepared = prepare_plan(place.folder / "plan.yaml")
     trial = begin(place.trials, prepared, prepared.parts[0])
