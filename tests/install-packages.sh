@@ -85,6 +85,7 @@ unpack_environment_modules() {
 
 missing_chromium() {
     command -v chromium >/dev/null || printf ' chromium'
+    command -v chromium-headless-shell >/dev/null || printf ' chromium-headless-shell'
 }
 
 missing_shells() {
