@@ -24,7 +24,8 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Case, RunSpec, Test
+from seatrial.suite.model import Case, Test
+from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.folder import Record, TrialOptions, create
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))

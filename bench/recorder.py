@@ -23,8 +23,9 @@ from typing import NamedTuple
 from bench.measuring import ROOT, Row, scratch, timed
 from seatrial.layout.pattern_records import parsed_record
 from seatrial.runs.pattern_recorder import START, prepare
-from seatrial.suite.model import RunSpec, Test
+from seatrial.suite.model import Test
 from seatrial.suite.recording import recorded
+from seatrial.suite.run_spec import RunSpec
 
 ROUNDS = int(os.environ.get("SEATRIAL_BENCH_ROUNDS", "12"))
 PROBES = ROOT / "suites" / "probes"

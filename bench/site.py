@@ -30,7 +30,8 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Case, RunSpec, Test
+from seatrial.suite.model import Case, Test
+from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
 from seatrial.units import SECOND_NS
 

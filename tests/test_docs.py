@@ -20,12 +20,15 @@ from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, code_of
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
-from seatrial.journal.lifecycle import RUN_STATE_HELP, TRIAL_STATE_HELP, RunLife
+from seatrial.journal.run_life import RUN_STATE_HELP, RunLife
+from seatrial.journal.trial_life import TRIAL_STATE_HELP
 from seatrial.machine import failures, rehearsal_model
 from seatrial.machine import model as machine
 from seatrial.machine.load import load_machine
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
+from seatrial.plan import moments
+from seatrial.plan import rehearsal_model as plan_rehearsal
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
@@ -34,6 +37,7 @@ from seatrial.rules import model as rules
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
 from seatrial.studies.selection import KEYS
+from seatrial.suite import check_spec, run_spec
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
@@ -58,19 +62,19 @@ QUOTA_PAGE = "quota.md"
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
-    (suite.RunSpec, TESTS, "run"),
-    (suite.Stripe, TESTS, "Pages, malloc and stripes"),
-    (suite.AskedNodes, TESTS, "Nodes in the network"),
+    (run_spec.RunSpec, TESTS, "run"),
+    (run_spec.Stripe, TESTS, "Pages, malloc and stripes"),
+    (run_spec.AskedNodes, TESTS, "Nodes in the network"),
     (suite.FromParameter, TESTS, "Variables of a parameter"),
     (suite.OwnFlags, TESTS, "Flags of a toolchain"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Keep, TESTS, "keep"),
-    (suite.Check, TESTS, "verify"),
-    (suite.PlacementCheck, TESTS, "Where ranks and threads ran"),
+    (check_spec.Check, TESTS, "verify"),
+    (check_spec.PlacementCheck, TESTS, "Where ranks and threads ran"),
     (failures.KnownFailure, TESTS, "known_failures"),
     (suite.FailureMode, TESTS, "failures"),
-    (suite.Metric, TESTS, "metrics"),
+    (check_spec.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
     (machine.NodeGroup, MACHINES, "nodes"),
     (machine.PageSettings, MACHINES, "pages"),
@@ -107,18 +111,18 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Cap, PLANS, "caps"),
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
-    (plan.TimeSpan, PLANS, "Blackouts and outages"),
-    (plan.RehearsedEvent, PLANS, "Events of a rehearsal"),
+    (moments.TimeSpan, PLANS, "Blackouts and outages"),
+    (plan_rehearsal.RehearsedEvent, PLANS, "Events of a rehearsal"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
     (plan.Evidence, PLANS, "evidence"),
     (plan.Waiver, PLANS, "waivers"),
     (plan.ChecklistItem, PLANS, "items"),
-    (plan.Rehearsal, PLANS, "Rehearsals"),
-    (plan.Behaviour, PLANS, "How runs turn out"),
-    (plan.ElapsedModel, PLANS, "Distributions of elapsed times"),
-    (plan.ModelledMetric, PLANS, "Distributions of metrics"),
+    (plan_rehearsal.Rehearsal, PLANS, "Rehearsals"),
+    (plan_rehearsal.Behaviour, PLANS, "How runs turn out"),
+    (plan_rehearsal.ElapsedModel, PLANS, "Distributions of elapsed times"),
+    (plan_rehearsal.ModelledMetric, PLANS, "Distributions of metrics"),
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
     (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),
@@ -205,7 +209,7 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
         if field is None:
             continue
         required = field.required
-        assert (row[2] == "") <= (required or shape in (suite.Check,)), f"{title}: {row}"
+        assert (row[2] == "") <= (required or shape in (check_spec.Check,)), f"{title}: {row}"
         assert required <= (row[2] == ""), f"{title}: {row[0]} must be given, and a default is told"
         told = words(row[2])
         plain = isinstance(field.default, str | int | float) and field.default != ""

@@ -93,6 +93,7 @@ ACROSS_MODULES = {
         "trial_states": "a trial's state after every pair of events",
         "version_0_1": "a trial and a store of version 0.1",
     },
+    "journal": {"lifecycle": "the states of runs and of trials, and every change of them"},
     "slurm": {"cluster": "the emulated cluster"},
     "studies": {"plateau": "settings as good as the best", "recalled": "recalled runs in studies"},
     "suite": {

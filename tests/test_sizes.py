@@ -11,9 +11,6 @@ MAX_LINES = 400
 LONGER = {
     "conduct/state.py": "the one fold of a trial's events that decisions rest on",
     "journal/events.py": "one table: a Struct for each kind of event",
-    "journal/lifecycle.py": "one table: every state, and what changes it",
-    "plan/model.py": "one file's shape: plan.yaml",
-    "suite/model.py": "one file's shape: test.yaml, and the case that comes of it",
 }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -32,7 +33,7 @@ from seatrial.yaml_positions import (
 )
 
 __all__ = ["Faults", "SourceLocation", "Spot", "YamlNode", "decode", "decode_partly", "json_schema"]
-__all__ += ["key_text", "lay_over", "parse", "plain_scalar", "read"]
+__all__ += ["key_text", "lay_over", "load_checked", "parse", "plain_scalar", "read"]
 
 T = TypeVar("T")
 Step = str | int
@@ -67,6 +68,19 @@ def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) 
     Return None only if the node is no mapping."""
     value = _decode_struct(node, cast(Any, shape), faults, "", given)
     return None if value is INVALID else cast(T, value)
+
+
+def load_checked(path: Path, shape: type[T], check: Callable[[T, Spot], None]) -> T:
+    """Return what a file holds. ``check`` adds the faults that its shape does not show. Raises
+    InvalidFiles with every fault, also if there is no such file."""
+    faults = Faults()
+    node = read(path, faults)
+    found = decode_partly(node, shape, faults) if node is not None else None
+    if node is not None and found is not None:
+        check(found, Spot(node, faults, [key for _, key in faults.found.values()]))
+    faults.raise_any()
+    assert found is not None  # a file without a mapping has a fault
+    return found
 
 
 def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:

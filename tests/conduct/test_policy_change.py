@@ -28,7 +28,7 @@ from seatrial.conduct.policy_change import (
 from seatrial.conduct.policy_difference import conflicts, differences
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, TrialExtended, TrialStarted
-from seatrial.journal.lifecycle import TrialLife
+from seatrial.journal.trial_life import TrialLife
 
 NS = 10**9
 

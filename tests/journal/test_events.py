@@ -65,7 +65,8 @@ from seatrial.journal.events import (
     UnknownEvent,
     finite,
 )
-from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialLife
 
 from .strategies import EVENTS
 

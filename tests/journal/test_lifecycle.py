@@ -44,15 +44,12 @@ from seatrial.journal.events import (
     TrialStarted,
     UnknownEvent,
 )
-from seatrial.journal.lifecycle import (
+from seatrial.journal.run_life import RUN_STATE_HELP, RUN_TRANSITIONS, RunLife, RunState
+from seatrial.journal.trial_life import (
     INTERRUPTED,
-    RUN_STATE_HELP,
-    RUN_TRANSITIONS,
     TRIAL_STATE_HELP,
     TRIAL_TRANSITIONS,
     ClockSpan,
-    RunLife,
-    RunState,
     TrialLife,
     TrialState,
 )

@@ -13,7 +13,8 @@ from seatrial.machine.model import Machine, NodeGroup, Toolchain
 from seatrial.runs.directory import JobEvents, job_events, prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build, Case, RunSpec, Test
+from seatrial.suite.model import Build, Case, Test
+from seatrial.suite.run_spec import RunSpec
 from tests.waiting import LONG_S
 
 

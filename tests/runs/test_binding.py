@@ -20,7 +20,8 @@ from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from seatrial.runs.binding import RANKFILE
 from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.runs.launchers import launch_of
-from seatrial.suite.model import Case, JobOptions, RunSpec, TaskPlacement, Test
+from seatrial.suite.model import Case, JobOptions, TaskPlacement, Test
+from seatrial.suite.run_spec import RunSpec
 from tests.layout.hwloc import xml_of
 from tests.mpich import MPIEXEC
 from tests.programs import Workplace

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seatrial.layout import synthetic
 from seatrial.layout.node import NodeLayout, from_sockets, spans
 from seatrial.runs.geometry import Cores, in_objects, place, widened
-from seatrial.suite.model import Spread
+from seatrial.suite.run_spec import Spread
 
 HOPPER = synthetic.parse("pack:2 numa:2 core:6 pu:1")
 SPREADS: list[Spread] = ["numa", "socket", "pack"]

@@ -16,7 +16,8 @@ import pytest
 import seatrial.suite.recording as recording
 from seatrial.layout.patterns import Pattern
 from seatrial.runs.pattern_recorder import CLEARED, START, collect, faults_of, pattern_of, prepare
-from seatrial.suite.model import RunSpec, Test
+from seatrial.suite.model import Test
+from seatrial.suite.run_spec import RunSpec
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 
 PROGRAM = Path(__file__).parent / "data" / "every_call.c"

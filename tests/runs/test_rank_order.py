@@ -18,7 +18,8 @@ from seatrial.layout.orders import nodes_of_ranks, slots_of_ranks
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.rank_order import prepare
-from seatrial.suite.model import Case, RunSpec, TaskPlacement, Test
+from seatrial.suite.model import Case, TaskPlacement, Test
+from seatrial.suite.run_spec import RunSpec
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Workplace
 from tests.runs.helpers import a_case

@@ -13,7 +13,8 @@ from seatrial.journal.events import RunJudged
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm, Toolchain
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.asked_launcher import launcher_of
-from seatrial.suite.model import RunSpec, Test
+from seatrial.suite.model import Test
+from seatrial.suite.run_spec import RunSpec
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Workplace
 from tests.runs.helpers import a_case

@@ -29,7 +29,8 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Build, Case, RunSpec, Test
+from seatrial.suite.model import Build, Case, Test
+from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns

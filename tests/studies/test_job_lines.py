@@ -25,10 +25,10 @@ from seatrial.suite.model import (
     JobOptions,
     Requires,
     RunSettings,
-    RunSpec,
     TaskPlacement,
     Test,
 )
+from seatrial.suite.run_spec import RunSpec
 from tests.programs import Workplace
 from tests.runs.helpers import a_case
 from tests.slurm.cluster import SlurmCluster

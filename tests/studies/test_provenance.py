@@ -14,7 +14,9 @@ from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, parse_side
 from seatrial.suite import build_key
-from seatrial.suite.model import FailureMode, Input, Metric, RunSpec
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import FailureMode, Input
+from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.folder import Record
 
 from ..store.trials import NOON

@@ -14,7 +14,7 @@ from seatrial.backends.protocol import Ended
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.journal.codes import LOST
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
-from seatrial.journal.lifecycle import RunState
+from seatrial.journal.run_life import RunState
 from seatrial.machine.facts import unfold
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector

@@ -17,7 +17,8 @@ from seatrial.machine.model import Machine, NodeGroup, Slurm, Toolchain
 from seatrial.runs import builds
 from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build, Case, JobOptions, RunSpec, Test
+from seatrial.suite.model import Build, Case, JobOptions, Test
+from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.driver import Driver
 from seatrial.trial.folder import TrialFolder, TrialOptions, create
 from seatrial.trial.job_builds import JobBuilds

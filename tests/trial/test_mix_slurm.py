@@ -16,7 +16,7 @@ import pytest
 from seatrial.journal.codes import PASS
 from seatrial.journal.events import NodeDown, TrialStarted
 from seatrial.journal.journal import read
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.units import SECOND_NS
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster

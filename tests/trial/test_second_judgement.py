@@ -18,7 +18,7 @@ from seatrial.journal.events import (
     RunJudgedAgain,
     ScriptEnded,
 )
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.trial.second_judgement import JudgedRun, is_of_checks
 from tests.programs import Workplace
 

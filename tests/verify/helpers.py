@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from seatrial.suite.model import Case, Check, Metric, RunSpec, Test
+from seatrial.suite.check_spec import Check, Metric
+from seatrial.suite.model import Case, Test
+from seatrial.suite.run_spec import RunSpec
 
 DATA = Path(__file__).parent / "outputs" / "data"
 TRIAD = Metric(find=r"Triad:\s+(\S+)", unit="MB/s", better="higher")

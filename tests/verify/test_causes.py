@@ -11,7 +11,7 @@ import pytest
 
 from seatrial.journal.codes import FAILED, KNOWN, PASS, TIMEOUT
 from seatrial.journal.events import RunJudged, RunJudgedAgain
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.machine.failures import LogRule
 from seatrial.sinks.text import text_of
 from seatrial.suite.model import FailureMode

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.journal.events import MetricRecorded
-from seatrial.suite.model import Metric, Reduce
+from seatrial.suite.check_spec import Metric, Reduce
 from seatrial.verify import search
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import formats

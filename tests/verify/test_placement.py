@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.layout.node import spans
-from seatrial.suite.model import PlacementCheck
+from seatrial.suite.check_spec import PlacementCheck
 from seatrial.verify.outputs import xthi
 from seatrial.verify.placement import (
     AskedShape,

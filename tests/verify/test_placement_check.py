@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS, Code
 from seatrial.journal.events import RunJudged
-from seatrial.suite.model import Check, PlacementCheck
+from seatrial.suite.check_spec import Check, PlacementCheck
 from seatrial.verify.checks import find_fault
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster

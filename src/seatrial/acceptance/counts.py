@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from seatrial.acceptance.trial_history import RaisedAlert, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.units import SECOND_NS
 
 

@@ -23,7 +23,8 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event
-from seatrial.journal.lifecycle import INTERRUPTED, RunState
+from seatrial.journal.run_life import RunState
+from seatrial.journal.trial_life import INTERRUPTED
 from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.alongside import named_beside

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from seatrial.acceptance.outages import Span
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.shares import planned_for
-from seatrial.journal.lifecycle import end_by
+from seatrial.journal.trial_life import end_by
 
 
 class StopShield:

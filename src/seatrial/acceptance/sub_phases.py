@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.events import Event, TrialAbandoned, TrialCancelled, TrialEnded, TrialPaused
-from seatrial.journal.lifecycle import ClockSpan, end_by
+from seatrial.journal.trial_life import ClockSpan, end_by
 from seatrial.units import SECOND_NS
 
 _ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason

@@ -20,7 +20,8 @@ from seatrial.acceptance.operator_actions import OperatorAction, action_of
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
 from seatrial.journal import codes, events
-from seatrial.journal.lifecycle import RunLife, RunState, TrialLife, end_by
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialLife, end_by
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.plan.checklist import Ticks
 from seatrial.plan.model import ChecklistItem

@@ -23,7 +23,7 @@ from seatrial.acceptance.contested_nodes import Claim, claims_of, contested
 from seatrial.acceptance.node_bits import NodeBits
 from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.journal.lifecycle import end_by
+from seatrial.journal.trial_life import end_by
 from seatrial.units import SECOND_NS
 
 USES = {

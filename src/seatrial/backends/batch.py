@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from seatrial.backends import protocol
 from seatrial.backends.batch_task import FORGOTTEN, BatchTask
 from seatrial.backends.bundles import (
     Bundles,
@@ -27,17 +28,6 @@ from seatrial.backends.doubled_jobs import DoubledJobs
 from seatrial.backends.job_arrays import arrange, output_of, places
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.node_watch import NodeWatch
-from seatrial.backends.protocol import (
-    Ended,
-    Job,
-    NeverStarted,
-    Queued,
-    Refused,
-    Started,
-    Submission,
-    Trouble,
-    Update,
-)
 from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
 from seatrial.backends.submitter import Submitter
 from seatrial.backends.task_states import ENDED, TaskKey, TaskState
@@ -90,27 +80,27 @@ class BatchBackend:
         await self._submitter.learn_config()
         self._work.spawn(self._poll_for_ever())
 
-    def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
+    def arrange(self, jobs: Sequence[protocol.Job]) -> list[protocol.Submission]:
         return arrange(jobs, self.client.largest_array)
 
     def free_directory(self, path: Path) -> None:
         """The scheduler may have a job there that this driver does not know; that job keeps it."""
 
-    def write(self, submission: Submission) -> None:
+    def write(self, submission: protocol.Submission) -> None:
         self.client.write(self.submissions / submission.name, submission)
 
     # ---- submitting and finding again -----------------------------------------------------
 
-    async def submit(self, submission: Submission) -> None:
+    async def submit(self, submission: protocol.Submission) -> None:
         """Submit in the background, and repeat that where it may help."""
         self._work.spawn(self._submit(submission))
 
-    async def _submit(self, submission: Submission) -> None:
+    async def _submit(self, submission: protocol.Submission) -> None:
         try:
             array = await self._submitter.submit(submission)
         except SubmissionRefused as error:
             for job in submission.jobs:
-                self._updates.report(Refused(job.run_id, str(error)))
+                self._updates.report(protocol.Refused(job.run_id, str(error)))
             return
         if array is not None:
             self._register(submission, array)
@@ -118,13 +108,13 @@ class BatchBackend:
         for job in submission.jobs:
             self._end(job, CANCELLED.number, "never submitted")
 
-    def _register(self, submission: Submission, array: int) -> None:
+    def _register(self, submission: protocol.Submission, array: int) -> None:
         """Watch the jobs of a submission. The driver may have left some out, as they have a
         verdict, so the batch script's list of runs tells the places of the others."""
         if submission.is_bundle:
             task = self._follow(submission, array)
             for job in submission.jobs:
-                self._updates.report(Queued(job.run_id, self._id(task)))
+                self._updates.report(protocol.Queued(job.run_id, self._id(task)))
             self._changed.set()
             return
         indices = places(self.submissions / submission.name)
@@ -133,10 +123,10 @@ class BatchBackend:
             if index is not None:
                 task = BatchTask(job, submission.name, array, index, len(indices) == 1)
                 self._tasks[job.run_id] = task
-                self._updates.report(Queued(job.run_id, self._id(task)))
+                self._updates.report(protocol.Queued(job.run_id, self._id(task)))
         self._changed.set()
 
-    def _follow(self, submission: Submission, array: int) -> BatchTask:
+    def _follow(self, submission: protocol.Submission, array: int) -> BatchTask:
         """Watch the job of a bundle."""
         folder = self.submissions / submission.name
         watch = BundleWatch(folder, submission.jobs)
@@ -152,7 +142,7 @@ class BatchBackend:
     def _id(self, task: BatchTask) -> str:
         return self.client.task_id(task.array, task.index, task.alone)
 
-    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+    async def find(self, submissions: Sequence[protocol.Submission], known: dict[str, str]) -> None:
         for submission in submissions:
             if submission.is_bundle:
                 ids = [known[job.run_id] for job in submission.jobs if job.run_id in known]
@@ -171,14 +161,14 @@ class BatchBackend:
             if not all(job.run_id in known for job in submission.jobs):
                 self._work.spawn(self._find(submission))
 
-    async def _find(self, submission: Submission) -> None:
+    async def _find(self, submission: protocol.Submission) -> None:
         """Report the state of a submission that was announced before a restart."""
         array = await self._submitter.find(submission)
         if array is not None:
             self._register(submission, array)
             return
         for job in submission.jobs:
-            self._updates.report(NeverStarted(job.run_id))
+            self._updates.report(protocol.NeverStarted(job.run_id))
 
     # ---- polling --------------------------------------------------------------------------
 
@@ -195,8 +185,10 @@ class BatchBackend:
                 wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
-            soon = changed or self._cancels or self.client.has_more
-            wait = SHORTEST_POLL if soon else min(1.5 * wait, longest)
+            if self._cancels or (changed and self.client.next_poll is None):
+                wait = SHORTEST_POLL
+            else:
+                wait = self.client.next_poll or 1.5 * wait
             wait = min(max(wait, POLL_SHARE * self.client.poll_weight * took), longest)
 
     async def _wait(self, wait: float) -> None:
@@ -286,7 +278,7 @@ class BatchBackend:
             if self._cancels.get(run_id):
                 del self._cancels[run_id]
             if task.bundle is None:
-                self._updates.report(Started(run_id, state.nodes))
+                self._updates.report(protocol.Started(run_id, state.nodes))
         if state.active or kept:
             return False
         if state.state == "CANCELLED":
@@ -336,7 +328,12 @@ class BatchBackend:
             self._conclude(task, state)
 
     def _end(
-        self, job: Job, code: int | None, state: str, exit_code: int | None = None, nodes: str = ""
+        self,
+        job: protocol.Job,
+        code: int | None,
+        state: str,
+        exit_code: int | None = None,
+        nodes: str = "",
     ) -> None:
         task = self._tasks.pop(job.run_id, None)
         self._cancels.pop(job.run_id, None)
@@ -344,7 +341,7 @@ class BatchBackend:
             self._bundles.report(task.bundle.settle(code, state, exit_code, nodes))
             return
         output = output_of(self.submissions / task.name, task.index) if task is not None else None
-        self._updates.report(Ended(job.run_id, code, state, exit_code, nodes, output))
+        self._updates.report(protocol.Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -366,16 +363,16 @@ class BatchBackend:
         if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
             self._cancels[key] = pending_only and self._cancels.get(key, True)
 
-    async def updates(self) -> list[Update]:
+    async def updates(self) -> list[protocol.Update]:
         return await self._updates.take()
 
-    def recovered(self) -> list[Trouble]:
+    def recovered(self) -> list[protocol.Trouble]:
         return self._outages.recovered()
 
     async def close(self) -> None:
         await self._work.end()
 
-    async def inspect(self, job: Job, script: str) -> str:
+    async def inspect(self, job: protocol.Job, script: str) -> str:
         task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
         if task is None or task.array == FORGOTTEN:
             return ""

@@ -18,15 +18,7 @@ from typing import TypeVar
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Started, Submission
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.machine.facts import fold, unfold
-from seatrial.runs.bundle import (
-    BundleLine,
-    BundleMember,
-    ask_to_end,
-    bundle_list,
-    bundle_script,
-    read_progress,
-    walltime_of,
-)
+from seatrial.runs import bundle
 from seatrial.runs.directory import job_events
 
 RunUpdate = Started | Ended | NeverStarted
@@ -63,7 +55,7 @@ def allocation_of(submission: Submission, folder: Path) -> Job:
         tasks=tasks * first.at_once * first.nodes,
         tasks_per_node=tasks * first.at_once,
         threads=threads,
-        walltime=walltime_of([job.walltime for job in submission.jobs], first.at_once),
+        walltime=bundle.walltime_of([job.walltime for job in submission.jobs], first.at_once),
         avoid=fold(avoid) if avoid else "",
     )
 
@@ -71,11 +63,11 @@ def allocation_of(submission: Submission, folder: Path) -> Job:
 def bundle_files(folder: Path, submission: Submission) -> dict[str, str]:
     """Return the texts of the files of a bundle by their names."""
     first = submission.jobs[0]
-    members = [BundleMember(job.run_id, job.walltime, job.path) for job in submission.jobs]
+    members = [bundle.BundleMember(job.run_id, job.walltime, job.path) for job in submission.jobs]
     cores = first.tasks_per_node * first.threads
     return {
-        "runs": bundle_list(members),
-        "job.sh": bundle_script(folder, first.at_once, cores),
+        "runs": bundle.bundle_list(members),
+        "job.sh": bundle.bundle_script(folder, first.at_once, cores),
     }
 
 
@@ -117,14 +109,14 @@ class BundleWatch:
         updates: list[RunUpdate] = []
         while True:
             with contextlib.suppress(OSError):  # it is read again, and decides nothing
-                found = read_progress(self.folder, self._offset)
+                found = bundle.read_progress(self.folder, self._offset)
                 if found is not None and found[1] > self._offset:
                     lines, self._offset = found
                     updates += [each for line in lines if (each := self._update(line, nodes))]
                     continue
             return updates
 
-    def _update(self, line: BundleLine, nodes: str) -> RunUpdate | None:
+    def _update(self, line: bundle.BundleLine, nodes: str) -> RunUpdate | None:
         self._any_begun = True
         if line.run_id not in self.left:
             return None  # an earlier driver has judged it
@@ -149,7 +141,7 @@ class BundleWatch:
         self._unwanted.update(run_id for run_id in ours if run_id not in self.begun)
         for run_id in ours:
             with contextlib.suppress(OSError):  # its walltime ends it, too
-                ask_to_end(self.folder, run_id, even_if_begun=not pending_only)
+                bundle.ask_to_end(self.folder, run_id, even_if_begun=not pending_only)
         return len(ours) == len(self.left)
 
     def settle(

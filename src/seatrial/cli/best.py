@@ -8,14 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import Folders
-from seatrial.cli.options import (
-    format_option,
-    per_option,
-    tests_filter,
-    text_option,
-    trials_argument,
-)
+from seatrial.cli import Folders, options
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
@@ -29,23 +22,21 @@ MAX_NAMED = 6
 
 
 @click.command("best")
-@trials_argument
-@text_option(
+@options.trials_argument
+@options.text_option(
     "--over",
     "NAME[,NAME]",
     "What makes a setting: parameters, toolchain, tasks...; default: all parameters that vary.",
 )
 @click.option("--metric", default="", help="The figure; default: the one that most runs have.")
-@click.option(
+@options.choice_option(
     "--statistic",
-    type=click.Choice(["median", "least"]),
-    default="median",
-    show_default=True,
+    of=["median", "least"],
     help="Rank by the median of the runs, or by the best of them.",
 )
-@tests_filter
-@per_option
-@format_option("table", "json")
+@options.tests_filter
+@options.per_option
+@options.format_option("table", "json")
 @click.pass_obj
 def command(
     folders: Folders,

@@ -11,7 +11,7 @@ from seatrial.cli import Folders
 from seatrial.cli.facts import source_of, tell_troubles
 from seatrial.cli.facts_collect import collect
 from seatrial.cli.lint import print_judgement, rules_option
-from seatrial.cli.options import machine_option, text_option
+from seatrial.cli.options import choice_option, machine_option, text_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.machine import draining
@@ -32,12 +32,8 @@ def command() -> None:
 @command.command("nodes")
 @machine_option
 @rules_option
-@click.option(
-    "--by",
-    type=click.Choice(["job", "array", "ssh"]),
-    default="job",
-    show_default=True,
-    help="How nodes are asked, as for `facts collect`.",
+@choice_option(
+    "--by", of=["job", "array", "ssh"], help="How nodes are asked, as for `facts collect`."
 )
 @text_option("--nodes", "SET", "Only these nodes.")
 @click.option("--drain", is_flag=True, help="Drain nodes with findings, with a note of ours.")

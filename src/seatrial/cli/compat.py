@@ -14,7 +14,7 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
-from seatrial.cli.options import list_option, machine_option, value_option
+from seatrial.cli.options import choice_option, list_option, machine_option, value_option
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.machine.check import fault_of_names, fault_of_quorum
@@ -25,6 +25,16 @@ from seatrial.runs.compat import attach
 from seatrial.runs.compat.job_directory import settings_of, write
 
 DIRECTORY = "SEATRIAL_COMPAT_DIR"
+
+_mode_option = choice_option(
+    "--mode",
+    of=["shim", "sshd"],
+    default=None,
+    help="How ssh reaches a node: by a step of the job, or by an sshd; default: the machine's.",
+)
+_x11_option = click.option(
+    "--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11)."
+)
 
 
 @click.group("compat")
@@ -37,12 +47,7 @@ def command() -> None:
 
 @command.command("run", context_settings={"allow_interspersed_args": False})
 @machine_option
-@click.option(
-    "--mode",
-    type=click.Choice(["shim", "sshd"]),
-    default=None,
-    help="How ssh reaches a node: by a step of the job, or by an sshd; default: the machine's.",
-)
+@_mode_option
 @list_option(
     "-e",
     "--environment",
@@ -95,7 +100,7 @@ def run(
 
 
 @command.command("exec", context_settings={"allow_interspersed_args": False})
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
+@_x11_option
 @click.argument("job")
 @click.argument("node")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
@@ -108,7 +113,7 @@ def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:
 
 
 @command.command("login", short_help="Open a shell on a node of your running compat job.")
-@click.option("--x11", is_flag=True, help="Refuse if the job has no display (salloc --x11).")
+@_x11_option
 @click.argument("job")
 @click.argument("node", default="")
 def login(x11: bool, job: str, node: str) -> None:
@@ -170,11 +175,7 @@ SUITE = Path(compat.__file__).parent / "check"
 
 @command.command("check")
 @machine_option
-@click.option(
-    "--mode",
-    type=click.Choice(["shim", "sshd"]),
-    help="How ssh reaches a node; default: the machine's.",
-)
+@_mode_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @value_option(
     "--scratch", "FOLDER", "Where programs write on a node.", default="/tmp", show_default=True

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import seatrial.runs.facts as collection
 from seatrial.cli import run
-from seatrial.cli.options import list_option, machine_option, text_option
+from seatrial.cli.options import choice_option, list_option, machine_option, text_option
 from seatrial.errors import UsageError
 from seatrial.machine.draining import states
 from seatrial.machine.facts import fold, node_names, unfold
@@ -30,11 +30,9 @@ SUITE = Path(collection.__file__).parent
 
 @click.command("collect")
 @machine_option
-@click.option(
+@choice_option(
     "--by",
-    type=click.Choice(["job", "array", "ssh"]),
-    default="job",
-    show_default=True,
+    of=["job", "array", "ssh"],
     help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
 )
 @text_option("--nodes", "SET", "Only these nodes, or with ssh hosts.")

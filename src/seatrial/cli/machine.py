@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from seatrial.cli import complete
+from seatrial.cli.options import choice_option, format_option
 from seatrial.errors import UsageError, suggest
 from seatrial.layout.topology import SYSTEM, Topology, bisection_text
 from seatrial.lazy import yaml
@@ -26,10 +27,10 @@ from seatrial.units import count
 @click.command("machine")
 @click.argument("name", required=False, shell_complete=complete.machines)
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
-@click.option(
+@choice_option(
     "--scheduler",
-    type=click.Choice(["local", "slurm", "pbs"]),
-    default="local",
+    of=["local", "slurm", "pbs"],
+    show_default=False,
     help="With --detect: describe this host, or the cluster that Slurm or PBS shows.",
 )
 @click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
@@ -37,13 +38,7 @@ from seatrial.units import count
 @click.option(
     "--pair", nargs=2, metavar="NODE NODE", help="With --topology: the path between two nodes."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="With --topology: as text or as JSON.",
-)
+@format_option("text", "json", help="With --topology: as text or as JSON.")
 def command(
     name: str | None,
     detect: bool,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,20 +112,24 @@ def path_option(*words: str, **more: Any) -> Callable[..., Any]:
     return value_option(*words, type=click.Path(path_type=Path), **more)
 
 
-def format_option(*forms: str, help: str | None = None) -> Callable[..., Any]:
+def choice_option(*names: str, of: Sequence[str], help: str, **more: Any) -> Callable[..., Any]:
+    """Return an option that is one of some words; the first is the default, if no other is given
+    (None: none)."""
+    more = {"default": of[0], "show_default": True, **more}
+    return click.option(*names, type=click.Choice(of), help=help, **more)
+
+
+def format_option(*forms: str, help: str = "") -> Callable[..., Any]:
     """Return the option ``--format``; the first form is the default."""
-    kind = click.Choice(forms)
-    return click.option(
-        "--format", "form", type=kind, default=forms[0], show_default=True, help=help
-    )
+    return choice_option("--format", "form", of=forms, help=help)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
-fail_on_option = click.option(
+fail_on_option = choice_option(
     "--fail-on",
-    type=click.Choice(["any", "failures", "never"]),
-    default="any",
+    of=["any", "failures", "never"],
+    show_default=False,
     help="What makes the exit code 1: any verdict but pass (default), failures of tests"
     " (node failures, lost and cancelled runs make it 3), or no verdict.",
 )
@@ -156,8 +160,12 @@ alert_option = value_option(
 )
 
 # which runs, by the names of ``store.rows.Filters``
-test_filter = text_option("-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.")
-tests_filter = list_option("-k", "--test", "tests", "PATTERN", "Only these tests.")
+test_filter = text_option(
+    "-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.", shell_complete=complete.tests
+)
+tests_filter = list_option(
+    "-k", "--test", "tests", "PATTERN", "Only these tests.", shell_complete=complete.tests
+)
 machine_filter = text_option("-m", "--machine", "PATTERN", "Only on this machine.")
 since_filter = value_option(
     "--since", "TIME", "Created since: 2h, 3d, 2026-11-20, ...T14:03.", type=MOMENT, default=0
@@ -174,10 +182,10 @@ run_filters = together(
 trials_argument = click.argument(
     "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete.trials
 )
-per_option = click.option(
+per_option = choice_option(
     "--per",
-    "per",
-    type=click.Choice(["core", "node", "node-hour"]),
+    of=["core", "node", "node-hour"],
+    default=None,
     help="Figures by what they took: rates divided by it, times multiplied with it.",
 )
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from seatrial.cli import Folders, complete, order_best
-from seatrial.cli.options import together
+from seatrial.cli.options import choice_option, together
 from seatrial.cli.recorded_pattern import given_pattern, tell_faults
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
@@ -58,8 +58,7 @@ def _refusals(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _for(about: str) -> Callable[..., Any]:
-    kind = click.Choice(_TARGETS)
-    return click.option("--for", "target", type=kind, default="cray", show_default=True, help=about)
+    return choice_option("--for", "target", of=_TARGETS, help=about)
 
 
 _written_for = together(
@@ -170,13 +169,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     type=int,
     help="Ranks of a node; default: as many on each node as there can be evenly.",
 )
-@click.option(
-    "--by",
-    type=click.Choice(order_best.KINDS),
-    default=order_best.KINDS[0],
-    show_default=True,
-    help="What has to be small.",
-)
+@choice_option("--by", of=order_best.KINDS, help="What has to be small.")
 @click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
 @_for("Who reads it.")
 @click.pass_obj
@@ -216,9 +209,10 @@ def best(
 @command.command("mfdn")
 @click.argument("diagonals", type=int)
 @click.argument("kind", type=click.Choice(get_args(MfdnKind)))
-@click.option(
+@choice_option(
     "--numbered",
-    type=click.Choice(get_args(MfdnKind)),
+    of=get_args(MfdnKind),
+    default=None,
     help="How the program numbers its ranks; default: DM, or BDM for BDM and BCM.",
 )
 @_PER_NODE

@@ -14,7 +14,8 @@ from seatrial.conduct.conductor import Conductor
 from seatrial.journal import events
 from seatrial.journal.clock import present
 from seatrial.journal.codes import BUILD_FAILED, KNOWN, PASS, RECALLED
-from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialLife
 from seatrial.suite.model import Case
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.options import (
-    FiniteRange,
-    components_option,
-    json_option,
-    phases_option,
-    text_option,
-)
+from seatrial.cli import Folders, options
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed
@@ -36,14 +29,14 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option(
     "--days",
-    type=FiniteRange(min=0, min_open=True, max=3650),
+    type=options.FiniteRange(min=0, min_open=True, max=3650),
     help="Duration of sustained components, instead of the plan's.",
 )
-@components_option
-@phases_option
+@options.components_option
+@options.phases_option
 @click.option("--compare", is_flag=True, help="Several plans, side by side.")
-@text_option("--name", "TAG", "Tag of the trial that is written.")
-@json_option
+@options.text_option("--name", "TAG", "Tag of the trial that is written.")
+@options.json_option
 @click.pass_obj
 def command(
     folders: Folders,

@@ -16,7 +16,7 @@ from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.journal.events import RunEvent, RunReviewed
 from seatrial.journal.journal import read
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
 from seatrial.trial.event_headers import run_header

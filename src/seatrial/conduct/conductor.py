@@ -151,7 +151,7 @@ class Conductor:
                 (entry, unfit): state.nodes.lost_for(unfit, shut.get(entry, NONE))
                 for entry, unfit in state.kinds
             }
-        gpus = state.gpus if state.limits.gpus else None
+        gpus = state.free.gpus if state.limits.gpus else None
         supply = Supply(
             room, free_places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools
         )
@@ -315,7 +315,7 @@ class Conductor:
         that nothing that wants the node to itself is measured beside a compiler."""
         state = self.state
         building = bool(state.builds.running or state.builds.to_start)
-        return state.room - 1 if state.limits.room and building else state.room
+        return state.free.room - 1 if state.limits.room and building else state.free.room
 
     def _free_places(self) -> int:
         """How many runs may be given to the backend. A queue is topped up in large portions."""
@@ -325,7 +325,7 @@ class Conductor:
             waiting = min(waiting, state.policy.caps.machine - state.counts.total)
         if not state.limits.jobs:
             return waiting
-        free = max(0, state.limits.jobs - state.jobs)
+        free = max(0, state.limits.jobs - state.free.jobs)
         if state.policy.kind == "sustained":
             return min(free, waiting)
         worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free

@@ -6,8 +6,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from seatrial.conduct.policy import Entry
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.conduct.policy import Entry, Limits
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.units import SECOND_NS
 
 _ENDED = RunState.ENDED
@@ -68,6 +68,47 @@ class RunInFlight(RunLife, kw_only=True):
         if start is None:
             start, end = self.script_started, self.script_ended
         return max(0, (end or 0) - start) / SECOND_NS if start else 0.0
+
+
+class FreeRoom:
+    """What the runs in flight leave: ``room`` and ``gpus`` of a shared node. ``jobs`` is the number
+    of jobs in flight; the runs of a bundle have one together."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._whole = limits.room
+        self.room = limits.room
+        self.gpus = limits.gpus
+        self.jobs = 0
+        self._bundles: dict[str, BundleInFlight] = {}
+
+    def take(self, flight: RunInFlight, at_once: int) -> None:
+        """Take the room and the GPUs of a run; those of a bundle, in which so many run ``at_once``,
+        once, for its largest runs."""
+        self.jobs += 1
+        if not flight.bundle:
+            self.room -= flight.size
+            self.gpus -= flight.gpus
+            return
+        shared = self._bundles.setdefault(flight.bundle, BundleInFlight())
+        flight.shared = shared
+        size = max(shared.size, min(flight.size * at_once, self._whole))
+        gpus = max(shared.gpus, flight.gpus)
+        self.room -= size - shared.size
+        self.gpus -= gpus - shared.gpus
+        self.jobs -= shared.runs > 0
+        shared.size, shared.gpus, shared.runs = size, gpus, shared.runs + 1
+
+    def give_back(self, flight: RunInFlight) -> None:
+        """Give back what a run took; what a bundle took, with its last run."""
+        size, gpus, shared = flight.size, flight.gpus, flight.shared
+        if shared is not None:
+            shared.runs -= 1
+            if shared.runs:
+                return
+            size, gpus, shared.size, shared.gpus = shared.size, shared.gpus, 0, 0
+        self.jobs -= 1
+        self.room += size
+        self.gpus += gpus
 
 
 class InFlightCounts:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from seatrial.conduct.policy import Policy, Window
-from seatrial.journal.lifecycle import TrialLife
+from seatrial.journal.trial_life import TrialLife
 from seatrial.units import show_seconds
 
 Parts = dict[str, Any]

@@ -1,7 +1,7 @@
 """What the conductor knows: a fold over events, so that recovery is to replay the journal.
 
-The states of the trial and of its runs are those of ``journal.lifecycle``. What may start is kept
-by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
+The states of the trial and of its runs are those of ``journal.trial_life`` and ``run_life``. What
+may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
 from seatrial.conduct.expected_runs import RunTimes
-from seatrial.conduct.in_flight import BundleInFlight, InFlightCounts, RunInFlight
+from seatrial.conduct.in_flight import FreeRoom, InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
@@ -28,7 +28,8 @@ from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.conduct.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
-from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
+from seatrial.journal.run_life import RunState
+from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
 
@@ -93,10 +94,7 @@ class ConductorState:
         self.demand: Demand = self._demand()
         self._attempts = [0] * len(cases)
         self._mended: set[str] = set()  # tests with toolchains that pass though they are known
-        self.room = limits.room
-        self.gpus = limits.gpus  # those that no run has
-        self.jobs = 0  # in flight; the runs of a bundle have one job together
-        self._bundles: dict[str, BundleInFlight] = {}
+        self.free = FreeRoom(limits)
         self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
         for number, case in enumerate(cases):
             if case.build:
@@ -168,7 +166,7 @@ class ConductorState:
         )
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
-        self._take(flight, event.bundle)
+        self.free.take(flight, self.cases[number].at_once)
         self.counts.launch(entry, width, event.target, unfit)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
@@ -220,43 +218,12 @@ class ConductorState:
                 self.nodes.recalled(flight.case, flight.away)
             self._free(flight, event)
 
-    def _take(self, flight: RunInFlight, bundle: str) -> None:
-        """Take the room and the GPUs of a run; those of a bundle once, for its largest runs."""
-        self.jobs += 1
-        if not bundle:
-            self.room -= flight.size
-            self.gpus -= flight.gpus
-            return
-        shared = self._bundles.setdefault(bundle, BundleInFlight())
-        flight.shared = shared
-        at_once = self.cases[flight.case].at_once
-        size = max(shared.size, min(flight.size * at_once, self.limits.room))
-        gpus = max(shared.gpus, flight.gpus)
-        self.room -= size - shared.size
-        self.gpus -= gpus - shared.gpus
-        self.jobs -= shared.runs > 0
-        shared.size, shared.gpus, shared.runs = size, gpus, shared.runs + 1
-
-    def _give_back(self, flight: RunInFlight) -> None:
-        """Give back what a run took; what a bundle took, with its last run."""
-        shared = flight.shared
-        if shared is not None:
-            shared.runs -= 1
-            if shared.runs:
-                return
-            size, gpus, shared.size, shared.gpus = shared.size, shared.gpus, 0, 0
-        else:
-            size, gpus = flight.size, flight.gpus
-        self.jobs -= 1
-        self.room += size
-        self.gpus += gpus
-
     def _free(self, flight: RunInFlight, event: events.JobEnded | events.RunJudged) -> None:
         """Take back what the job of a run held."""
         started = self.queued.pop(event.run_id, None) is None
         if not started:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
-        self._give_back(flight)
+        self.free.give_back(flight)
         self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
         self._count(flight.entry, event.time)
         self.changed = True
@@ -396,7 +363,7 @@ class ConductorState:
         """Record the tests that have too few runs in flight while a run is launched of another."""
         passed_over, demand = self.shortages.passed_over, self.demand
         passed_over.discard(launched)
-        idle = self.room if self.limits.room else self.counts.idle(self.nodes.usable)
+        idle = self.free.room if self.limits.room else self.counts.idle(self.nodes.usable)
         for entry in self.shortages.low:
             if entry == launched or self._is_held(entry, time):
                 continue
@@ -425,7 +392,7 @@ class ConductorState:
         """Return whether its narrowest run would find room now, beside those that wait."""
         shape = self._narrowest[entry]
         if self.limits.room:
-            return self.room >= shape.size
+            return self.free.room >= shape.size
         return self.counts.idle(self.nodes.usable) >= shape.nodes and not (
             shape.unfit and self.nodes.pools[shape.unfit].lacks(shape.width, self.counts.confined)
         )

@@ -13,20 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.arrays import Ints
+from seatrial.layout import patterns
 from seatrial.layout.orders import MAX_RANKS
-from seatrial.layout.patterns import (
-    MAX_PAIRS,
-    NodeRanks,
-    Pattern,
-    PatternCall,
-    Traffic,
-    calls_of,
-    head_line,
-    integers,
-    is_name,
-    pair_rows,
-    pattern_of,
-)
 from seatrial.lazy import np
 
 HEAD = "seatrial record 1"
@@ -43,9 +31,9 @@ class RankRecord(Struct, frozen=True):
     rank: int
     ranks: int
     host: str
-    outside: Traffic
+    outside: patterns.Traffic
     pairs: Ints
-    calls: tuple[PatternCall, ...]
+    calls: tuple[patterns.PatternCall, ...]
 
 
 def parsed_record(text: str) -> RankRecord:
@@ -53,14 +41,14 @@ def parsed_record(text: str) -> RankRecord:
     lines = text.splitlines()
     if not lines or lines[0] != HEAD:
         raise ValueError(f"line 1 is not {HEAD!r}: {_FORMAT}")
-    told = {name: head_line(lines, at, name, _FORMAT) for at, name in enumerate(_HEADS, 1)}
+    told = {name: patterns.head_line(lines, at, name, _FORMAT) for at, name in enumerate(_HEADS, 1)}
     rank, ranks, pairs, calls = (
-        integers(told[name], 1 + _HEADS.index(name), 1, _FORMAT)[0]
+        patterns.integers(told[name], 1 + _HEADS.index(name), 1, _FORMAT)[0]
         for name in ("rank", "ranks", "pairs", "calls")
     )
     if not rank < ranks <= MAX_RANKS or pairs > 2 * ranks or calls > MAX_CALLS:
         raise ValueError(f"rank {rank} of {ranks}, {pairs} pairs, {calls} calls cannot be")
-    if not is_name(told["host"]):
+    if not patterns.is_name(told["host"]):
         raise ValueError(f"line 4: {told['host'][:40]!r} is no name of a host: {_FORMAT}")
     first = 1 + len(_HEADS)
     if len(lines) != first + pairs + calls + 1 or lines[-1] != "end":
@@ -68,26 +56,26 @@ def parsed_record(text: str) -> RankRecord:
             f"was cut short: {pairs} pairs and {calls} calls make {first + pairs + calls + 1} "
             f"lines with `end` as the last, and there are {len(lines)}"
         )
-    rows = pair_rows(lines, first, pairs, _FORMAT)
-    pattern_of(ranks, rows)
+    rows = patterns.pair_rows(lines, first, pairs, _FORMAT)
+    patterns.pattern_of(ranks, rows)
     if len(rows) and (rows[:, 2:].max() > _LARGEST or not (rows[:, :2] == rank).any(axis=1).all()):
         raise ValueError(f"has a pair without rank {rank}, or more than 2^48 bytes: {_FORMAT}")
-    found = tuple(calls_of(lines, first + pairs, calls, _FORMAT))
-    outside = Traffic(*integers(told["outside"], 4, 2, _FORMAT))
+    found = tuple(patterns.calls_of(lines, first + pairs, calls, _FORMAT))
+    outside = patterns.Traffic(*patterns.integers(told["outside"], 4, 2, _FORMAT))
     return RankRecord(rank, ranks, told["host"], outside, rows, found)
 
 
 class PatternMerger:
     """Adds up the records of ranks. ``keep``: so many pairs are kept."""
 
-    def __init__(self, ranks: int, keep: int = MAX_PAIRS) -> None:
+    def __init__(self, ranks: int, keep: int = patterns.MAX_PAIRS) -> None:
         self._ranks = ranks
         self._keep = keep
         self._rows: list[Ints] = []
         self._held = 0
         self._hosts: dict[str, set[int]] = {}
         self._calls: dict[tuple[str, int], tuple[int, int]] = {}
-        self._outside = self._dropped = Traffic()
+        self._outside = self._dropped = patterns.Traffic()
         self._seen: set[int] = set()
 
     def add(self, record: RankRecord) -> None:
@@ -101,24 +89,25 @@ class PatternMerger:
         for call in record.calls:
             key = (call.name, call.size)
             self._calls[key] = _sum(
-                Traffic(*self._calls.get(key, (0, 0))), Traffic(call.number, call.volume)
+                patterns.Traffic(*self._calls.get(key, (0, 0))),
+                patterns.Traffic(call.number, call.volume),
             )
         self._rows.append(record.pairs)
         self._held += len(record.pairs)
         if self._held > 2 * self._keep:
             self._reduce()
 
-    def pattern(self) -> Pattern:
+    def pattern(self) -> patterns.Pattern:
         """Return the sum of all records."""
         self._reduce()
-        calls = [PatternCall(*key, *of) for key, of in sorted(self._calls.items())]
+        calls = [patterns.PatternCall(*key, *of) for key, of in sorted(self._calls.items())]
         placed: set[int] = set()
         nodes = []
         for host in sorted(self._hosts):  # of a rank that was on two hosts, the first counts
-            nodes.append(NodeRanks(host, tuple(sorted(self._hosts[host] - placed))))
+            nodes.append(patterns.NodeRanks(host, tuple(sorted(self._hosts[host] - placed))))
             placed |= self._hosts[host]
         return replace(
-            pattern_of(self._ranks, self._rows[0], calls),
+            patterns.pattern_of(self._ranks, self._rows[0], calls),
             nodes=tuple(node for node in nodes if node.ranks),
             missing=tuple(sorted(set(range(self._ranks)) - self._seen)),
             outside=self._outside,
@@ -135,11 +124,11 @@ class PatternMerger:
         if len(found) > self._keep:
             order = np.argsort(-found[:, 3], kind="stable")
             left = found[order[self._keep :], 3]
-            self._dropped = _sum(self._dropped, Traffic(len(left), sum(left.tolist())))
+            self._dropped = _sum(self._dropped, patterns.Traffic(len(left), sum(left.tolist())))
             found = found[np.sort(order[: self._keep])]
         self._rows, self._held = [found], len(found)
 
 
-def _sum(one: Traffic, other: Traffic) -> Traffic:
+def _sum(one: patterns.Traffic, other: patterns.Traffic) -> patterns.Traffic:
     number, volume = one.number + other.number, one.volume + other.volume
-    return Traffic(min(number, _MOST), min(volume, _MOST))
+    return patterns.Traffic(min(number, _MOST), min(volume, _MOST))

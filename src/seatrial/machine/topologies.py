@@ -17,16 +17,8 @@ from msgspec.structs import replace
 
 from seatrial.documents import Spot
 from seatrial.files import read_regular
+from seatrial.layout import topology
 from seatrial.layout.node_names import name_pattern, positions
-from seatrial.layout.topology import (
-    NODE,
-    SYSTEM,
-    Coordinates,
-    NetworkLevel,
-    Topology,
-    fault_of_nesting,
-    level_by_size,
-)
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import LevelModel, Machine, NetworkModel
 from seatrial.machine.places import MAX_FILE_BYTES, named, places_in
@@ -45,7 +37,7 @@ class TopologyFault(ValueError):
         self.key = key
 
 
-def topology_of(machine: Machine) -> Topology | None:
+def topology_of(machine: Machine) -> topology.Topology | None:
     """Return the network of a machine that was loaded; None if nothing is told of it. Raises
     TopologyFault, which a machine that was loaded does not."""
     if machine.topology is not None:
@@ -90,19 +82,19 @@ def with_topology(machine: Machine, folder: Path) -> Machine:
 # ---- from the keys of the file ------------------------------------------------------------
 
 
-def made(told: NetworkModel, nodes: Sequence[str]) -> Topology:
+def made(told: NetworkModel, nodes: Sequence[str]) -> topology.Topology:
     """Return a network of these nodes. Raises TopologyFault."""
     _sources(told)
     rows = _numbers(told, nodes) if told.names else []
     places = positions(_ordered(told, rows)) if rows else range(len(nodes))
     levels = [_level(told.levels[i], i, nodes, places) for i in range(len(told.levels))]
-    coordinates: list[Coordinates] = []
+    coordinates: list[topology.Coordinates] = []
     if told.kind == "torus":
         coordinates = _coordinates(told, nodes, rows, places)
         levels = [_routers(levels[0].name if levels else ROUTER, coordinates), *levels[1:]]
-    if fault := fault_of_nesting(levels, nodes):
+    if fault := topology.fault_of_nesting(levels, nodes):
         raise TopologyFault(fault, "levels")
-    return Topology(
+    return topology.Topology(
         kind=told.kind,
         nodes=tuple(nodes),
         levels=tuple(levels),
@@ -158,7 +150,7 @@ def _sources(told: NetworkModel) -> None:
         if not isinstance(level, str) and len(level) != 1:
             raise TopologyFault("must have one key, the name of the level", "levels", i)
         name = level if isinstance(level, str) else next(iter(level))
-        if name in (NODE, SYSTEM):
+        if name in (topology.NODE, topology.SYSTEM):
             raise TopologyFault(f"{name} is a word for every network; choose another", "levels", i)
         if name in names:
             raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
@@ -194,19 +186,21 @@ def _ordered(told: NetworkModel, rows: Sequence[Sequence[int]]) -> list[list[int
     return [[row[column] for column in columns] for row in rows]
 
 
-def _level(told: LevelModel, i: int, nodes: Sequence[str], places: Sequence[int]) -> NetworkLevel:
+def _level(
+    told: LevelModel, i: int, nodes: Sequence[str], places: Sequence[int]
+) -> topology.NetworkLevel:
     assert not isinstance(told, str)
     ((name, units),) = told.items()
     if isinstance(units, int):
         if units < 1:
             raise TopologyFault(f"{units} is less than 1", "levels", i, name)
-        return level_by_size(name, units, places)
+        return topology.level_by_size(name, units, places)
     return _level_of_sets(name, units, nodes, i)
 
 
 def _level_of_sets(
     name: str, units: Mapping[str, str], nodes: Sequence[str], i: int
-) -> NetworkLevel:
+) -> topology.NetworkLevel:
     unit_of: dict[str, int] = {}
     for number, (unit, folded) in enumerate(units.items()):
         try:
@@ -222,11 +216,11 @@ def _level_of_sets(
     if lost := [node for node in nodes if node not in unit_of]:
         text = f"no {name} has {fold(lost)}; write where they are"
         raise TopologyFault(text, "levels", i, name)
-    return NetworkLevel(name, tuple(units), tuple(unit_of[node] for node in nodes))
+    return topology.NetworkLevel(name, tuple(units), tuple(unit_of[node] for node in nodes))
 
 
 def _bandwidths(told: NetworkModel, levels: Sequence[str]) -> dict[str, float]:
-    known, found = [*told.axes, *levels, SYSTEM], {}
+    known, found = [*told.axes, *levels, topology.SYSTEM], {}
     for name, written in told.links.items():
         if name not in known:
             raise TopologyFault(f"{name!r} is none of {', '.join(known)}", "links", name)
@@ -246,7 +240,7 @@ def _coordinates(
     nodes: Sequence[str],
     rows: Sequence[Sequence[int]],
     places: Sequence[int],
-) -> list[Coordinates]:
+) -> list[topology.Coordinates]:
     """Return the coordinates of each node: of its name, of the unit that it is in, or by its place,
     where the last axis goes up first."""
     level = told.levels[0] if told.levels else {ROUTER: 1}
@@ -273,7 +267,7 @@ def _coordinates(
     return found
 
 
-def _unravelled(number: int, shape: Coordinates) -> Coordinates:
+def _unravelled(number: int, shape: topology.Coordinates) -> topology.Coordinates:
     found = []
     for length in reversed(shape[1:]):
         number, own = divmod(number, length)
@@ -281,7 +275,7 @@ def _unravelled(number: int, shape: Coordinates) -> Coordinates:
     return (number, *reversed(found))
 
 
-def _written_coordinates(text: str, axes: int, level: str) -> Coordinates:
+def _written_coordinates(text: str, axes: int, level: str) -> topology.Coordinates:
     parts = text.split(",")
     if len(parts) != axes or not all(part.isascii() and part.isdigit() for part in parts):
         example = ",".join("0" * axes)
@@ -291,10 +285,10 @@ def _written_coordinates(text: str, axes: int, level: str) -> Coordinates:
     return tuple(map(int, parts))
 
 
-def _routers(name: str, coordinates: Sequence[Coordinates]) -> NetworkLevel:
+def _routers(name: str, coordinates: Sequence[topology.Coordinates]) -> topology.NetworkLevel:
     units = {own: number for number, own in enumerate(sorted(set(coordinates)))}
     texts = tuple(",".join(map(str, own)) for own in units)
-    return NetworkLevel(name, texts, tuple(units[own] for own in coordinates))
+    return topology.NetworkLevel(name, texts, tuple(units[own] for own in coordinates))
 
 
 def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:

@@ -26,8 +26,8 @@ from seatrial.plan.component_tests import (
     written_shares,
 )
 from seatrial.plan.load import Loaded, unread
-from seatrial.plan.model import Component, ComponentTest, Plan, Throttle, TimeSpan
-from seatrial.plan.moments import moment_of
+from seatrial.plan.model import Component, ComponentTest, Plan, Throttle
+from seatrial.plan.moments import TimeSpan, moment_of
 from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override

@@ -17,8 +17,9 @@ from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
 from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, CriterionName, Plan
 from seatrial.plan.moments import day_of
+from seatrial.suite.check_spec import Metric
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Metric, Test
+from seatrial.suite.model import Test
 from seatrial.units import share_of
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.file_use import UNITS

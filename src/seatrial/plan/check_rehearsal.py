@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from seatrial.documents import Spot
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent, TimeSpan
+from seatrial.plan.moments import TimeSpan
+from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of

@@ -14,7 +14,10 @@ from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import SlurmOverride
-from seatrial.suite.model import Keep, KeepWord, QuietAnswer, Stage
+from seatrial.plan.moments import TimeSpan
+from seatrial.plan.rehearsal_model import Rehearsal
+from seatrial.suite.model import Keep, KeepWord, Stage
+from seatrial.suite.run_spec import QuietAnswer
 
 Cause = Literal[
     "node failure",
@@ -51,7 +54,6 @@ CriterionName = Literal[
 _OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
 WHOLE_MACHINE: Final = ("utilisation", "availability", "mtbf", "jobs_in_flight")
 """Criteria on the whole machine: no test's runs can be left out of them."""
-Moment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 
 
 class Phase(FileModel, frozen=True):
@@ -252,16 +254,6 @@ class Throttle(FileModel, frozen=True):
     stale_after: Annotated[Duration, doc("time without a reading that counts as failure")] = "5m"
 
 
-class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
-    """A span of time, such as a maintenance."""
-
-    start: Moment
-    end: Moment
-    why: str = ""
-    nodes: Annotated[str, doc("its nodes; default: all")] = ""
-    tests: Annotated[list[str], doc("its tests; default: all")] = []
-
-
 class Watch(FileModel, frozen=True):
     """When people are alerted. 0 means never."""
 
@@ -332,65 +324,6 @@ class Component(FileModel, frozen=True):
     def parts(self) -> dict[str, ComponentTest]:
         """How the tests take part, by name or pattern; empty if ``tests`` has names alone."""
         return self.tests if isinstance(self.tests, dict) else {}
-
-
-class ElapsedModel(FileModel, frozen=True):
-    """A distribution of elapsed times: mean and spread, or the times of measured runs."""
-
-    mean: Annotated[Duration | None, doc("mean elapsed time")] = None
-    sd: Annotated[Duration | int, doc("standard deviation")] = 0
-    values: Annotated[list[Duration], doc("elapsed times to sample")] = []
-    trial: Annotated[str, doc("a trial of the store to sample")] = ""
-
-
-class ModelledMetric(FileModel, frozen=True):
-    """A normal distribution of a metric."""
-
-    mean: float
-    sd: Annotated[float, Meta(ge=0)] = 0.0
-
-
-class Behaviour(FileModel, frozen=True):
-    """How runs of a test turn out in a rehearsal."""
-
-    elapsed: Annotated[Duration | ElapsedModel, doc("elapsed time, or a distribution")]
-    build: Annotated[Duration | int, doc("time of its build")] = 0
-    wrong: Annotated[Share, doc("share of runs with a wrong answer")] = 0
-    fails: Annotated[Share, doc("share of runs that fail early")] = 0
-    hangs: Annotated[Share, doc("share of runs that hang")] = 0
-    keeps: Annotated[
-        Duration | Literal["walltime"] | int,
-        doc("time that a job keeps its nodes after its test"),
-    ] = 0
-    metadata: Annotated[Share, doc("share of its time spent on metadata")] = 0
-    objects: Annotated[Share, doc("share of its time spent on data")] = 0
-    bandwidth: Annotated[float, doc("GB/s that a run asks for", ge=0)] = 0
-    figures: Annotated[dict[str, ModelledMetric], doc("metrics, by name")] = {}
-
-
-class RehearsedEvent(TimeSpan, frozen=True):
-    """A span of a rehearsal in which runs turn out otherwise, such as a fault of the network. It
-    concerns the runs that are submitted (refused, held) or start (all else) in it."""
-
-    slow_by: Annotated[float, doc("factor of their elapsed times", gt=0)] = 1.0
-    fails: Annotated[Share, doc("share of runs that fail early, beside the usual")] = 0
-    hangs: Annotated[Share, doc("share of runs that hang, beside the usual")] = 0
-    keeps: Annotated[
-        Duration | Literal["walltime"] | int | None,
-        doc("time that a job keeps its nodes after its test; default: the usual"),
-    ] = None
-    refused: Annotated[Share, doc("share of submissions that the scheduler refuses")] = 0
-    held: Annotated[bool, doc("jobs wait until its end, as after scontrol hold")] = False
-
-
-class Rehearsal(FileModel, frozen=True):
-    """What a rehearsal of the plan assumes, in addition to the machine's file."""
-
-    tests: Annotated[
-        dict[str, Behaviour], doc("names or patterns of tests; the first that fits")
-    ] = {}
-    events: Annotated[list[RehearsedEvent], doc("times in which runs turn out otherwise")] = []
-    assumed: Annotated[list[str], doc("assumptions, in words")] = []
 
 
 class Plan(FileModel, frozen=True):

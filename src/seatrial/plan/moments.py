@@ -1,14 +1,28 @@
-"""Moments in plans: a time since the start of the trial, or a date with its time zone."""
+"""Moments in plans, and spans between two: a time since the start of the trial, or a date with its
+time zone."""
 
 from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from seatrial.file_model import Duration, FileModel, doc
 from seatrial.units import span_of
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-")
+
+AskedMoment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
+
+
+class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
+    """A span of time, such as a maintenance."""
+
+    start: AskedMoment
+    end: AskedMoment
+    why: str = ""
+    nodes: Annotated[str, doc("its nodes; default: all")] = ""
+    tests: Annotated[list[str], doc("its tests; default: all")] = []
 
 
 class Moment(NamedTuple):

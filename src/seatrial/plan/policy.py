@@ -20,8 +20,8 @@ from seatrial.conduct.policy import Answer, Entry, Policy, Window
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine, MetadataTarget
 from seatrial.plan.component_tests import fits, part_of
-from seatrial.plan.model import Component, ComponentTest, Deck, Plan, TimeSpan
-from seatrial.plan.moments import moment_of
+from seatrial.plan.model import Component, ComponentTest, Deck, Plan
+from seatrial.plan.moments import TimeSpan, moment_of
 from seatrial.plan.phases import kept
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test

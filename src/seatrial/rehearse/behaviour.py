@@ -12,10 +12,12 @@ from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, ElapsedModel, Plan
+from seatrial.plan.model import Plan
+from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel
 from seatrial.rehearse.disturbances import Disturbance, disturbance_of
 from seatrial.rehearse.sampling import Quantity, RunModel
-from seatrial.suite.model import Metric, Test
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of
 
 ONLY_BUILT = Behaviour(elapsed="1s")  # of a test without a run, of which a plan may say nothing

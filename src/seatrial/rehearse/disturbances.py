@@ -17,8 +17,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Window
-from seatrial.plan.model import RehearsedEvent
 from seatrial.plan.moments import moment_of
+from seatrial.plan.rehearsal_model import RehearsedEvent
 from seatrial.rehearse.rehearsed_run import RehearsedRun
 from seatrial.rehearse.sampling import SampledOutcome, units_of
 from seatrial.units import share_of, span_of

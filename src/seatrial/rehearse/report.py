@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
-from seatrial.plan.model import RehearsedEvent
 from seatrial.plan.policy import shares_cores
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
+from seatrial.plan.rehearsal_model import RehearsedEvent
 from seatrial.rehearse.behaviour import measured_in, run_models_of
 from seatrial.rehearse.loads import worst_loads
 from seatrial.rehearse.odds import Odds, odds_of

@@ -14,31 +14,7 @@ from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Star
 from seatrial.backends.simulated.cluster import SimulatedUpdate
 from seatrial.backends.simulated.jobs import FinishedJob, Hangs
 from seatrial.conduct.conductor import Conductor
-from seatrial.journal.codes import (
-    CANCELLED,
-    KNOWN,
-    LAUNCH_FAILED,
-    PASS,
-    RECALLED,
-    TIMEOUT,
-    Code,
-    code_of,
-)
-from seatrial.journal.events import (
-    CheckStarted,
-    JobEnded,
-    JobQueued,
-    JobStarted,
-    MetricRecorded,
-    NodeDown,
-    NodeUp,
-    OutputQuiet,
-    RunCreated,
-    RunJudged,
-    ScriptEnded,
-    ScriptStarted,
-    SubmitEnded,
-)
+from seatrial.journal import codes, events
 from seatrial.rehearse.event_writer import EventWriter
 from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
@@ -76,7 +52,7 @@ class SimulatedRuns:
         """A run is launched, or refused."""
         self.runs[run.id] = run
         if self._writer.in_full:
-            self._writer.add(RunCreated(now, *run.header))
+            self._writer.add(events.RunCreated(now, *run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
         """Make events of an update; whether there may be something to decide."""
@@ -85,27 +61,27 @@ class SimulatedRuns:
             run = self.runs.get(update.run_id)  # type: ignore[union-attr]
             return run is not None and handler(self, now, run, update)
         if isinstance(update, NodesDown):
-            self._writer.note(now, NodeDown(nodes=update.nodes, reason=update.reason))
+            self._writer.note(now, events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
-            self._writer.note(now, NodeUp(nodes=update.nodes))
+            self._writer.note(now, events.NodeUp(nodes=update.nodes))
         return True
 
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
         if self._writer.in_full:
-            self._writer.add(SubmitEnded(now, *run.header, refused=0))
-        self._writer.add(JobQueued(now, *run.header, job_id=update.job_id))
+            self._writer.add(events.SubmitEnded(now, *run.header, refused=0))
+        self._writer.add(events.JobQueued(now, *run.header, job_id=update.job_id))
         if self.patience is not None:
             self.look_by = sooner(self.look_by, now + self.patience)
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
-        self._writer.add(SubmitEnded(now, *run.header, refused=1, reason=update.reason))
-        self.verdict(now, run, LAUNCH_FAILED, update.reason)
+        self._writer.add(events.SubmitEnded(now, *run.header, refused=1, reason=update.reason))
+        self.verdict(now, run, codes.LAUNCH_FAILED, update.reason)
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
-        self._writer.add(JobStarted(now, *run.header, nodes=update.nodes))
+        self._writer.add(events.JobStarted(now, *run.header, nodes=update.nodes))
         return True
 
     def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
@@ -115,12 +91,12 @@ class SimulatedRuns:
 
     def _on_over(self, now: int, run: RehearsedRun, update: FinishedJob) -> bool:
         code, add = update.code, self._writer.add
-        recalled = run.recalled and code == CANCELLED.number and not update.nodes
+        recalled = run.recalled and code == codes.CANCELLED.number and not update.nodes
         if recalled:
-            code = RECALLED.number
-        if code == TIMEOUT.number and update.script_ended and run.run_model.keeps:
+            code = codes.RECALLED.number
+        if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
-        ended = JobEnded(
+        ended = events.JobEnded(
             now,
             *run.header,
             code=code or 0,
@@ -132,30 +108,34 @@ class SimulatedRuns:
         )
         add(ended)
         if update.script_started:
-            add(ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
+            add(events.ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
         if update.script_ended:
-            add(ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code))
+            add(
+                events.ScriptEnded(
+                    update.script_ended, *run.header, exit_code=run.sampled.exit_code
+                )
+            )
         if self._writer.in_full:
-            add(CheckStarted(now, *run.header))
+            add(events.CheckStarted(now, *run.header))
         if code is None:
             elapsed = (update.script_ended - update.script_started) / SECOND_NS
             self.verdict(now, run, *self._judged(now, run, elapsed))
         else:
             state = update.state
-            if run.cancelled and code == CANCELLED.number:
+            if run.cancelled and code == codes.CANCELLED.number:
                 code, state = cancellation(self._conductor.state, run.id)
-            verdict = code_of(code)
+            verdict = codes.code_of(code)
             reason = end_reason(verdict, state, update.nodes, run.case.walltime)
             self.verdict(now, run, verdict, reason)
         return True
 
-    def _judged(self, now: int, run: RehearsedRun, elapsed: float) -> tuple[Code, str]:
+    def _judged(self, now: int, run: RehearsedRun, elapsed: float) -> tuple[codes.Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
         found: list[MetricValue] = []
         if not run.sampled.exit_code and run.run_model.figures:
             found += figures(self._luck, run.case.test, run.attempt, run.run_model)
         for figure in found:
-            recorded = MetricRecorded(
+            recorded = events.MetricRecorded(
                 now,
                 *run.header,
                 metric=figure.name,
@@ -166,10 +146,10 @@ class SimulatedRuns:
             self._writer.add(recorded)
         return judge(run, elapsed, found, self._references)
 
-    def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
+    def verdict(self, now: int, run: RehearsedRun, code: codes.Code, reason: str) -> None:
         code, reason, known = self._known.judged(run.case, code, reason, now)
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
-        judged = RunJudged(
+        judged = events.RunJudged(
             now,
             *run.header,
             code=code.number,
@@ -180,13 +160,13 @@ class SimulatedRuns:
         )
         self._writer.add(judged)
         del self.runs[run.id]
-        self.all_passed &= reruns or code in (PASS, KNOWN)
+        self.all_passed &= reruns or code in (codes.PASS, codes.KNOWN)
 
     def _quiet(self, now: int, run: RehearsedRun) -> bool:
         """The output of a run that hangs has not grown for as long as its plan bears."""
         if run.id not in self.runs:
             return False
-        self._writer.add(OutputQuiet(now, *run.header, seconds=run.entry.quiet_after))
+        self._writer.add(events.OutputQuiet(now, *run.header, seconds=run.entry.quiet_after))
         return True
 
 

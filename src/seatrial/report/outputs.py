@@ -20,7 +20,7 @@ from seatrial.files import open_regular
 from seatrial.journal import events
 from seatrial.journal.codes import RECALLED, code_of
 from seatrial.journal.journal import Block, read_blocks
-from seatrial.journal.lifecycle import TrialLife
+from seatrial.journal.trial_life import TrialLife
 from seatrial.runs.checksums import checksum
 from seatrial.runs.keep import removal_rule, removes
 from seatrial.trial.folder import Record, TrialFolder

@@ -15,7 +15,7 @@ from seatrial.acceptance.plan_records import records_in
 from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.journal.events import EvidenceGiven
-from seatrial.journal.lifecycle import TrialLife
+from seatrial.journal.trial_life import TrialLife
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other, titled

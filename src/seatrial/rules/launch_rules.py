@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from seatrial.documents import Faults, Spot, decode, read
+from seatrial.documents import Spot, load_checked
 from seatrial.file_model import FileModel, doc
 from seatrial.machine.failures import end_of
 from seatrial.rules.launch_expressions import as_c, quoted
@@ -52,24 +52,20 @@ class LaunchRuleFile(FileModel, frozen=True):
 def load(path: Path) -> list[LaunchRule]:
     """Return the rules of a file. Raises InvalidFiles with every fault, and UsageError for a file
     that is not there."""
-    faults = Faults()
-    node = read(path, faults)
-    found = decode(node, LaunchRuleFile, faults) if node is not None else None
-    rules = found.rules if found else []
-    if node is not None:
-        at = Spot(node, faults)
-        names = [rule.name for rule in rules]
-        for i, rule in enumerate(rules):
-            _check(rule, at.inside("rules", i))
-            if rule.name in names[:i]:
-                at.fault(f"{rule.name!r} is there twice; rename one", "rules", i, "name")
-        if len(rules) > MAX_LAUNCH_RULES:
-            at.fault(f"has {len(rules)} rules; the most is {MAX_LAUNCH_RULES}", "rules")
-    faults.raise_any()
-    return rules
+    return load_checked(path, LaunchRuleFile, _check).rules
 
 
-def _check(rule: LaunchRule, at: Spot) -> None:
+def _check(file: LaunchRuleFile, at: Spot) -> None:
+    names = [rule.name for rule in file.rules]
+    for i, rule in enumerate(file.rules):
+        _check_rule(rule, at.inside("rules", i))
+        if rule.name in names[:i]:
+            at.fault(f"{rule.name!r} is there twice; rename one", "rules", i, "name")
+    if len(names) > MAX_LAUNCH_RULES:
+        at.fault(f"has {len(names)} rules; the most is {MAX_LAUNCH_RULES}", "rules")
+
+
+def _check_rule(rule: LaunchRule, at: Spot) -> None:
     if not _NAME.fullmatch(rule.name):
         at.fault("a name must be small letters, digits and -, up to 60", "name")
     if not rule.message.strip():

@@ -17,7 +17,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from seatrial.documents import Faults, Spot, decode, read
+from seatrial.documents import Spot, load_checked
 from seatrial.file_model import FileModel, doc
 from seatrial.machine.facts import unfold
 from seatrial.rules.facts import FactTable
@@ -69,14 +69,7 @@ class Wanted(NamedTuple):
 
 def load(path: Path) -> RoutingPlan:
     """Load a routing plan. Raises InvalidFiles and UsageError."""
-    faults = Faults()
-    node = read(path, faults)
-    plan = decode(node, RoutingPlan, faults) if node is not None else None
-    if plan is not None and node is not None:
-        _check(plan, Spot(node, faults))
-    faults.raise_any()
-    assert plan is not None
-    return plan
+    return load_checked(path, RoutingPlan, _check)
 
 
 def _check(plan: RoutingPlan, spot: Spot) -> None:

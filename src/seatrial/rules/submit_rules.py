@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from seatrial.documents import Faults, Spot, decode, read
-from seatrial.errors import UsageError
+from seatrial.documents import Spot, load_checked
 from seatrial.file_model import Duration, FileModel, doc
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.units import seconds
@@ -71,25 +70,17 @@ class Quota(NamedTuple):
 def load(path: Path) -> SubmitRules:
     """Return the rules of a file. Raises InvalidFiles with every fault, and UsageError for a file
     that is not there."""
-    faults = Faults()
-    node = read(path, faults)
-    rules = decode(node, SubmitRules, faults) if node is not None else None
-    if rules is not None and node is not None:
-        at = Spot(node, faults)
-        for key in ("timeout", "keep"):
-            at.parsed(seconds, getattr(rules, key), key)
-        for key, names in (
-            ("quotas", [each.name for each in rules.quotas]),
-            ("limits", [each.name for each in rules.limits]),
-        ):
-            _check_names(key, names, at)
-        known = [f"{each.name}.{field}" for each in rules.quotas for field in _FIELDS]
-        for i, limit in enumerate(rules.limits):
-            _check(limit, known, at.inside("limits", i))
-    faults.raise_any()
-    if rules is None:
-        raise UsageError(f"{path}: is empty; give quotas and limits")
-    return rules
+    return load_checked(path, SubmitRules, _check)
+
+
+def _check(rules: SubmitRules, at: Spot) -> None:
+    for key in ("timeout", "keep"):
+        at.parsed(seconds, getattr(rules, key), key)
+    _check_names("quotas", [each.name for each in rules.quotas], at)
+    _check_names("limits", [each.name for each in rules.limits], at)
+    known = [f"{each.name}.{field}" for each in rules.quotas for field in _FIELDS]
+    for i, limit in enumerate(rules.limits):
+        _check_limit(limit, known, at.inside("limits", i))
 
 
 def _check_names(key: str, names: list[str], at: Spot) -> None:
@@ -100,7 +91,7 @@ def _check_names(key: str, names: list[str], at: Spot) -> None:
             at.fault(f"{name!r} is there twice; rename one", key, i, "name")
 
 
-def _check(limit: SubmitLimit, known: list[str], at: Spot) -> None:
+def _check_limit(limit: SubmitLimit, known: list[str], at: Spot) -> None:
     if not limit.message.strip():
         at.fault("is empty; tell the user what is wrong and what to do", "message")
     try:

@@ -16,7 +16,8 @@ from seatrial.machine.model import Launcher, Machine
 from seatrial.runs.geometry import Cores, TaskGeometry, has_whole_nodes, in_objects
 from seatrial.runs.rank_order import RankOrder
 from seatrial.suite.asked_order import reorders
-from seatrial.suite.model import Bind, Case
+from seatrial.suite.model import Case
+from seatrial.suite.run_spec import Bind
 from seatrial.suite.variables import NODEFILE, ORDER_FILE
 
 RANKFILE = "job.rankfile"  # in the run directory

@@ -20,7 +20,8 @@ from seatrial.machine.layouts import layout_of
 from seatrial.machine.model import Machine
 from seatrial.suite.fitting_nodes import unfit_groups
 from seatrial.suite.job_options import effective
-from seatrial.suite.model import Bind, Case, Spread, Test
+from seatrial.suite.model import Case, Test
+from seatrial.suite.run_spec import Bind, Spread
 
 Cores = tuple[int, ...]
 

@@ -24,7 +24,8 @@ from seatrial.runs.pattern_recorder import CLEARED
 from seatrial.runs.settings_script import after_script, before_script, settings_lines
 from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
-from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import Case, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from seatrial.journal import events
-from seatrial.journal.lifecycle import TrialLife, TrialState
+from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.store.run_upserts import (
     LONGEST_NAME,
     LONGEST_TEXT,

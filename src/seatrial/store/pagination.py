@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal.events import EVENT_NAMES, JobEnded, RunJudged, ScriptEnded, SubmitEnded
-from seatrial.journal.lifecycle import TrialState
+from seatrial.journal.trial_life import TrialState
 from seatrial.store.queries import run_rows
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store

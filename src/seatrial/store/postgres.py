@@ -20,28 +20,14 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
+from seatrial.store import postgres_server as server
 from seatrial.store.location import shown
-from seatrial.store.postgres_server import (
-    SCHEMA,
-    TABLES_LOCK,
-    Away,
-    Connection,
-    asked,
-    clean,
-    connected,
-    do,
-    lock_tables,
-    make_tables,
-    select,
-    store_error,
-    version_of,
-)
 from seatrial.store.schema import Store, Writer, columns_of, require_known, upsert_sql
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
 
-_NAMED = TABLES_LOCK + 1  # the class of the other advisory locks
+_NAMED = server.TABLES_LOCK + 1  # the class of the other advisory locks
 
 
 class PostgresStore(Store):
@@ -54,13 +40,15 @@ class PostgresStore(Store):
         self.role = ""
         self._url = url
         self._wait_s = wait_s
-        self._connection: Connection | None = None
+        self._connection: server.Connection | None = None
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return self._once_more(lambda connection: select(connection, sql, parameters))
+        return self._once_more(lambda connection: server.select(connection, sql, parameters))
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
-        return self._once_more(lambda connection: columns_of(asked(connection, sql, parameters)))
+        return self._once_more(
+            lambda connection: columns_of(server.asked(connection, sql, parameters))
+        )
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -75,14 +63,14 @@ class PostgresStore(Store):
     def writing(self) -> Iterator[Writer]:
         with self._turn, self._transaction("BEGIN") as connection, self._raising_store_errors():
             self._require_writable()
-            do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
+            server.do(connection, f"SELECT pg_advisory_xact_lock_shared({server.TABLES_LOCK}, 0)")
             self._check_version(connection)
             yield _Writer(connection)
 
     def size(self) -> int:
         sql = (
             "SELECT CAST(sum(pg_total_relation_size(oid)) AS BIGINT) FROM pg_class"
-            f" WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r'"
+            f" WHERE relnamespace = '{server.SCHEMA}'::regnamespace AND relkind = 'r'"
         )
         return int(self.rows(sql)[0][0] or 0)
 
@@ -103,19 +91,19 @@ class PostgresStore(Store):
             connection = self._open()
             self._require_writable()
             with connection.transaction():
-                lock_tables(connection)
-                make_tables(connection)
+                server.lock_tables(connection)
+                server.make_tables(connection)
 
     # ---- the connection -------------------------------------------------------------------
 
-    def _once_more(self, act: Callable[[Connection], T]) -> T:
+    def _once_more(self, act: Callable[[server.Connection], T]) -> T:
         """Call ``act``, and once more over a new connection if the present one is lost."""
         with self._turn:
             kept = self._connection is not None and not self._inside()
             try:
                 with self._raising_store_errors():
                     return act(self._open())
-            except Away:
+            except server.Away:
                 if not kept:
                     raise
             with self._raising_store_errors():
@@ -129,9 +117,9 @@ class PostgresStore(Store):
             TransactionStatus.UNKNOWN,
         )
 
-    def _open(self) -> Connection:
+    def _open(self) -> server.Connection:
         if self._connection is None:
-            connection = connected(self._url, self._wait_s)
+            connection = server.connected(self._url, self._wait_s)
             self._connection = connection
             try:
                 self._look(connection)
@@ -141,20 +129,21 @@ class PostgresStore(Store):
                 raise
         return self._connection
 
-    def _look(self, connection: Connection) -> None:
+    def _look(self, connection: server.Connection) -> None:
         """Find out the role, its rights, and whether the tables are of this version."""
-        ((self.role,),) = select(connection, "SELECT current_user")
+        ((self.role,),) = server.select(connection, "SELECT current_user")
         sql = (
-            f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT') AND NOT pg_is_in_recovery()"
+            f"SELECT has_table_privilege('{server.SCHEMA}.trials', 'INSERT')"
+            " AND NOT pg_is_in_recovery()"
             " AND current_setting('default_transaction_read_only') = 'off'"
         )
-        ((self.writable,),) = select(connection, sql)
-        version = version_of(connection)
+        ((self.writable,),) = server.select(connection, sql)
+        version = server.version_of(connection)
         if version < VERSION and self.writable:
             with connection.transaction():
-                lock_tables(connection)
-                if version_of(connection) < VERSION:  # another process may have been first
-                    make_tables(connection)
+                server.lock_tables(connection)
+                if server.version_of(connection) < VERSION:  # another process may have been first
+                    server.make_tables(connection)
             self.notices.append(
                 f"{self.place}: was of version {version}, this is {VERSION}; rebuilt from the"
                 " journals below the folder of trials"
@@ -167,8 +156,8 @@ class PostgresStore(Store):
                 f"{self.place}: {self.role} may read it and not write it; connect as its writer"
             )
 
-    def _check_version(self, connection: Connection) -> None:
-        version = version_of(connection)
+    def _check_version(self, connection: server.Connection) -> None:
+        version = server.version_of(connection)
         require_known(self.place, version)
         if version < VERSION:
             raise StoreError(
@@ -177,9 +166,9 @@ class PostgresStore(Store):
             )
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str) -> Iterator[server.Connection]:
         """Commit what is done within, or undo it on an exception."""
-        self._once_more(lambda connection: do(connection, begin))
+        self._once_more(lambda connection: server.do(connection, begin))
         connection = self._open()
         try:
             yield connection
@@ -189,8 +178,8 @@ class PostgresStore(Store):
             raise
         with self._raising_store_errors():
             if self._connection is not connection:
-                raise Away(f"{self.place}: went away in the middle; ask again")
-            do(connection, "COMMIT")
+                raise server.Away(f"{self.place}: went away in the middle; ask again")
+            server.do(connection, "COMMIT")
 
     @contextlib.contextmanager
     def _raising_store_errors(self) -> Iterator[None]:
@@ -200,8 +189,8 @@ class PostgresStore(Store):
             yield
         except psycopg.Error as error:
             lost = self._connection is None or self._connection.closed
-            told = store_error(self.place, error, self.role, bool(lost))
-            if isinstance(told, Away) and self._connection is not None:
+            told = server.store_error(self.place, error, self.role, bool(lost))
+            if isinstance(told, server.Away) and self._connection is not None:
                 self._connection.close()
                 self._connection = None
             raise told from error
@@ -210,20 +199,20 @@ class PostgresStore(Store):
 class _Writer:
     """A transaction of PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: server.Connection) -> None:
         self._connection = connection
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return select(self._connection, sql, parameters)
+        return server.select(self._connection, sql, parameters)
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        do(self._connection, sql, parameters)
+        server.do(self._connection, sql, parameters)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         json = columns.index("value") if table in ("events", "trial_events") else -1
         copying = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
-            for row in map(clean, rows):
+            for row in map(server.clean, rows):
                 if json >= 0:
                     row[json] = _json(row[json])
                 copy.write_row(row)
@@ -233,7 +222,7 @@ class _Writer:
     ) -> None:
         sql = upsert_sql(table, columns, key, "%s").encode()
         with self._connection.cursor() as cursor:
-            cursor.executemany(sql, [clean(row) for row in rows])
+            cursor.executemany(sql, [server.clean(row) for row in rows])
 
     def new_ids(self, table: str, count: int) -> Sequence[int]:
         sql = f"SELECT nextval(pg_get_serial_sequence('{table}', 'id')) FROM generate_series(1, ?)"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal import codes
-from seatrial.journal.lifecycle import TrialState
+from seatrial.journal.trial_life import TrialState
 
 RUN_TIMES = (
     "created",
@@ -20,7 +20,7 @@ RUN_TIMES = (
     "job_ended",
     "judged",
 )
-"""The times of a run, in the order in which it comes to them: see ``journal.lifecycle.RunLife``."""
+"""The times of a run, in the order in which it comes to them: see ``journal.run_life.RunLife``."""
 
 
 GIVEN = TrialState.GIVEN.value

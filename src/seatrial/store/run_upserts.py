@@ -18,7 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import astuple
 
 from seatrial.journal.events import FigureGiven, MetricRecorded, RunEvent, finite
-from seatrial.journal.lifecycle import RunLife, RunState, TrialState
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialState
 from seatrial.store.node_places import keep_nodes
 from seatrial.store.schema import Writer, chunks, marks
 from seatrial.store.tables import STATES, outcome_of

@@ -21,20 +21,9 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import StoreError
+from seatrial.store import sqlite_file
 from seatrial.store.location import NoStore
 from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
-from seatrial.store.sqlite_file import (
-    REMEDIES,
-    OpenedFile,
-    connected,
-    create_tables,
-    error_kind,
-    is_damaged,
-    marks_of,
-    open_connection,
-    raising_store_errors,
-    was_store,
-)
 from seatrial.store.tables import statements
 
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
@@ -53,7 +42,7 @@ class SqliteStore(Store):
 
     join_texts = "group_concat({})"
 
-    def __init__(self, opened: OpenedFile, path: Path | None, wait_s: float) -> None:
+    def __init__(self, opened: sqlite_file.OpenedFile, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
         self._path = path
         self._wait_s = wait_s
@@ -118,8 +107,8 @@ class SqliteStore(Store):
         """Close it. If values were read that nobody writes, and the file is damaged, say so."""
         self.close()
         odd = any(isinstance(error, _ODD_VALUES) for error in raised)
-        if odd and self._path is not None and is_damaged(self._path, self._wait_s):
-            raise StoreError(f"{self.place}: {REMEDIES['CORRUPT']}")
+        if odd and self._path is not None and sqlite_file.is_damaged(self._path, self._wait_s):
+            raise StoreError(f"{self.place}: {sqlite_file.REMEDIES['CORRUPT']}")
 
     def close(self) -> None:
         with self._turn:
@@ -128,7 +117,11 @@ class SqliteStore(Store):
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
         if not self._opened.connection.in_transaction and self._identity() != self._seen:
-            opened = open_connection(self._path, self._wait_s) if self._path is not None else None
+            opened = (
+                sqlite_file.open_connection(self._path, self._wait_s)
+                if self._path is not None
+                else None
+            )
             if opened is None:
                 raise StoreError(
                     f"{self.place}: is gone; put it back, or name another with --store"
@@ -152,12 +145,12 @@ class SqliteStore(Store):
     @contextlib.contextmanager
     def _raising_store_errors(self) -> Iterator[None]:
         try:
-            with raising_store_errors(self.place):
+            with sqlite_file.raising_store_errors(self.place):
                 yield
         except StoreError as error:
-            if error_kind(error) == "ERROR":  # perhaps the tables are others by now
+            if sqlite_file.error_kind(error) == "ERROR":  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
-                    require_known(self.place, marks_of(self._opened.connection)[1])
+                    require_known(self.place, sqlite_file.marks_of(self._opened.connection)[1])
             raise
 
 
@@ -212,7 +205,7 @@ class _Writer:
 def open_file(path: Path, wait_s: float) -> Store:
     """Return the store at that path, which is made if missing; one in memory where it cannot be
     made."""
-    opened = open_connection(path, wait_s)
+    opened = sqlite_file.open_connection(path, wait_s)
     if opened is not None:
         return SqliteStore(opened, path, wait_s)
     reason = "cannot be written" if path.parent.is_dir() else "has no folder to be in"
@@ -222,17 +215,17 @@ def open_file(path: Path, wait_s: float) -> Store:
 
 def in_memory(notices: Sequence[str]) -> Store:
     """Return a store that lives as long as this process."""
-    connection = connected(None, "", 0)
+    connection = sqlite_file.connected(None, "", 0)
     for statement in statements():
         connection.execute(statement)
-    return SqliteStore(OpenedFile(connection, True, list(notices)), None, 0)
+    return SqliteStore(sqlite_file.OpenedFile(connection, True, list(notices)), None, 0)
 
 
 def reopen_file(path: Path, wait_s: float) -> Store:
     """Return the store at that path with nothing in it."""
     notices = []
-    if path.exists() and is_damaged(path, wait_s):
-        if not was_store(path):
+    if path.exists() and sqlite_file.is_damaged(path, wait_s):
+        if not sqlite_file.was_store(path):
             raise NoStore(f"{path}: is no store; name another with --store")
         aside = path.with_name(path.name + ".damaged")
         try:
@@ -245,13 +238,13 @@ def reopen_file(path: Path, wait_s: float) -> Store:
                 " --store"
             ) from error
         notices.append(f"{path}: was no readable store; it is kept as {aside.name}")
-    opened = open_connection(path, wait_s)
+    opened = sqlite_file.open_connection(path, wait_s)
     if opened is None or not opened.writable:
         if opened is not None:
             opened.connection.close()
         raise StoreError(f"{path}: cannot be written; name another place with --store")
-    with raising_store_errors(str(path)):
+    with sqlite_file.raising_store_errors(str(path)):
         opened.connection.execute("BEGIN IMMEDIATE")
-        create_tables(opened.connection)
+        sqlite_file.create_tables(opened.connection)
         opened.connection.execute("COMMIT")
     return SqliteStore(opened._replace(notices=notices + opened.notices), path, wait_s)

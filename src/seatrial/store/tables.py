@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.journal import codes
-from seatrial.journal.lifecycle import TrialState
+from seatrial.journal.trial_life import TrialState
 
 VERSION = 16
 
@@ -75,7 +75,7 @@ CREATE TABLE runs (
     seq BIGINT NOT NULL,                                    -- order of appearance in the trial
     state SMALLINT NOT NULL,                                -- outcome_of(code, again)
     last BIGINT NOT NULL, elapsed DOUBLE PRECISION,         -- last event; seconds of its script
-    lifecycle SMALLINT NOT NULL,                            -- journal.lifecycle.RunState
+    lifecycle SMALLINT NOT NULL,                            -- journal.run_life.RunState
     code BIGINT NOT NULL, why TEXT NOT NULL,
     again BOOLEAN NOT NULL,                                 -- its case runs again
     recalled BOOLEAN NOT NULL,                              -- before its job started

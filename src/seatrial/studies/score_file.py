@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from seatrial.documents import Faults, Spot, decode_partly, read
+from seatrial.documents import Spot, load_checked
 from seatrial.errors import UsageError
 from seatrial.file_model import Duration, FileModel, Scalar, doc
 from seatrial.units import seconds
@@ -98,14 +98,7 @@ def load_score(path: Path) -> ScoreFile:
     no such file."""
     if not path.exists():
         raise UsageError(f"{path}: no such file; name a score.yaml (see `seatrial schema score`)")
-    faults = Faults()
-    node = read(path, faults)
-    wanted = decode_partly(node, ScoreFile, faults) if node is not None else None
-    if node is not None and wanted is not None:
-        _check(wanted, Spot(node, faults, [key for _, key in faults.found.values()]))
-    faults.raise_any()
-    assert wanted is not None
-    return wanted
+    return load_checked(path, ScoreFile, _check)
 
 
 def _check(wanted: ScoreFile, spot: Spot) -> None:

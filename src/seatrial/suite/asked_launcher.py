@@ -14,8 +14,9 @@ from seatrial.file_model import Scalar
 from seatrial.machine import model as machines
 from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.model import Case, Launcher, RunSpec, Test
+from seatrial.suite.model import Case, Test
 from seatrial.suite.quantities import DEFAULT
+from seatrial.suite.run_spec import Launcher, RunSpec
 
 LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
 _LAUNCHES = re.compile(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)

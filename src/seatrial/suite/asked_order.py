@@ -19,8 +19,9 @@ from seatrial.layout.orders import Order, slots_of_tasks
 from seatrial.machine.model import Launcher
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import Case, RunSpec, show
+from seatrial.suite.model import Case, show
 from seatrial.suite.quantities import DEFAULT, Names
+from seatrial.suite.run_spec import RunSpec
 
 MAX_FILE_BYTES = 64 << 20
 LONGEST_RANKMAP = 120_000  # characters; Linux takes 128 KiB as one argument of a command

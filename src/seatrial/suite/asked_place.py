@@ -21,8 +21,9 @@ from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import AskedNodes, Case, RunSpec, show
+from seatrial.suite.model import Case, show
 from seatrial.suite.quantities import DEFAULT, Names
+from seatrial.suite.run_spec import AskedNodes, RunSpec
 
 _SEPARATOR = re.compile(r",|\sand\s")
 KEYS = ("within", "across", "order", "near")

@@ -6,23 +6,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from seatrial.suite import run_settings
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
 from seatrial.suite.asked_place import KEYS as PLACE_KEYS
 from seatrial.suite.check_expressions import ExpressionChecker
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import GPU_KEYS, TEXT_KEYS, fault_of_name, faults_of_options
-from seatrial.suite.model import AskedNodes
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
-from seatrial.suite.run_settings import (
-    fault_of_directory,
-    fault_of_image,
-    fault_of_pages,
-    fault_of_tunable,
-    image_of,
-    stripe_count,
-    stripe_size,
-)
+from seatrial.suite.run_spec import AskedNodes
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.units import seconds, span_of
 
@@ -163,12 +155,12 @@ class RunChecker(ExpressionChecker):
 
     def _settings(self) -> None:
         run, known = self.test.run, self.known
-        self._words("pages", fault_of_pages)
-        self._words("directory", fault_of_directory)
+        self._words("pages", run_settings.fault_of_pages)
+        self._words("directory", run_settings.fault_of_directory)
         if run.container:
             self._container()
         for name, value in run.malloc.items():
-            self.told(fault_of_tunable(name), "run", "malloc", name)
+            self.told(run_settings.fault_of_tunable(name), "run", "malloc", name)
             if isinstance(value, str) and value != DEFAULT:
                 self.expression(value, known, "run", "malloc", name)
         if run.stripe is None:
@@ -177,16 +169,16 @@ class RunChecker(ExpressionChecker):
         if isinstance(run.stripe.count, str) and run.stripe.count != DEFAULT:
             self.expression(run.stripe.count, known, *at, "count")
         else:
-            self.spot.parsed(stripe_count, run.stripe.count, *at, "count")
+            self.spot.parsed(run_settings.stripe_count, run.stripe.count, *at, "count")
         if run.stripe.size and (size := self.text(run.stripe.size, known, *at, "size")):
-            self.spot.parsed(stripe_size, size, *at, "size")
+            self.spot.parsed(run_settings.stripe_size, size, *at, "size")
 
     def _container(self) -> None:
         image = self.text(self.test.run.container, self.known, "run", "container")
-        if image and (fault := fault_of_image(image)):
+        if image and (fault := run_settings.fault_of_image(image)):
             self.fault(fault, "run", "container")
         elif image and image.startswith("."):
-            path = image_of(image, self.test.folder)
+            path = run_settings.image_of(image, self.test.folder)
             if not Path(path).exists():
                 self.fault(f"there is no {path}; build the image first", "run", "container")
         if self.test.run.prove:

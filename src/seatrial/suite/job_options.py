@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from seatrial.machine.model import BatchSettings, Pbs, Slurm, SlurmOverride
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import JobOptions, RunSpec, show
+from seatrial.suite.model import JobOptions, show
 from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
+from seatrial.suite.run_spec import RunSpec
 from seatrial.units import show_bytes
 
 GPU_KEYS = ("gpus_per_node", "gpus_per_task")

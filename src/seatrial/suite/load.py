@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
 from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
-from seatrial.suite.model import Check, Input, Test
+from seatrial.suite.check_spec import Check
+from seatrial.suite.model import Input, Test
 from seatrial.suite.proving import with_proof
 from seatrial.suite.recording import with_recorder
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.suite.model import Build, Check, PlacementCheck, Test
+from seatrial.suite.check_spec import Check, PlacementCheck
+from seatrial.suite.model import Build, Test
 
 PLACEMENT_FILE = "placement.txt"
 """The file of a run directory with the CPUs that the job was given, and the lines of hello."""

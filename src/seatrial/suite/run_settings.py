@@ -17,8 +17,9 @@ from seatrial.machine.glibc import known, near, tunable_of
 from seatrial.machine.model import PAGES, Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import RunSettings, RunSpec
+from seatrial.suite.model import RunSettings
 from seatrial.suite.quantities import DEFAULT, Names, quantity
+from seatrial.suite.run_spec import RunSpec
 from seatrial.units import bytes_of
 
 PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE = "pages.txt", "stripes.txt", "directory.txt"

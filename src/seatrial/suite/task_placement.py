@@ -15,8 +15,9 @@ from typing import Any
 
 from seatrial.errors import suggest
 from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.model import Bind, NumaPolicy, RunSpec, Spread, TaskPlacement
+from seatrial.suite.model import TaskPlacement
 from seatrial.suite.quantities import DEFAULT, Names, quantity, whole, whole_or_none
+from seatrial.suite.run_spec import Bind, NumaPolicy, RunSpec, Spread
 from seatrial.units import count
 
 CHOICES: dict[str, tuple[str, ...]] = {

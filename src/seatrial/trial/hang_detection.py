@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.events import OutputQuiet
-from seatrial.journal.lifecycle import RunState
+from seatrial.journal.run_life import RunState
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import job_events
 from seatrial.suite.run_settings import OPEN_FILES_FILE, PAGES_FILE

@@ -17,15 +17,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import (
-    Backend,
-    Ended,
-    Job,
-    NeverStarted,
-    Refused,
-    Submission,
-    Update,
-)
+from seatrial.backends import protocol
 from seatrial.backends.task_states import PREFIX
 from seatrial.journal.codes import CANCELLED, TIMEOUT
 from seatrial.machine.model import Machine
@@ -56,7 +48,7 @@ printf '{{"time":%s,"event":"binary_execute_end","value":%d}}\\n' "$(date +%s%N)
 exit "$_code"
 """
 
-BuildUpdate = Ended | Refused | NeverStarted
+BuildUpdate = protocol.Ended | protocol.Refused | protocol.NeverStarted
 
 
 class JobBuilds:
@@ -67,7 +59,7 @@ class JobBuilds:
         self,
         folder: TrialFolder,
         machine: Machine,
-        backend: Backend,
+        backend: protocol.Backend,
         unique: str,
         avoid: Callable[[], str],
     ) -> None:
@@ -79,7 +71,7 @@ class JobBuilds:
         self._news: dict[str, asyncio.Queue[BuildUpdate]] = {}  # by run id
         self._with_backend: set[str] = set()  # run ids of which the backend will tell the end
 
-    def receive(self, update: Update) -> bool:
+    def receive(self, update: protocol.Update) -> bool:
         """Take an update of the backend; return False if it is about no build."""
         news = self._news.get(getattr(update, "run_id", ""))
         if news is not None and isinstance(update, BuildUpdate):
@@ -99,19 +91,19 @@ class JobBuilds:
             found = job.path.exists()
             if found:
                 ended = await self._end_of(job, self._backend.find([submission], {}))
-            if not found or isinstance(ended, NeverStarted):
+            if not found or isinstance(ended, protocol.NeverStarted):
                 if (fault := builds.prepared(directory, test, case, self._machine)) is not None:
                     return fault
                 self._write(job, directory)
                 ended = await self._end_of(job, self._backend.submit(submission))
             if (done := await self._judged(ended, directory, test, found)) is not None:
                 return await builds.kept(directory, done)
-            failures += not (isinstance(ended, Ended) and ended.code == CANCELLED.number)
+            failures += not (isinstance(ended, protocol.Ended) and ended.code == CANCELLED.number)
             if failures == MAX_ATTEMPTS:
                 break
         return BuildResult(1, f"its jobs ended {failures} times: {_state(ended)}")
 
-    async def _end_of(self, job: Job, handed_over: Awaitable[None]) -> BuildUpdate:
+    async def _end_of(self, job: protocol.Job, handed_over: Awaitable[None]) -> BuildUpdate:
         """Return the end of a job, once the backend was told to submit or to find it."""
         news = self._news[job.run_id] = asyncio.Queue()
         self._with_backend.add(job.run_id)
@@ -124,11 +116,11 @@ class JobBuilds:
         del self._news[job.run_id]
         return ended
 
-    def _submission(self, test: Test, case: Case, number: int) -> Submission:
+    def _submission(self, test: Test, case: Case, number: int) -> protocol.Submission:
         assert test.build is not None
         text = f"{self._unique} {case.build} {number}"
         run_id = "b" + hashlib.sha256(text.encode()).hexdigest()[:12]
-        job = Job(
+        job = protocol.Job(
             run_id=run_id,
             path=Path(),
             avoid=self._avoid(),
@@ -147,9 +139,11 @@ class JobBuilds:
             ),
         )
         ((name, _),) = self._backend.arrange([job])
-        return Submission(name, (job._replace(path=self._folder.submissions / name / "build"),))
+        return protocol.Submission(
+            name, (job._replace(path=self._folder.submissions / name / "build"),)
+        )
 
-    def _write(self, job: Job, directory: Path) -> None:
+    def _write(self, job: protocol.Job, directory: Path) -> None:
         job.path.mkdir(parents=True, exist_ok=True)
         script = _SCRIPT.format(
             script=shlex.quote(str(directory / builds.JOB)),
@@ -163,9 +157,9 @@ class JobBuilds:
         """Return the result of a build whose job is over; None where it is to be built again.
         ``found``: an earlier driver submitted the job, and may have cancelled it."""
         assert test.build is not None
-        if isinstance(ended, Refused):
+        if isinstance(ended, protocol.Refused):
             return BuildResult(1, ended.reason)
-        if isinstance(ended, NeverStarted):
+        if isinstance(ended, protocol.NeverStarted):
             return None
         if ended.code is None:
             return await self._visible(directory, ended)
@@ -178,7 +172,7 @@ class JobBuilds:
             return BuildResult(1, "its job was cancelled by a person or the scheduler")
         return None
 
-    async def _visible(self, directory: Path, ended: Ended) -> BuildResult:
+    async def _visible(self, directory: Path, ended: protocol.Ended) -> BuildResult:
         """Return the result that a job wrote, as soon as it is seen on this host."""
         until = time.monotonic() + seconds(self._machine.batch.visible_after)
         while (done := builds.result_of(directory)) is None:
@@ -198,7 +192,9 @@ class JobBuilds:
             if job_events(path).end is None
         }
         unknown = [
-            Submission(PREFIX + run_id, (Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),))
+            protocol.Submission(
+                PREFIX + run_id, (protocol.Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),)
+            )
             for run_id, path in left.items()
             if run_id not in self._with_backend
         ]
@@ -213,11 +209,11 @@ class JobBuilds:
                         left.pop(run_id, None)
 
 
-def _ended(updates: Sequence[Update]) -> set[str]:
+def _ended(updates: Sequence[protocol.Update]) -> set[str]:
     return {update.run_id for update in updates if isinstance(update, BuildUpdate)}
 
 
 def _state(update: BuildUpdate) -> str:
-    if isinstance(update, Ended):
+    if isinstance(update, protocol.Ended):
         return f"{update.state}, exit code {update.exit_code}"
-    return update.reason if isinstance(update, Refused) else "never started"
+    return update.reason if isinstance(update, protocol.Refused) else "never started"

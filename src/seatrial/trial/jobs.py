@@ -15,24 +15,16 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import (
-    Backend,
-    Ended,
-    Job,
-    NeverStarted,
-    Queued,
-    Refused,
-    Started,
-    Submission,
-)
+from seatrial.backends import protocol
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.journal import codes, events
-from seatrial.journal.lifecycle import RunState
+from seatrial.journal.run_life import RunState
 from seatrial.runs.checksums import OF_NOTHING
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.hung_processes import COLLECT_SECONDS, write
+from seatrial.structs import copied
 from seatrial.trial.attempts import Attempt, Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -43,12 +35,13 @@ from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
-from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.reading import plain_line
 
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
-RunUpdate = Queued | Started | Refused | Ended | NeverStarted
+RunUpdate = (
+    protocol.Queued | protocol.Started | protocol.Refused | protocol.Ended | protocol.NeverStarted
+)
 
 
 @dataclass
@@ -57,7 +50,7 @@ class Jobs:
 
     _folder: TrialFolder
     _ledger: Ledger
-    _backend: Backend
+    _backend: protocol.Backend
     _tasks: Tasks
     _staging: Staging
     _attempts: Attempts
@@ -74,36 +67,30 @@ class Jobs:
         self._cancelled: set[str] = set()
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
-        self._again: list[Job] = []  # announced by an earlier driver, never submitted
+        self._again: list[protocol.Job] = []  # announced by an earlier driver, never submitted
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
         find the others."""
-        grouped: dict[str, list[Job]] = {}
+        grouped: dict[str, list[protocol.Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
             life = run.life
-            before = Launch(
-                number,
-                run.run_id,
-                life.target,
-                stage=life.stage,
-                bundle=life.bundle,
-                position=life.position,
-                nodes=life.placed,
-            )
+            before = copied(Launch, life, case=number, run_id=run.run_id, nodes=life.placed)
             job = self._attempts.begin(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
-                self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+                self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
             elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
                 # What it wrote may be cut, as it was not on the disk when the host crashed.
-                self._on_ended(Ended(run.run_id, codes.LOST.number, "host restarted", None))
+                self._on_ended(
+                    protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None)
+                )
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
         if grouped:
-            submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
             known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
             await self._backend.find(submissions, known)
 
@@ -118,10 +105,10 @@ class Jobs:
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, why in refused.items():
-            self.on_update(Refused(run_id, why, codes.REFUSED.number))
+            self.on_update(protocol.Refused(run_id, why, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
-    async def _why_refused(self, job: Job) -> str:
+    async def _why_refused(self, job: protocol.Job) -> str:
         """Return why the launch guard of the site refuses a run; "" if it does not."""
         case = self._ledger.case(job.run_id)
         build = self._attempts.build(case.build)
@@ -131,7 +118,8 @@ class Jobs:
         """Record a run without a job, which has no directory."""
         self._attempts.begin(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
-        self._verdict(command.run_id, codes.code_of(command.code), command.reason)
+        outcome = CollectedRun(codes.code_of(command.code), command.reason)
+        self._verdict(command.run_id, outcome)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
         """Cancel runs, each once."""
@@ -168,12 +156,12 @@ class Jobs:
                 self._staging.make(self._attempts.room(job.run_id))
             self._backend.write(submission)
 
-    def _begin(self, launch: Launch) -> Job:
+    def _begin(self, launch: Launch) -> protocol.Job:
         job = self._attempts.begin(launch)
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
         return job
 
-    async def _submit(self, jobs: Sequence[Job]) -> None:
+    async def _submit(self, jobs: Sequence[protocol.Job]) -> None:
         """Announce jobs, make their directories, submit them."""
         if not jobs:
             return
@@ -187,28 +175,22 @@ class Jobs:
             else:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
-    def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
+    def _announce(self, *groups: Sequence[protocol.Job]) -> list[list[protocol.Submission]]:
         """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
                 launch = self._attempts.of[job.run_id].launch
-                announced = events.RunSubmitted(
-                    run_id=job.run_id,
-                    submission=submission.name,
-                    target=launch.target,
-                    stage=launch.stage,
-                    bundle=launch.bundle,
-                    position=launch.position,
-                    nodes=launch.nodes,
-                )
-                self._ledger.note(announced)
+                name = submission.name
+                self._ledger.note(copied(events.RunSubmitted, launch, case="", submission=name))
         self._ledger.journal.require_there()
         # Jobs that run elsewhere outlive this host.
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
-    async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
+    async def _make_and_submit(
+        self, submission: protocol.Submission, rooms: Sequence[Room]
+    ) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
         both parts are announced. A bundle is never split."""
@@ -240,21 +222,21 @@ class Jobs:
         note = self._ledger.note
         if run_id not in self._attempts.of:
             return
-        if isinstance(update, Queued):
+        if isinstance(update, protocol.Queued):
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is not None and flight.queued and flight.job_id == update.job_id:
                 return  # an earlier driver recorded it
             note(events.SubmitEnded(run_id=run_id, refused=0))
             note(events.JobQueued(run_id=run_id, job_id=update.job_id))
-        elif isinstance(update, Started):
+        elif isinstance(update, protocol.Started):
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
-        elif isinstance(update, Refused):
+        elif isinstance(update, protocol.Refused):
             note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
-            self._verdict(run_id, codes.code_of(update.code), update.reason)
-        elif isinstance(update, Ended):
+            self._verdict(run_id, CollectedRun(codes.code_of(update.code), update.reason))
+        elif isinstance(update, protocol.Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
-            self._on_ended(Ended(run_id, codes.CANCELLED.number, "never started", None))
+            self._on_ended(protocol.Ended(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
 
@@ -268,7 +250,7 @@ class Jobs:
         self._attempts.of[run_id] = Attempt(launch, job)
         self._again.append(job)
 
-    def _on_ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: protocol.Ended) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
         waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
         recalled = (
@@ -276,19 +258,12 @@ class Jobs:
         )
         if recalled:
             ended = replace(ended, code=codes.RECALLED.number)
-        noted = events.JobEnded(
-            run_id=ended.run_id,
-            code=ended.code or 0,
-            state=ended.state,
-            text="" if ended.exit_code is None else f"exit code {ended.exit_code}",
-            nodes=ended.nodes,
-            exit_code=ended.exit_code,
-            recalled=recalled,
-        )
-        self._ledger.note(noted)
+        code = ended.code or 0
+        text = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
+        self._ledger.note(copied(events.JobEnded, ended, code=code, text=text, recalled=recalled))
         self._collect(ended)
 
-    def _collect(self, ended: Ended) -> None:
+    def _collect(self, ended: protocol.Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
         case = self._ledger.case(ended.run_id)
         launch, job = self._attempts.of[ended.run_id]
@@ -307,7 +282,7 @@ class Jobs:
         self._note_outcome(run_id, await collected)
         self._tasks.nudge()
 
-    def _explain(self, ended: Ended, own: JobEvents) -> Ended:
+    def _explain(self, ended: protocol.Ended, own: JobEvents) -> protocol.Ended:
         """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
         cancelled the job. A scheduler that is restarted in the meantime may report that such a job
         failed; its script then left no end (``own``)."""
@@ -326,17 +301,11 @@ class Jobs:
             self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(events.CheckStarted(run_id=run_id))
         for figure in collected.figures:
-            recorded = events.MetricRecorded(
-                run_id=run_id,
-                metric=figure.name,
-                value=figure.value,
-                unit=figure.unit,
-                better=figure.better,
-            )
+            recorded = copied(events.MetricRecorded, figure, run_id=run_id, metric=figure.name)
             self._ledger.note(recorded)
         if collected.refused:
             self._tell_refused(run_id, collected.refused)
-        self._verdict(run_id, collected.code, collected.reason, collected.sums, collected.cause)
+        self._verdict(run_id, collected)
         if collected.stop:
             self._tasks.fail(TrialError(collected.stop))
 
@@ -351,22 +320,15 @@ class Jobs:
             )
             self._tasks.alert("job events", test, text)
 
-    def _verdict(
-        self,
-        run_id: str,
-        code: codes.Code,
-        reason: str,
-        sums: dict[str, str] | None = None,
-        cause: FoundCause = NO_CAUSE,
-    ) -> None:
+    def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
         case = self._ledger.case(run_id)
         job = self._attempts.of.pop(run_id).job
-        if sums and not job.file_system:
-            filled = (name for name, sha256 in sums.items() if sha256 != OF_NOTHING)
+        if outcome.sums and not job.file_system:
+            filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
             self._ledger.journal.rest_on(f"{job.path}/{name}" for name in filled)
-        self._ledger.verdict(run_id, code, reason, sums, cause)
+        self._ledger.verdict(run_id, outcome)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(case.test, job.path)])
         self._staging.drop_directories([(case, run_id)])
-        self._clean_up.on_judged(run_id, case, job.path, code)
+        self._clean_up.on_judged(run_id, case, job.path, outcome.code)

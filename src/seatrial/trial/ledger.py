@@ -18,16 +18,16 @@ from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
 from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
-from seatrial.journal.codes import Code, code_of
+from seatrial.journal.codes import code_of
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
+from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
-from seatrial.verify.causes import NO_CAUSE, FoundCause
 from seatrial.verify.references import References, corrected
 
 _AFTER_THE_END = (events.OutputRemoved, events.RunJudgedAgain, events.RunReviewed)
@@ -183,16 +183,11 @@ class Ledger:
         self.runs[run_id] = number
         self.note(events.RunCreated(run_id=run_id, path=path))
 
-    def verdict(
-        self,
-        run_id: str,
-        code: Code,
-        reason: str,
-        sums: dict[str, str] | None = None,
-        cause: FoundCause = NO_CAUSE,
-    ) -> None:
+    def verdict(self, run_id: str, outcome: CollectedRun) -> None:
+        """Record the verdict of a run; as it is known, if its failure is."""
         number, time = self.runs[run_id], self.journal.now()
-        case = self.case(run_id)
+        case, cause = self.case(run_id), outcome.cause
+        code, reason = outcome.code, outcome.reason
         code, reason, known = self._known.judged(case, code, reason, time, cause.text)
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
@@ -203,7 +198,7 @@ class Ledger:
                 verdict=code.name,
                 reason=reason,
                 will_rerun=reruns,
-                sha256=sums,
+                sha256=outcome.sums,
                 known=known,
                 cause=cause.text,
                 cause_code=cause.code,

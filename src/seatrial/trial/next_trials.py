@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.files import read_regular
-from seatrial.journal.lifecycle import TrialState
+from seatrial.journal.trial_life import TrialState
 from seatrial.log import logger
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.heartbeat import last_beat

@@ -24,7 +24,7 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
-from seatrial.journal.lifecycle import TrialLife, TrialState
+from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.lazy import yaml
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component

@@ -34,7 +34,8 @@ from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
 from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRITABLE, judged_files
-from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import Case, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.trial.job_stats import JobStats
@@ -68,10 +69,10 @@ class CollectedRun(NamedTuple):
     the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
     that a job may not write; ``cause`` is what it failed of."""
 
-    job_events: Sequence[JobsOwnEvent]
-    figures: Sequence[MetricValue]
     code: codes.Code
     reason: str
+    job_events: Sequence[JobsOwnEvent] = ()
+    figures: Sequence[MetricValue] = ()
     stop: str = ""
     sums: dict[str, str] | None = None
     refused: Sequence[str] = ()
@@ -239,7 +240,7 @@ class RunCollector:
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
-        return CollectedRun(events, figures, code, reason, stop, sums, own.refused, cause)
+        return CollectedRun(code, reason, events, figures, stop, sums, own.refused, cause)
 
     def _cause(self, run: EndedRun, code: codes.Code, exit_code: int | None) -> FoundCause:
         """Return what a run failed of, as its check script or its output tells; NO_CAUSE for one

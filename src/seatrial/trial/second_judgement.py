@@ -28,10 +28,11 @@ from seatrial.journal import codes, events
 from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.lifecycle import RunLife
+from seatrial.journal.run_life import RunLife
 from seatrial.runs.checksums import changed_file
 from seatrial.runs.directory import cut_file, run_directory
 from seatrial.runs.script import judged_files
+from seatrial.structs import copied
 from seatrial.suite.known_failures import KnownFailures, known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test, show
@@ -338,15 +339,9 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.Metric
     """Yield the figures that had not been found, as of the time of the run's verdict: what a person
     records long afterwards does not make the trial longer."""
     run = judgement.run
+    header = {**run_header(record, run.case, run.run_id), "time": run.life.judged or 0}
     for figure in judgement.figures:
-        yield events.MetricRecorded(
-            time=run.life.judged or 0,
-            **run_header(record, run.case, run.run_id),
-            metric=figure.name,
-            value=figure.value,
-            unit=figure.unit,
-            better=figure.better,
-        )
+        yield copied(events.MetricRecorded, figure, metric=figure.name, **header)
 
 
 def _correction(now: Definitions, time: int, by: str, why: str) -> events.ReferencesCorrected:

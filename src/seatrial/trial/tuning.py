@@ -25,11 +25,12 @@ from seatrial.machine.layouts import layout_of
 from seatrial.machine.load import Site, find_machine
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.check_spec import Metric
 from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
-from seatrial.suite.model import Case, CaseSelection, Metric, Test, show
+from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
 from seatrial.trial.folder import Record, TrialOptions
 from seatrial.trial.prepare import Prepared

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from seatrial.documents import Faults
 from seatrial.machine.model import Machine
+from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.load import Suite, names_known
-from seatrial.suite.model import Case, Check, Test
+from seatrial.suite.model import Case, Test
 from seatrial.verify.check_script import faults_of_script
 from seatrial.verify.check_values import bounds_of, depends, faults_of_names, names_of
 from seatrial.verify.checks import faults_of_check

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from seatrial.errors import suggest
 from seatrial.machine.facts import facts_of, groups_with, unfold
 from seatrial.machine.model import Machine
+from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
-from seatrial.suite.model import Case, Check, Test, show
+from seatrial.suite.model import Case, Test, show
 
 CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
 """What expressions of checks may use besides parameters and facts: the numbers of the case."""

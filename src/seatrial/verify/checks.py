@@ -14,8 +14,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.model import Check, Test
+from seatrial.suite.model import Test
 from seatrial.units import bytes_of, listed, show_number
 from seatrial.verify import check_values, reading
 from seatrial.verify.check_script import find_by_script

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
-from seatrial.suite.model import Metric, Reduce, Test
+from seatrial.suite.check_spec import Metric, Reduce
+from seatrial.suite.model import Test
 from seatrial.units import Direction, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown

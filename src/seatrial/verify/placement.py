@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.layout.node import spans
-from seatrial.suite.model import PlacementCheck
+from seatrial.suite.check_spec import PlacementCheck
 from seatrial.units import count, listed
 from seatrial.verify.figures import MetricValue
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS
 from seatrial.layout import orders
-from seatrial.suite.model import Check
+from seatrial.suite.check_spec import Check
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.variables import HOSTFILE, ORDER_FILE
 from seatrial.verify.check_values import Names

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Timeline, timeline_of
-from seatrial.journal.lifecycle import TrialState
+from seatrial.journal.trial_life import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
 from seatrial.suite.model import Case, Stage, show
