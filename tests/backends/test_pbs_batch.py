@@ -80,7 +80,8 @@ def test_what_is_asked_for(job: Job, pbs: dict[str, Any], words: str) -> None:
     assert words in line(job, **pbs)
 
 
-def test_the_shell_of_a_task_runs_the_script_of_its_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["", "unset BASH_ARGV0"], ids=["bash 5", "bash 4"])
+def test_the_shell_of_a_task_runs_the_script_of_its_run(tmp_path: Path, before: str) -> None:
     kinds = [NodeGroup(names="n1", cores=4)]
     runs = [JOB._replace(path=tmp_path / name) for name in ("a", "b c")]
     for run in runs:
@@ -88,7 +89,8 @@ def test_the_shell_of_a_task_runs_the_script_of_its_run(tmp_path: Path) -> None:
         (run.path / "job.sh").write_text('echo "$0 $$ $PWD"; cat; false; exit')
     write(tmp_path, Submission("seatrial-x", tuple(runs)), Machine(machine="m", nodes=kinds))
     assert (tmp_path / "submit.sh").read_text().startswith("qsub -f -N seatrial-x ")
-    env = {**os.environ, "PBS_ARRAY_INDEX": "1"}
+    (tmp_path / "before").write_text(before)
+    env = {**os.environ, "PBS_ARRAY_INDEX": "1", "BASH_ENV": str(tmp_path / "before")}
     with subprocess.Popen(["bash", str(tmp_path / "job.sh")], env=env, stdin=PIPE) as task:
         assert task.wait() == 1
     assert (tmp_path / "b c/stdout").read_text() == f"./job.sh {task.pid} {tmp_path}/b c\n"
