@@ -88,6 +88,11 @@ missing_chromium() {
     command -v chromium-headless-shell >/dev/null || printf ' chromium-headless-shell'
 }
 
+missing_shells() {
+    command -v zsh >/dev/null || printf ' zsh'
+    command -v fish >/dev/null || printf ' fish'
+}
+
 missing_openssh() {
     command -v ssh-keygen >/dev/null && command -v ssh-agent >/dev/null || printf ' openssh-client'
     command -v sshd >/dev/null || printf ' openssh-server'
@@ -104,7 +109,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc scotch containers modules boot torture"
+groups="slurm recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

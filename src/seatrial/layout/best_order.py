@@ -20,7 +20,7 @@ from seatrial.arrays import Ints
 from seatrial.layout import orders
 from seatrial.layout.bisection import bisected
 from seatrial.layout.grid_fits import curved_orders, likely_shapes, nested_orders
-from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind
+from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind, SetTraffic
 from seatrial.layout.orders import Order
 from seatrial.layout.patterns import Pattern, RankGraph, graph_of
 from seatrial.layout.refinement import refined
@@ -141,8 +141,9 @@ def _best(
 ) -> list[ScoredOrder]:
     """Return the best of candidates; none where there are none."""
     best: tuple[float, str, Ints] | None = None
+    traffic = SetTraffic(pattern, network)
     for name, of in candidates:
-        cost = network.cost(pattern, of, by)
+        cost = network.cost(traffic.of(of), by)
         if best is None or cost < best[0]:
             best = (cost, name, of)
         if time.monotonic() > until:
