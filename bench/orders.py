@@ -5,13 +5,19 @@ Each pattern is put on a tree, a dragonfly and a torus, 32 ranks to a node. The 
 their order, the best cell of ``grid_order`` along any curve, Scotch's ``gmap``, METIS (parts in the
 order of the nodes), and a random order. A mapping that puts 33 ranks on a node does not count.
 
+The cases run side by side, one on each CPU of the host, each with one thread. So a time is that of
+a search with one CPU, or more where something else is at work.
+
     python -m bench orders
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +46,7 @@ PATTERNS = (
     "irregular 4096",
 )
 LARGE = ("halo 64x32x32", "irregular 65536")
+NETWORKS = ("tree", "dragonfly", "torus")
 LIMITS = {4096: 10, 65536: 60}  # ranks: seconds
 MEASURES: dict[ScoreKind, str] = {"hop_bytes": "hop-bytes", "link_load": "largest link load"}
 GAIN = 0.95  # of Scotch's figure, or less: a better order
@@ -117,23 +124,46 @@ def _least(a: float | None, b: float | None) -> float | None:
     return min((each for each in (a, b) if each is not None), default=None)
 
 
+class Case(NamedTuple):
+    """A pattern on a network, with what was found."""
+
+    words: str
+    kind: str
+    ranks: int
+    found: dict[ScoreKind, Compared]
+    seconds: float
+
+
+def case(words: str, kind: str) -> Case:
+    """Return what is found for one pattern on one network."""
+    pattern = parse_pattern(words)
+    measures: tuple[ScoreKind, ...] = tuple(MEASURES)[: 1 if words in LARGE else 2]
+    network = networks(pattern.ranks // PER_NODE)[kind]
+    return Case(words, kind, pattern.ranks, *compared(pattern, network, measures))
+
+
+def cases() -> Iterator[Case]:
+    """Yield all cases, each from a process of its own that has one thread."""
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    workers = len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=1) as pool:
+        asked = [(words, kind) for words in (*PATTERNS, *LARGE) for kind in NETWORKS]
+        yield from pool.map(case, *zip(*asked, strict=True))
+
+
 def measure() -> Iterator[Row]:
     """Yield a line for each pattern, network and figure; then how many were reached."""
     worse = gained = beside_scotch = 0
     slowest: dict[int, float] = {}
-    for words in (*PATTERNS, *LARGE):
-        pattern = parse_pattern(words)
-        measures: tuple[ScoreKind, ...] = tuple(MEASURES)[: 1 if words in LARGE else 2]
-        for kind, network in networks(pattern.ranks // PER_NODE).items():
-            found, seconds = compared(pattern, network, measures)
-            limit = min(ranks for ranks in LIMITS if ranks >= pattern.ranks)
-            slowest[limit] = max(slowest.get(limit, 0.0), seconds)
-            for by, one in found.items():
-                by_scotch = one.others.get("Scotch")
-                worse += one.ours > min(each for each in one.others.values() if each is not None)
-                beside_scotch += by_scotch is not None
-                gained += by_scotch is not None and one.ours <= GAIN * by_scotch
-                yield _row(f"{words} on a {kind}, {MEASURES[by]}", one, seconds, by_scotch)
+    for words, kind, ranks, found, seconds in cases():
+        limit = min(each for each in LIMITS if each >= ranks)
+        slowest[limit] = max(slowest.get(limit, 0.0), seconds)
+        for by, one in found.items():
+            by_scotch = one.others.get("Scotch")
+            worse += one.ours > min(each for each in one.others.values() if each is not None)
+            beside_scotch += by_scotch is not None
+            gained += by_scotch is not None and one.ours <= GAIN * by_scotch
+            yield _row(f"{words} on a {kind}, {MEASURES[by]}", one, seconds, by_scotch)
     yield Row("Worse than the best of the others", str(worse), "0 allowed", "")
     yield Row(
         "At least 5 % below Scotch, where Scotch fills no node beyond its slots",

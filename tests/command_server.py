@@ -26,9 +26,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
+
+import msgspec
 
 COMMAND = Path(sys.executable).with_name("seatrial")
 SERVE = "from tests.command_server import main; main()"  # a module's name would be the command's
@@ -242,15 +244,27 @@ def _tell_ends(running: dict[int, int]) -> None:
 
 
 def _load_everything() -> None:
-    """Import what commands import, so that none needs to."""
+    """Import what commands import, and make what they make at the first use of a kind of file, so
+    that none needs to. That is half of the time that most commands take."""
     import seatrial
 
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
         importlib.import_module(module.name)
     for name in ("ClusterShell.NodeSet", "concurrent.futures", "multiprocessing", "numpy", "yaml"):
         importlib.import_module(name)
+    for kind in _structs(msgspec.Struct):
+        with contextlib.suppress(NameError, TypeError):  # it is read from no file
+            msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
+    plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
+    sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
+
+
+def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _structs(kind)
 
 
 def handle_as_usual(number: signal.Signals) -> None:

@@ -10,11 +10,13 @@ of Debian has.
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import random
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,12 +37,17 @@ os.environ.pop("COLUMNS", None)
 # Commands that tests start find Seatrial compiled. Where this is set, as in many a container,
 # each start compiles 200 files, which takes longer than most commands.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Whoever starts the tests in the background has them ignore Ctrl-C, and so would all commands that
 # they start.
 for _number in PASSED_ON:
     if signal.getsignal(_number) is signal.SIG_IGN:
         handle_as_usual(_number)
+
+# What is collected stays, ten thousand tests with their modules: no search for garbage goes through
+# it, neither while it is made nor later.
+gc.disable()
 
 # An example may take long on a busy machine. Under CI=true the examples are always the same.
 settings.register_profile("unhurried", settings(), deadline=None)
@@ -50,18 +57,27 @@ LONGEST = frozenset(
     (
         "test_acceptance_slurm.py",
         "test_against_slurm.py",
+        "test_browser.py",
+        "test_c5.py",
         "test_c5_surrogates.py",
+        "test_changing.py",
         "test_changing_slurm.py",
         "test_compat.py",
+        "test_compat_runs.py",
+        "test_damage.py",
         "test_features_slurm.py",
         "test_kill.py",
         "test_live.py",
         "test_mix_slurm.py",
         "test_pbs.py",
+        "test_placement.py",
+        "test_plots.py",
         "test_probes.py",
         "test_shared_builds.py",
         "test_slurm.py",
+        "test_sustained.py",
         "test_sustained_slurm.py",
+        "test_tuning.py",
     )
 )
 
@@ -83,6 +99,11 @@ def missing(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that no worker is left alone with one."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

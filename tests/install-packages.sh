@@ -85,6 +85,12 @@ unpack_environment_modules() {
 
 missing_chromium() {
     command -v chromium >/dev/null || printf ' chromium'
+    command -v chromium-headless-shell >/dev/null || printf ' chromium-headless-shell'
+}
+
+missing_shells() {
+    command -v zsh >/dev/null || printf ' zsh'
+    command -v fish >/dev/null || printf ' fish'
 }
 
 missing_openssh() {
@@ -103,7 +109,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium openssh hwloc scotch containers modules boot torture"
+groups="slurm recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

@@ -60,19 +60,37 @@ def client() -> Asked:
 
 def test_the_tasks_of_an_array_are_listed_again_after_a_change_alone(client: Asked) -> None:
     client.took(0.0)
-    assert client.poll() == ["counts"] and not client.has_more
+    assert client.poll() == ["counts"] and client.next_poll is None
     client.text = MOVED_ON
     assert client.poll() == ["counts", "list"]
     client.took(0.0)
-    assert client.poll() == ["counts"]
+    assert client.poll() == ["counts"] and client.next_poll is None
 
 
 def test_an_array_that_was_listed_just_before_is_not_listed_again(client: Asked) -> None:
-    client.took(1.0)
+    client.took(0.01)
+    client.grow_old(0.1)
     client.text = MOVED_ON
-    assert client.poll() == ["counts"] and client.has_more
-    client.grow_old(20.0)
-    assert client.poll() == ["counts", "list"] and not client.has_more
+    assert client.poll() == ["counts"]
+    assert client.next_poll == pytest.approx(0.1, abs=0.05), "0.2 s after the listing"
+    client.grow_old(0.1)
+    assert client.poll() == ["counts", "list"]
+
+
+def test_the_next_poll_of_a_changing_array_is_in_half_the_time_that_it_has_left(
+    client: Asked,
+) -> None:
+    client.took(9.0)
+    client.grow_old(2.0)
+    client.text = MOVED_ON
+    assert client.poll() == ["counts"]
+    assert client.next_poll == pytest.approx(5.0, rel=0.1), "one ended in 2 s, five are left"
+    client.grow_old(0.3)
+    client.text = RUNNING.replace("Running:6 Exiting:0 Expired:0", "Running:1 Exiting:0 Expired:5")
+    assert client.poll() == ["counts"]
+    assert client.next_poll == pytest.approx(2.3 / 5 / 2, rel=0.1)
+    client.grow_old(-2.25)
+    assert client.poll() == ["counts"] and client.next_poll == 0.1, "and not sooner"
 
 
 def test_the_end_of_an_array_is_listed_at_once(client: Asked) -> None:

@@ -91,7 +91,7 @@ def test_a_release_of_pbs_pro_that_writes_values_as_they_are() -> None:
     text = captured("pro-qstat")
     with pytest.raises(ValueError, match="escape"):
         json.loads(text, strict=False)
-    assert parse_counts(text) == ArrayCounts("B Queued:1 Running:1 Exiting:0 Expired:2", False)
+    assert parse_counts(text) == ArrayCounts("B Queued:1 Running:1 Exiting:0 Expired:2", 2)
     tasks = {each.task: each for each in parse_qstat(text)}
     assert {number: (task.state, task.exit_code) for number, task in tasks.items()} == {
         0: ("COMPLETED", 0),
@@ -105,7 +105,7 @@ def test_a_release_of_pbs_pro_that_writes_values_as_they_are() -> None:
 
 def test_counts_of_an_array() -> None:
     counts = parse_counts(captured("qstat-running"))
-    assert counts == ArrayCounts("B Queued:0 Running:6 Exiting:0 Expired:0", False)
+    assert counts == ArrayCounts("B Queued:0 Running:6 Exiting:0 Expired:0", 6)
     assert parse_counts(captured("qstat-finished")).over
     assert parse_counts(answer(job_state="R")) == ArrayCounts()  # of a task, and of a plain job
 

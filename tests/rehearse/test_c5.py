@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import pytest
 import yaml
 
 from seatrial.journal import journal
-from seatrial.journal.events import AlertRaised, JobEnded, JobStarted
+from seatrial.journal.events import AlertRaised, Event, JobEnded, JobStarted
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.summary import Rehearsed
 from tests.programs import COMMAND
@@ -50,11 +51,26 @@ def test_what_is_derived_follows_from_what_is_printed() -> None:
     assert EXECUTED - sum(row.passed for row in REPORTED.values()) == 260
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_as_reported_it_gives_the_papers_table(tmp_path: Path, seed: int) -> None:
+class Reported(NamedTuple):
+    """The ten days as they were reported, rehearsed once for the tests that only read them."""
+
+    folder: Path
+    trial: Rehearsed
+
+    def events(self) -> Iterator[Event]:
+        return iter(journal.read(self.folder / self.trial.tag / "journal.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    folder = tmp_path_factory.mktemp("reported")
+    return Reported(folder, rehearsed(folder, REPORTED_PLAN.name, seed=1))
+
+
+def test_as_reported_it_gives_the_papers_table(tmp_path: Path) -> None:
     """`--exclude 10` leaves out what took nearly twice as long, as the paper's table does."""
     trials = ["--trials", str(tmp_path)]
-    words = ["rehearse", str(REPORTED_PLAN), "--seed", str(seed), "--name", "c5", "--json"]
+    words = ["rehearse", str(REPORTED_PLAN), "--seed", "2", "--name", "c5", "--json"]
     (trial,) = json.loads(seatrial(*trials, *words, code=1))["trials"]  # at most 14 in the gap
     rows = {
         row["test"]: row
@@ -82,13 +98,12 @@ def seatrial(*words: str, code: int = 0) -> str:
     return done.stdout
 
 
-def test_what_was_reported_happens_when_it_was_reported(tmp_path: Path) -> None:
-    trial = rehearsed(tmp_path, REPORTED_PLAN.name, seed=1)
-    events = list(journal.read(tmp_path / trial.tag / "journal.jsonl"))
+def test_what_was_reported_happens_when_it_was_reported(reported: Reported) -> None:
+    trial = reported.trial
     starts: dict[str, list[float]] = {}  # hours after the trial's
     started: dict[str, float] = {}
     doubled, at_walltime = [], []
-    for event in events:
+    for event in reported.events():
         hour = (event.time - trial.start) / HOUR
         if isinstance(event, JobStarted):
             started[event.run_id] = hour
@@ -149,17 +164,18 @@ def test_ten_healthy_days_raise_no_alert(tmp_path: Path, name: str) -> None:
     """With watches that are stricter than those that a plan has unless it says otherwise."""
     plan = healthy(tmp_path, name, short_for="5m", silent_for="10m", wait_factor=3)
     store = tmp_path / "store.sqlite"
-    report = rehearse_plan(plan, trials=tmp_path, store=store, seed=1, seeds=3)
-    assert [trial.alerts for (trial,) in report.by_seed] == [{}] * 3
+    report = rehearse_plan(plan, trials=tmp_path, store=store, seed=1)
+    assert [trial.alerts for trial in report.first] == [{}]
 
 
-def test_in_the_gap_the_watchdog_speaks(tmp_path: Path) -> None:
+def test_in_the_gap_the_watchdog_speaks(reported: Reported) -> None:
     """ESM4's jobs do not start from hour 100 on: nobody noticed that for days."""
-    trial = rehearsed(tmp_path, REPORTED_PLAN.name, seed=1)
-    journalled = journal.read(tmp_path / trial.tag / "journal.jsonl")
-    waits = [each for each in journalled if isinstance(each, AlertRaised) and each.kind == "wait"]
+    alerts = [each for each in reported.events() if isinstance(each, AlertRaised)]
+    waits = [each for each in alerts if each.kind == "wait"]
     for test in ("esm4-small", "esm4-large"):
-        hours = [(each.time - trial.start) / HOUR for each in waits if each.subject == test]
+        hours = [
+            (each.time - reported.trial.start) / HOUR for each in waits if each.subject == test
+        ]
         assert 100 < hours[0] < 102, "10 min after the first run that waits"
         assert hours[-1] < 168
     assert {each.subject for each in waits} == {"esm4-small", "esm4-large"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 from typing import Any
 
@@ -174,14 +173,12 @@ ssh "$other" hostname
 
 @pytest.mark.slurm(hosts=True)
 @pytest.mark.needs("sshd")
-def test_a_driver_that_is_killed_at_twenty_moments(
-    tmp_path: Path, cluster: SlurmCluster, chance: random.Random
-) -> None:
-    """Each of 20 trials is killed at a moment. Half are resumed while their jobs go on, the others
+def test_a_driver_that_is_killed_at_ten_moments(tmp_path: Path, cluster: SlurmCluster) -> None:
+    """Each of ten trials is killed at a moment. Half are resumed while their jobs go on, the others
     when these have ended, with which everything of them must be gone."""
     Path("/run/sshd").mkdir(exist_ok=True)  # what sshd asks for where root runs it
     places, waiting = [], {}
-    for number, moment in enumerate([*MOMENTS, *chance.choices(MOMENTS, k=10)]):
+    for number, moment in enumerate(MOMENTS):
         place = Workplace(tmp_path / f"{number}")
         place.folder.mkdir()
         place.slurm(cluster, compat={"mode": ("shim", "sshd")[number // 2 % 2]})
@@ -214,7 +211,7 @@ def test_a_driver_that_is_killed_at_twenty_moments(
         )
 
     until(kill, "the moments", 2 * LONG_S)
-    assert sum(killed) >= 12, "most drivers had work to do"
+    assert sum(killed) >= 6, "most drivers had work to do"
     resumed = [place.start("resume", "t") for place in places[::2]]
     until(lambda: not cluster.run("squeue", "-h"), "the jobs to end", 2 * LONG_S)
     gone()

@@ -66,13 +66,16 @@ def test_a_file_that_says_nothing_of_use(tmp_path: Path, text: str) -> None:
     assert waits_in(tmp_path) == ""
 
 
-def test_processes_are_found_by_the_run_and_its_shells_by_their_directory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["job.sh", "slurm_script"])  # slurmd has a copy of that name
+def test_processes_are_found_by_the_run_and_its_shells_by_their_directory(
+    tmp_path: Path, name: str
+) -> None:
     script = tmp_path / "hung.sh"
     script.write_text(hung_processes.hung_script())
-    (tmp_path / "job.sh").write_text(
+    (tmp_path / name).write_text(
         "SEATRIAL_RUN=r1 sleep 986.25 &\nSEATRIAL_RUN=r10 sleep 986.5 &\nwait"
     )
-    job = subprocess.Popen(["bash", f"{tmp_path}/job.sh"], cwd=tmp_path, start_new_session=True)
+    job = subprocess.Popen(["bash", f"{tmp_path}/{name}"], cwd=tmp_path, start_new_session=True)
 
     def printed() -> str:
         words = ["bash", str(script), "r1", str(tmp_path)]

@@ -114,12 +114,12 @@ def test_latency_rises_with_the_level_as_the_delays_do(
     pairs = "router|within chassis and across router|within group and across chassis"
     shallow, middle, deep = pairs.split("|")
     turned = ("--set", "hosts=2", "--set", "place=router,chassises")
-    started(place, "-k", "ring", *turned, "--repeat", "2", "--name", "ring")
+    started(place, "-k", "ring", *turned, "--name", "ring")
     ring = minima(place, "ring", "natural latency")
     assert 1000 < ring["router"] < ring["chassises"]
     assert medians(place, "ring", "natural_latency")["chassises"] > 4000
     assert medians(place, "ring", "random_latency")["chassises"] > 4000
-    started(place, "-k", "pingpong", "--repeat", "2", "--name", "pingpong")
+    started(place, "-k", "pingpong", "--name", "pingpong")
     latency = minima(place, "pingpong", "latency")
     assert set(latency) == {shallow, middle, deep}, "one group: none is across groups"
     assert 1000 < latency[shallow] < latency[middle] < latency[deep]
@@ -139,7 +139,7 @@ def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmClu
     started(place, "-k", chosen, "--set", "hosts=4", "--name", "t")
     assert set(place.verdicts().values()) == {"pass"}
     a_place(place, cluster, {"kind": "torus", "axes": {"x": 2, "y": 2, "z": 2}})
-    for axis, neighbour in zip("ZYX", (1, 2, 4), strict=True):
+    for axis, neighbour in zip("ZX", (1, 4), strict=True):
         chosen = f"collectives and place={axis}"
         started(place, "-k", chosen, "--set", "hosts=2", "--name", axis)
         (ran,) = place.events(axis, JobStarted)

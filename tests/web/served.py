@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import urllib.error
@@ -120,13 +121,14 @@ class Served:
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium: its headless shell, which takes half the CPU time, if it is there."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=LONG_S * 1000)
     with sync_playwright() as playwright:
+        program = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
         )
         try:
             yield browser

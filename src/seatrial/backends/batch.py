@@ -185,8 +185,10 @@ class BatchBackend:
                 wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
-            soon = changed or self._cancels or self.client.has_more
-            wait = SHORTEST_POLL if soon else min(1.5 * wait, longest)
+            if self._cancels or (changed and self.client.next_poll is None):
+                wait = SHORTEST_POLL
+            else:
+                wait = self.client.next_poll or 1.5 * wait
             wait = min(max(wait, POLL_SHARE * self.client.poll_weight * took), longest)
 
     async def _wait(self, wait: float) -> None:

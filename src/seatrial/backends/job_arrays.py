@@ -17,11 +17,16 @@ from seatrial.backends.task_states import PREFIX
 from seatrial.files import sync_folder, write_durably
 from seatrial.runs.environment import write_script
 
+# The shell of the scheduler runs job.sh itself, because another bash would take a millisecond. It
+# calls itself (`$0`) as one that was started for job.sh would; one before bash 5.0 cannot do that.
 _SCRIPT = """\
 #!/bin/bash
 # One task of the array is one run: its directory is the line of its index in {runs}
-mapfile -t -s "{index}" -n 1 run < {runs}
-cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr < /dev/null
+mapfile -t -s "{index}" -n 1 _place < {runs}
+cd "${{_place[0]:?is not in the list}}" || exit
+BASH_ARGV0=./job.sh
+[ "$0" = ./job.sh ] || exec bash ./job.sh >> stdout 2>> stderr < /dev/null
+. ./job.sh >> stdout 2>> stderr < /dev/null
 """
 
 

@@ -19,6 +19,7 @@ from seatrial.units import seconds
 
 QUESTIONS_AT_ONCE = 8
 LISTING_SHARE = 20.0  # minimum age of a listing of an array, in durations of that listing
+NEAR_END = 0.1  # seconds between polls at the end of an array
 
 # Variables that change what commands print, or how they submit.
 _MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
@@ -89,7 +90,7 @@ class PbsClient(SchedulerClient):
         tasks is much work for the server, which starts no jobs meanwhile: it is asked for again
         when the counts of the array have changed."""
         arrays = sorted({re.sub(r"\[.*", "[]", task) for task in tasks})
-        self.has_more = False
+        self.next_poll = None
         listings = await asyncio.gather(*map(self._listing, arrays))
         self._listings = dict(zip(arrays, listings, strict=True))
         # Most polls of arrays ask for counts alone, and these listings are limited already.
@@ -106,13 +107,26 @@ class PbsClient(SchedulerClient):
             if counts == last.counts and age < seconds(self.machine.pbs.poll):
                 return last
             if counts.words and not counts.over and age < LISTING_SHARE * last.took:
-                self.has_more = True
+                self._expect(LISTING_SHARE * last.took - age, last, counts, age)
                 return last
         began = time.monotonic()
         text = await self._about("-t", job)
         states = self._parsed(pbs_parse.parse_qstat, "qstat", text)
         now = time.monotonic()
-        return _Listing(states, pbs_parse.parse_counts(text), now, now - began)
+        found = _Listing(states, pbs_parse.parse_counts(text), now, now - began)
+        if last is not None and found.counts != last.counts:
+            self._expect(LISTING_SHARE * found.took, last, found.counts, now - last.at)
+        return found
+
+    def _expect(
+        self, listing: float, last: _Listing, counts: pbs_parse.ArrayCounts, age: float
+    ) -> None:
+        """Set the time of the next poll: in ``listing`` seconds, when the tasks of an array may be
+        listed again, or in half the time in which the array will be over, if its tasks end as they
+        did since its last listing. So few polls find that the array is over, and find it soon."""
+        ended = last.counts.left - counts.left
+        rest = max(counts.left / ended * age / 2, NEAR_END) if ended > 0 else listing
+        self.next_poll = min(listing, rest, self.next_poll or listing)
 
     async def _about(self, *words: str) -> str:
         """Return the answer of qstat about a job; one without jobs where the server does not know

@@ -107,9 +107,10 @@ def parse_qstat(text: str) -> list[TaskState]:
 
 class ArrayCounts(NamedTuple):
     """How many tasks of an array are in each state, in the words of PBS ("" of a job that is no
-    array), and whether all have ended."""
+    array), how many are left, and whether the array is over."""
 
     words: str = ""
+    left: int = 0
     over: bool = False
 
 
@@ -120,8 +121,8 @@ def parse_counts(text: str) -> ArrayCounts:
         found = _JOB_ID.fullmatch(job_id)
         if found is not None and found[2] and not found[3]:
             state, counts = about.get("job_state"), str(about.get("array_state_count", "")).strip()
-            left = re.search(r"(?:Queued|Running|Exiting):[1-9]", counts)
-            return ArrayCounts(f"{state} {counts}", state != "B" and left is None)
+            left = sum(map(int, re.findall(r"(?:Queued|Running|Exiting):([0-9]{1,9})\b", counts)))
+            return ArrayCounts(f"{state} {counts}", left, state != "B" and left == 0)
     return ArrayCounts()
 
 

@@ -62,9 +62,8 @@ class SchedulerClient(ABC):
     poll_weight: float = 1.0
     """How much of the wait after a poll is needed: 1 where each poll lists all tasks."""
 
-    has_more: bool = False
-    """Whether states have changed that ``queue`` did not return, because the scheduler had listed
-    them just before."""
+    next_poll: float | None = None
+    """Seconds after which ``queue`` will tell more; None where the client does not know."""
 
     def __init__(
         self, machine: Machine, on_answer: Callable[[str], None], misleading: re.Pattern[str]

@@ -1,10 +1,10 @@
-"""Shell completion of what people name: trials, runs, machines. It reads names alone, so that the
-shell does not wait."""
+"""Shell completion of what people name: trials, runs, tests, machines. It reads names alone, so
+that the shell does not wait."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -32,17 +32,19 @@ def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str
 
 def sides(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Return the sides of a comparison that begin so: tags, behind a colon or @ the names of
-    conditions. bash takes a colon for a word of its own."""
+    conditions."""
     from seatrial.studies.selection import KEYS
 
-    names = [f"{name}=" for name in KEYS]
-    before: Sequence[str] = context.params.get(param.name or "") or ()
-    if begun == ":":
-        return sorted(names)
     if ":" not in begun and begun[:1] != "@":
-        return _beginning(names, begun) if before[-1:] == (":",) else trials(context, param, begun)
+        return trials(context, param, begun)
     at = max(begun.rfind(sign) for sign in ":@,") + 1
-    return [begun[:at] + name for name in _beginning(names, begun[at:])]
+    return [begun[:at] + name for name in _beginning((f"{name}=" for name in KEYS), begun[at:])]
+
+
+def tests(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Return the tests of all trials that begin so."""
+    scripts = _folder(context).glob("[!.]*/scripts/*.sh")
+    return _beginning({path.stem.replace("+", "/").replace("//", "+") for path in scripts}, begun)
 
 
 def verdicts(context: click.Context, param: click.Parameter, begun: str) -> list[str]:

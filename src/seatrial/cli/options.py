@@ -169,8 +169,12 @@ alert_option = value_option(
 )
 
 # which runs, by the names of ``store.rows.Filters``
-test_filter = text_option("-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.")
-tests_filter = list_option("-k", "--test", "tests", "PATTERN", "Only these tests.")
+test_filter = text_option(
+    "-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.", shell_complete=complete.tests
+)
+tests_filter = list_option(
+    "-k", "--test", "tests", "PATTERN", "Only these tests.", shell_complete=complete.tests
+)
 machine_filter = text_option("-m", "--machine", "PATTERN", "Only on this machine.")
 since_filter = value_option(
     "--since", "TIME", "Created since: 2h, 3d, 2026-11-20, ...T14:03.", type=MOMENT, default=0

@@ -20,7 +20,7 @@ from seatrial.arrays import Ints
 from seatrial.layout import orders
 from seatrial.layout.bisection import bisected
 from seatrial.layout.grid_fits import curved_orders, likely_shapes, nested_orders
-from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind
+from seatrial.layout.network_loads import OrderScore, PlacedNetwork, ScoreKind, SetTraffic
 from seatrial.layout.orders import Order
 from seatrial.layout.patterns import Pattern, RankGraph, graph_of
 from seatrial.layout.refinement import refined
@@ -95,9 +95,10 @@ class _Search(NamedTuple):
         self, candidates: Iterator[tuple[str, Ints]], by: ScoreKind, until: float
     ) -> list[ScoredOrder]:
         """Return the best of candidates; none where there are none."""
+        traffic = SetTraffic(self.pattern, self.network)
         best: tuple[float, str, Ints] | None = None
         for name, of in candidates:
-            cost = self.network.cost(self.pattern, of, by)
+            cost = self.network.cost(traffic.of(of), by)
             if best is None or cost < best[0]:
                 best = (cost, name, of)
             if time.monotonic() > until:

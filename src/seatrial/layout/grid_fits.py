@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from seatrial.arrays import Ints
-from seatrial.layout.grid_order import Curve, GridOrder, order_of_grid
+from seatrial.layout.grid_order import Curve, GridOrder, cell_positions
 from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import Pattern
 from seatrial.lazy import np
@@ -115,21 +115,23 @@ def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> Ints:
 def nested_orders(
     shapes: Sequence[Shape], network: PlacedNetwork, per_node: int
 ) -> Iterator[tuple[str, Ints]]:
-    """Yield names and the node of each rank: by cells of cells on nodes that are near each
-    other."""
+    """Yield names and the node of each rank: by cells of cells on nodes that are near each other.
+    Orders with the same cells follow each other."""
+    alike = itertools.groupby(_node_orders(network, per_node), key=lambda one: one[1])
+    groups = [(inner, [nodes for nodes, _ in group]) for inner, group in alike]
     for shape in shapes:
-        for nodes, inner in _node_orders(network, per_node):
+        for inner, group in groups:
             for cells in itertools.islice(nested_cells(shape, inner), _MAX_CELLS):
-                name = " of ".join(map(_text, cells))
-                of = _placed(order_of_cells(shape, cells), nodes, per_node)
-                yield f"nested {_text(shape)} by {name}", of
+                name = f"nested {_text(shape)} by {' of '.join(map(_text, cells))}"
+                order = order_of_cells(shape, cells)
+                for nodes in group:
+                    yield name, _placed(order, nodes, per_node)
 
 
 def curved_orders(shapes: Sequence[Shape], per_node: int) -> Iterator[tuple[str, Ints]]:
     """Yield names, as ``run.order`` has them, and the node of each rank: as ``grid_order`` has
     them, by cells of a node along each curve."""
     for shape in shapes:
-        nodes = np.arange(int(np.prod(shape)) // per_node)
         for cell in cells_of(shape, per_node):
             for curve, word in _CURVES.items():
                 for grid, major in (
@@ -137,7 +139,18 @@ def curved_orders(shapes: Sequence[Shape], per_node: int) -> Iterator[tuple[str,
                     (GridOrder(shape[::-1], cell[::-1], "C", curve), " column"),
                 ):
                     name = f"grid {_text(grid.shape)} by {_text(grid.cell)}{major}{word}"
-                    yield name, _placed(np.array(order_of_grid(grid)), nodes, per_node)
+                    yield name, _cell_of_ranks(grid)
+
+
+def _cell_of_ranks(grid: GridOrder) -> Ints:
+    """Return for each rank the number of its cell along the curve; the cells divide the grid."""
+    number = [length // own for length, own in zip(grid.shape, grid.cell, strict=True)]
+    points = np.array(list(cell_positions(grid, number)), dtype=np.int64)
+    found = np.empty(number, dtype=np.int64)
+    found[tuple(points.T)] = np.arange(len(points))
+    for axis, own in enumerate(grid.cell):
+        found = np.repeat(found, own, axis)
+    return found.reshape(-1, order="F" if grid.major == "C" else "C")
 
 
 def _placed(order: Ints, nodes: Ints, per_node: int) -> Ints:

@@ -118,7 +118,7 @@ def _cells(grid: GridOrder, cell: Point, cut: Sequence[int]) -> Iterator[list[in
     strides = _strides(grid)
     inside = itertools.product(*map(range, size))
     offsets = sorted(_dot(point, strides) for point in inside)
-    for at in _in_dimensions(grid, number):
+    for at in cell_positions(grid, number):
         corner = [f + p * s for f, p, s in zip(first, at, size, strict=True)]
         lowest = grid.start + _dot(corner, strides)
         ranks = [lowest + step for step in offsets]
@@ -139,8 +139,8 @@ def _strides(grid: GridOrder) -> list[int]:
 # ---- curves -------------------------------------------------------------------------------
 
 
-def _in_dimensions(grid: GridOrder, number: Sequence[int]) -> Iterator[Point]:
-    """Yield the positions of cells; ``number`` of them in each dimension of the grid."""
+def cell_positions(grid: GridOrder, number: Sequence[int]) -> Iterator[Point]:
+    """Yield the positions of cells along a grid's curve; ``number`` of them in each dimension."""
     axes = [axis - 1 for axis in grid.along]
     axes += [axis for axis in range(len(number)) if axis not in axes]
     for point in _positions(grid.curve, tuple(number[axis] for axis in axes)):

@@ -8,11 +8,12 @@ Distances and paths are those of ``Topology``, computed for all pairs at once by
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from seatrial.arrays import Floats, Ints
+from seatrial.layout.link_loads import LinkUse, RingLinks, SingleLinks
 from seatrial.layout.patterns import Pattern
 from seatrial.layout.topology import Topology
 from seatrial.lazy import np
@@ -20,7 +21,7 @@ from seatrial.lazy import np
 ScoreKind = Literal["hop_bytes", "off_node", "link_load"]
 MAX_NODES = 4096  # more have no matrix of distances
 _POWER = 8
-_DENSE = 1 << 20  # pairs of nodes: fewer are counted, more are sorted
+_DENSE = 1 << 22  # pairs of nodes: fewer are counted, more are sorted
 
 
 class OrderScore(NamedTuple):
@@ -30,6 +31,14 @@ class OrderScore(NamedTuple):
     off_node: float
     hop_bytes: float
     link_load: float
+
+
+class NodeTraffic(NamedTuple):
+    """The pairs of different nodes that have messages, and the bytes of each."""
+
+    senders: Ints
+    receivers: Ints
+    volumes: Floats
 
 
 class PlacedNetwork:
@@ -51,14 +60,14 @@ class PlacedNetwork:
     def hops(self, a: Ints, b: Ints) -> Ints:
         """Return the hops between nodes, pair by pair."""
         if self.topology.kind == "torus":
-            steps: Ints = np.abs(self._steps(a, b)).sum(axis=-1)
-            return steps
+            axes = [np.abs(self._steps(axis, a, b)) for axis in range(len(self.shape))]
+            return functools.reduce(np.add, axes)
         height = self._heights(a, b)
         table = np.array([self.topology.hops_at(h) for h in range(len(self.units) + 1)])
         hops: Ints = np.where(a == b, 0, table[height])
         return hops
 
-    @cached_property
+    @functools.cached_property
     def distances(self) -> Ints | None:
         """The hops between any two nodes, as a matrix; None for more than MAX_NODES."""
         if len(self) > MAX_NODES:
@@ -67,24 +76,25 @@ class PlacedNetwork:
         rows = [self.hops(np.full(len(each), one), each).astype(np.int32) for one in each]
         return np.array(rows)
 
-    def cost(self, pattern: Pattern, node_of: Ints, by: ScoreKind) -> float:
-        """Return one figure of the score of an order; faster than all of them."""
-        if by == "link_load":
-            return self.score(pattern, node_of).link_load
-        a, b = node_of[pattern.senders], node_of[pattern.receivers]
-        if by == "off_node":
-            return float(pattern.volumes[a != b].sum())
-        far = self.hops(a, b) if self.distances is None else self.distances[a, b]
-        return float(pattern.volumes @ far)
-
     def score(self, pattern: Pattern, node_of: Ints) -> OrderScore:
         """Return what a pattern costs with each rank on this node."""
-        a, b, volumes = self.traffic(pattern, node_of)
-        loads = (np.bincount(keys, volumes[pairs]) for pairs, keys in self._links(a, b))
-        load = max((float(each.max(initial=0.0)) for each in loads), default=0.0)
-        return OrderScore(float(volumes.sum()), float(volumes @ self.hops(a, b)), load)
+        traffic = self.traffic(pattern, node_of)
+        return OrderScore(
+            *(self.cost(traffic, by) for by in ("off_node", "hop_bytes", "link_load"))
+        )
 
-    def traffic(self, pattern: Pattern, node_of: Ints) -> tuple[Ints, Ints, Floats]:
+    def cost(self, traffic: NodeTraffic, by: ScoreKind) -> float:
+        """Return one figure of the score of an order with this traffic between nodes."""
+        a, b, volumes = traffic
+        if by == "off_node":
+            return float(volumes.sum())
+        if by == "hop_bytes":
+            far = self.hops(a, b) if self.distances is None else self.distances[a, b]
+            return float(volumes @ far)
+        loads = (use.loads(volumes) for use in self._links(a, b))
+        return max((float(each.max(initial=0.0)) for each in loads), default=0.0)
+
+    def traffic(self, pattern: Pattern, node_of: Ints) -> NodeTraffic:
         """Return the pairs of different nodes that have messages, and the bytes of each."""
         a, b = node_of[pattern.senders], node_of[pattern.receivers]
         apart = a != b
@@ -93,25 +103,23 @@ class PlacedNetwork:
             pairs = a[apart] * len(self) + b[apart]
             sums = np.bincount(pairs, pattern.volumes[apart], number).astype(np.float64)
             some = np.flatnonzero(sums).astype(np.int64)
-            return some // len(self), some % len(self), sums[some]
+            return NodeTraffic(some // len(self), some % len(self), sums[some])
         keys, inverse = np.unique(a[apart] * len(self) + b[apart], return_inverse=True)
         volumes = np.bincount(inverse, pattern.volumes[apart], len(keys)).astype(np.float64)
-        return keys // len(self), keys % len(self), volumes
+        return NodeTraffic(keys // len(self), keys % len(self), volumes)
 
     def strains(self, pattern: Pattern, node_of: Ints) -> Floats:
         """Return how much a byte between any two nodes, there and back, burdens links that are busy
         already: the sum over its path of the load of each link, as a share of the largest, to a
         high power. With these as distances, swaps relieve the busiest links."""
         a, b, volumes = self.traffic(pattern, node_of)
-        loads = [np.bincount(keys, volumes[pairs]) for pairs, keys in self._links(a, b)]
+        loads = [use.loads(volumes) for use in self._links(a, b)]
         largest = max((float(each.max(initial=0.0)) for each in loads), default=0.0) or 1.0
         each = np.arange(len(self))
         a, b = np.repeat(each, len(self)), np.tile(each, len(self))
         found = np.zeros(len(a))
-        for load, (pairs, keys) in zip(loads, self._links(a, b), strict=True):
-            strain = np.zeros(int(keys.max(initial=0)) + 1)
-            strain[: len(load)] = (load / largest) ** _POWER
-            found += np.bincount(pairs, strain[keys], len(a))
+        for load, use in zip(loads, self._links(a, b), strict=True):
+            found += use.sums((load / largest) ** _POWER, len(a))
         square = found.reshape(len(self), len(self))
         both: Floats = square + square.T
         return both
@@ -124,14 +132,15 @@ class PlacedNetwork:
             height[self.units[level][a] == self.units[level][b]] = level
         return height
 
-    def _steps(self, a: Ints, b: Ints) -> Ints:
-        """Return the shorter way along each axis, up where both are as long."""
-        up = (self.at[b] - self.at[a]) % self.shape
-        steps: Ints = np.where(up <= self.shape - up, up, up - self.shape)
+    def _steps(self, axis: int, a: Ints, b: Ints) -> Ints:
+        """Return the shorter way along an axis, up where both are as long."""
+        place, length = self.at[:, axis], int(self.shape[axis])
+        up = (place[b] - place[a]) % length
+        steps: Ints = np.where(2 * up <= length, up, up - length)
         return steps
 
-    def _links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield for each kind of link which of the pairs of nodes take one, and its number."""
+    def _links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
+        """Yield for each kind of link which of the pairs of nodes take which of them."""
         if self.topology.kind == "torus":
             yield from self._torus_links(a, b)
         elif self.topology.kind == "dragonfly":
@@ -139,12 +148,12 @@ class PlacedNetwork:
         else:
             for unit in (np.arange(len(self)), *self.units):  # up from these, and down to them
                 leaves = np.flatnonzero(unit[a] != unit[b])
-                yield leaves, unit[a[leaves]]
-                yield leaves, unit[b[leaves]]
+                yield SingleLinks(leaves, unit[a[leaves]])
+                yield SingleLinks(leaves, unit[b[leaves]])
 
-    def _dragonfly_links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
+    def _dragonfly_links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
         apart = np.flatnonzero(a != b)
-        yield apart, a[apart]  # into the router
+        yield SingleLinks(apart, a[apart])  # into the router
         if not self.units:
             return
         router, group = self.units[0], self.units[-1]
@@ -152,22 +161,49 @@ class PlacedNetwork:
         inside = np.flatnonzero((height > 0) & (height < len(self.units)))
         far = np.flatnonzero(height == len(self.units))
         routers, groups = int(router.max()) + 1, int(group.max()) + 1
-        yield inside, router[a[inside]] * routers + router[b[inside]]
-        yield far, router[a[far]]
-        yield far, router[b[far]]
-        yield far, group[a[far]] * groups + group[b[far]]
+        yield SingleLinks(inside, router[a[inside]] * routers + router[b[inside]])
+        yield SingleLinks(far, router[a[far]])
+        yield SingleLinks(far, router[b[far]])
+        yield SingleLinks(far, group[a[far]] * groups + group[b[far]])
 
-    def _torus_links(self, a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
-        steps, at = self._steps(a, b), self.at[a].copy()
-        strides = np.cumprod([1, *self.shape[:-1]])
-        for axis in range(len(self.shape)):
+    def _torus_links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
+        """Yield the links along each axis, up and down: messages go along the first axis first."""
+        for axis, length in enumerate(self.shape.tolist()):
+            steps = self._steps(axis, a, b)
             for way in (1, -1):
-                pairs, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-                for step in range(int((steps[:, axis] * way).max(initial=0))):
-                    moving = np.flatnonzero(steps[:, axis] * way > step)
-                    here = at[moving]
-                    here[:, axis] = (here[:, axis] + way * step) % self.shape[axis]
-                    pairs.append(moving)
-                    keys.append(here @ strides)
-                yield np.concatenate(pairs), np.concatenate(keys)
-            at[:, axis] = self.at[b][:, axis]
+                pairs = np.flatnonzero(way * steps > 0)
+                first = self.at[a[pairs], axis]
+                if way < 0:
+                    first = length - 1 - first
+                ring, rings = np.zeros(len(pairs), dtype=np.int64), 1
+                for other, own in enumerate(self.shape.tolist()):
+                    if other != axis:
+                        ring = ring * own + self.at[(b if other < axis else a)[pairs], other]
+                        rings *= own
+                starts = 2 * length * ring + first
+                yield RingLinks(pairs, starts, starts + np.abs(steps[pairs]), rings, length)
+
+
+class SetTraffic:
+    """The traffic of a pattern under one order after the other. Orders that put the same ranks
+    together, on other nodes, have the same traffic between sets of ranks: it is summed up once for
+    those that follow each other."""
+
+    def __init__(self, pattern: Pattern, network: PlacedNetwork) -> None:
+        self._pattern, self._network = pattern, network
+        self._set_of: Ints = np.zeros(0, np.int64)
+        self._of_sets = NodeTraffic(self._set_of, self._set_of, np.zeros(0))
+
+    def of(self, node_of: Ints) -> NodeTraffic:
+        """Return what ``PlacedNetwork.traffic`` does, in another order of the pairs."""
+        ranks = np.arange(len(node_of))
+        lowest = np.full(len(self._network), len(node_of))
+        lowest[node_of[::-1]] = ranks[::-1]  # the last one counts, which is the lowest
+        nodes = np.argsort(lowest, kind="stable")
+        number = np.empty(len(nodes), np.int64)
+        number[nodes] = np.arange(len(nodes))
+        set_of = number[node_of]
+        if not np.array_equal(set_of, self._set_of):
+            self._set_of, self._of_sets = set_of, self._network.traffic(self._pattern, set_of)
+        senders, receivers, volumes = self._of_sets
+        return NodeTraffic(nodes[senders], nodes[receivers], volumes)

@@ -14,7 +14,7 @@ is_of_run() {  # pid
     [ -z "${SLURMD_NODENAME-}" ] || grep -qszxF "SLURMD_NODENAME=$SLURMD_NODENAME" "/proc/$1/environ"
   else  # the shells of the job script began before the run had a name
     [ "/proc/$1/cwd" -ef "$_directory" ] && tr '\0' ' ' 2> /dev/null < "/proc/$1/cmdline" \
-      | grep -q '/job\.sh $'
+      | grep -qE '/(job\.sh|slurm_script) $'
   fi
 }
 fields_of() {  # pid: _name and _waits, a word for what it waits in
