@@ -57,18 +57,27 @@ LONGEST = frozenset(
     (
         "test_acceptance_slurm.py",
         "test_against_slurm.py",
+        "test_browser.py",
+        "test_c5.py",
         "test_c5_surrogates.py",
+        "test_changing.py",
         "test_changing_slurm.py",
         "test_compat.py",
+        "test_compat_runs.py",
+        "test_damage.py",
         "test_features_slurm.py",
         "test_kill.py",
         "test_live.py",
         "test_mix_slurm.py",
         "test_pbs.py",
+        "test_placement.py",
+        "test_plots.py",
         "test_probes.py",
         "test_shared_builds.py",
         "test_slurm.py",
+        "test_sustained.py",
         "test_sustained_slurm.py",
+        "test_tuning.py",
     )
 )
 

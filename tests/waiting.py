@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 
 LONG_S = 30.0 * float(os.environ.get("SEATRIAL_TEST_SLOWER", "1"))
-LOOK_S = 0.01
+# A pause between two looks takes four times as long as the look did, within these bounds.
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.1
 
 
 def until(
@@ -25,23 +26,29 @@ def until(
     said: Callable[[], str] = lambda: "",
 ) -> None:
     """Wait until a condition holds. ``said`` is asked for a process's output when it never does."""
-    for _ in _looks(condition, what, timeout, said):
-        time.sleep(LOOK_S)
+    for pause in _pauses(condition, what, timeout, said):
+        time.sleep(pause)
 
 
 async def until_true(condition: Callable[[], object], what: str, timeout: float = LONG_S) -> None:
     """Wait until a condition holds, while other tasks go on."""
-    for _ in _looks(condition, what, timeout, lambda: ""):
-        await asyncio.sleep(LOOK_S)
+    for pause in _pauses(condition, what, timeout, lambda: ""):
+        await asyncio.sleep(pause)
 
 
-def _looks(
+def _pauses(
     condition: Callable[[], object], what: str, timeout: float, said: Callable[[], str]
-) -> Iterator[None]:
-    """Yield as often as the condition does not hold; raise AssertionError when the time is up."""
+) -> Iterator[float]:
+    """Yield a pause (s) as often as the condition does not hold; raise AssertionError when the time
+    is up. A look may read a whole journal or ask Slurm: then the process that is waited for gets
+    most of the time."""
     deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        if now > deadline:
             output = f"; it said:\n{text}" if (text := said()) else ""
             raise AssertionError(f"waited {timeout:g} s in vain for {what}{output}")
-        yield
+        yield min(max(SHORTEST_PAUSE_S, 4 * (now - began)), LONGEST_PAUSE_S)

@@ -242,7 +242,7 @@ def test_a_job_that_was_cancelled_first_and_timed_out_later_was_cancelled(
 
 def test_only_what_has_not_started_is_taken_back(tmp_path: Path) -> None:
     async def work(backend: LocalBackend) -> None:
-        job = a_job(tmp_path, "until [ -e go ]; do sleep 0.02; done", name="r1")
+        job = a_job(tmp_path, "until [ -e go ]; do sleep 0.05; done", name="r1")
         await backend.submit(submission(job))
         await backend.cancel(["r1", "r2"], pending_only=True)
         later = a_job(tmp_path, "echo > ran", name="r2")
@@ -274,7 +274,7 @@ def test_each_job_is_shown_gpus_that_no_other_has(tmp_path: Path) -> None:
     """Also the jobs of a new driver, beside those that the last one left."""
     gate = tmp_path / "gate"
     script = f'{CLAIM}echo "$CUDA_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES"\n'
-    script += f"until [ -e {gate} ]; do sleep 0.02; done\n" + END % 0
+    script += f"until [ -e {gate} ]; do sleep 0.05; done\n" + END % 0
     asked = {"one": 1, "two": 2, "none": 0, "left": 1, "more": 1}
     jobs = {
         name: a_job(tmp_path, script, name=name)._replace(options=JobOptions(gpus_per_task=gpus))
@@ -358,7 +358,7 @@ async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Update]:
 
 
 def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
-    wait = "while [ ! -e go ]; do sleep 0.02; done\n"
+    wait = "while [ ! -e go ]; do sleep 0.05; done\n"
     alive_job = a_job(tmp_path, CLAIM + wait + END % 3 + "exit 3", name="alive")
     doomed = a_job(tmp_path, CLAIM + wait + "kill -9 $$", name="doomed")
     done = a_job(tmp_path, CLAIM + END % 7 + "echo > ready; exit 7", name="done")
@@ -444,7 +444,7 @@ def test_a_backend_that_leaves_lets_its_jobs_run(tmp_path: Path) -> None:
 
 
 def test_the_same_process_may_take_up_its_jobs_again(tmp_path: Path) -> None:
-    job = a_job(tmp_path, CLAIM + "while [ ! -e go ]; do sleep 0.02; done; exit 4")
+    job = a_job(tmp_path, CLAIM + "while [ ! -e go ]; do sleep 0.05; done; exit 4")
 
     async def leave(backend: LocalBackend) -> None:
         await backend.submit(submission(job))
@@ -493,7 +493,7 @@ def test_many_processes(tmp_path: Path) -> None:
 def test_a_process_that_left_the_session_is_ended_with_its_job(tmp_path: Path, way: str) -> None:
     run_id = f"r{os.getpid()}"  # other tests on this host end processes of r1
     leave = f"export SEATRIAL_RUN={run_id}\nsetsid bash -c 'echo $$ > left; exec sleep 300' &\n"
-    seen = "until [ -s left ]; do sleep 0.01; done\n"
+    seen = "until [ -s left ]; do sleep 0.05; done\n"
     stay = {"ended": "sleep 1.2", "ended at once": ""}.get(way, "sleep 300")
     walltime = 1.0 if way == "walltime" else 60.0
     script = CLAIM + leave + seen + "echo > ready\n" + stay
@@ -532,7 +532,7 @@ def test_the_processes_of_other_runs_are_left_alone(tmp_path: Path) -> None:
 
 def test_an_exclusive_run_tells_of_another_trial_s_run_beside_it(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    script = CLAIM + f"echo > ready\nuntil [ -e {gate} ]; do sleep 0.02; done\n" + END % 0
+    script = CLAIM + f"echo > ready\nuntil [ -e {gate} ]; do sleep 0.05; done\n" + END % 0
     one, two = (a_job(tmp_path / name, CLAIM + script, name=name) for name in ("one", "two"))
     two = two._replace(exclusive=True)
 

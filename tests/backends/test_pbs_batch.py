@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 from subprocess import PIPE
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.pbs_batch import qsub_line, write
+from seatrial.backends.pbs_batch import _qsub_keeps_localhost, qsub_line, write
 from seatrial.backends.protocol import Job, Submission
 from seatrial.machine.model import Machine, NodeGroup, Pbs
 from seatrial.suite.model import JobOptions
@@ -29,7 +30,7 @@ JOB = Job("r", Path("/r"), 2, 8, 4, 3, 90.5, "", False)
 def test_an_array() -> None:
     assert line(JOB, 5, queue="prod", account="acc", project="p") == (
         "qsub -f -N seatrial-x -S /bin/bash -m n -j oe -J 0-4"
-        f" -o {FOLDER}/^array_index^.out -l select=2:ncpus=12:mpiprocs=4:ompthreads=3"
+        f" -o localhost:{FOLDER}/^array_index^.out -l select=2:ncpus=12:mpiprocs=4:ompthreads=3"
         f" -l place=scatter -l walltime=91 -q prod -A acc -P p {FOLDER}/job.sh"
     )
 
@@ -40,8 +41,21 @@ def test_output_is_written_directly_where_the_server_can(tmp_path: Path) -> None
     assert " -j oe -k doe -r n -o " in (tmp_path / "submit.sh").read_text()
 
 
+def test_where_localhost_has_another_name_pbs_says_where_output_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in the hosts file `127.0.0.1 localhost.localdomain localhost`."""
+    answer = [(2, 1, 6, "localhost.localdomain", ("127.0.0.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
+    _qsub_keeps_localhost.cache_clear()
+    try:
+        assert f" -o {FOLDER}/0.out -l" in line(JOB)
+    finally:
+        _qsub_keeps_localhost.cache_clear()
+
+
 def test_a_single_run_is_no_array_and_is_not_run_again() -> None:
-    assert f"-j oe -r n -o {FOLDER}/0.out -l" in line(JOB)
+    assert f"-j oe -r n -o localhost:{FOLDER}/0.out -l" in line(JOB)
 
 
 @pytest.mark.parametrize(

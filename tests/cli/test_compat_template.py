@@ -142,6 +142,7 @@ def submitted(cluster: SlurmCluster, folder: Path, name: str, *words: str, **giv
     (folder / name / "job.sh").write_text(text_of(name))
     may_be_root = ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT")
     given |= {each + end: "1" for each in may_be_root for end in ("", "_CONFIRM")}
+    given["OMPI_MCA_mpi_yield_when_idle"] = "1"
     given["PATH"] = f"{folder / name}:{SEATRIAL}:{os.environ['PATH']}"
     done = subprocess.run(
         [

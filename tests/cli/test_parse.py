@@ -79,5 +79,5 @@ def test_the_list_has_every_format() -> None:
     done = parse("--list")
     assert done.code == 0
     rows = done.out.splitlines()[1:]
-    assert [row.split()[0] for row in rows if not row.startswith(("-", " "))] == formats()
+    assert [row.split()[0] for row in rows if not row.startswith(("-", " "))] == [*formats()]
     assert "hpccoutf.txt" in done.out

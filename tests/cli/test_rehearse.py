@@ -150,7 +150,7 @@ def test_failures_are_told_in_per_cent_and_times_in_seconds(
     stage: Stage, seatrial: Command
 ) -> None:
     stage.behave("wide", elapsed={"mean": "250s", "sd": "2s"}, fails="20%")
-    words = ("--days", "1", "--json")
+    words = ("--days", "0.5", "--json")
     done = seatrial("rehearse", "plan.yaml", *words)
     (wide,) = [one for one in json.loads(done.out)["trials"][0]["tests"] if one["test"] == "wide"]
     assert wide["accepted"] + wide["failed"] <= wide["accepted"] + wide["others"]
@@ -158,7 +158,7 @@ def test_failures_are_told_in_per_cent_and_times_in_seconds(
     assert 0.1 < wide["failed"] / ended < 0.3
     assert wide["elapsed"] == pytest.approx(250, abs=2)
     assert wide["sd"] == pytest.approx(2, rel=0.5)
-    text = seatrial("rehearse", "plan.yaml", "--days", "1").out
+    text = seatrial("rehearse", "plan.yaml", "--days", "0.5").out
     head, *_ = [line.split() for line in text.splitlines() if line.startswith("test ")]
     row, *_ = [line.split() for line in text.splitlines() if line.startswith("wide ")]
     assert {"failed", "%", "mean", "(s)", "sd"} <= set(head)
@@ -317,7 +317,7 @@ def test_trials_are_listed_by_when_they_were_made(
 ) -> None:
     """A rehearsal's second component begins, in virtual time, long after what is made next."""
     stage.component("after", tests=["wide"])
-    assert seatrial("rehearse", "plan.yaml", "--days", "1", "--seed", "2").code == 0
+    assert seatrial("rehearse", "plan.yaml", "--days", "0.1", "--seed", "2").code == 0
     assert seatrial("rehearse", "plan.yaml", "--name", "last", "--component", "after").code == 0
     (latest,) = json.loads(seatrial("trials", "--limit", "1", "--format", "json").out)
     assert latest["tag"] == "last"

@@ -223,7 +223,7 @@ def test_builds_are_made_once_per_key_and_at_the_same_time(place: Workplace) -> 
     place.local(cores=2)
     built = place.folder / "built"
     # Each build waits until another one has begun: it ends only if they run side by side.
-    script = f'echo "$n" >> {built}\nuntil [ "$(wc -l < {built})" -ge 2 ]; do sleep 0.01; done'
+    script = f'echo "$n" >> {built}\nuntil [ "$(wc -l < {built})" -ge 2 ]; do sleep 0.05; done'
     build = {"script": script, "parameters": ["n"], "timeout": "60s"}
     place.test("b", "test -d $BUILD", build=build, parameters={"n": [1, 2], "m": [1, 2, 3]})
     done = place.run("--name", "t")
@@ -384,7 +384,7 @@ def _most_at_a_time(spans: list[tuple[int, int]]) -> int:
 
 def test_two_one_core_runs_share_two_cores(place: Workplace) -> None:
     # Each waits for the other: they end well only if they run at the same time.
-    meet = f"touch {place.folder}/$n; until [ -e {place.folder}/$((3 - n)) ]; do sleep 0.01; done"
+    meet = f"touch {place.folder}/$n; until [ -e {place.folder}/$((3 - n)) ]; do sleep 0.05; done"
     place.test("pair", meet, parameters={"n": [1, 2]}, run={"walltime": "60s"})
     done = place.run("--name", "t")
     assert done.code == 0, done.said
@@ -739,7 +739,7 @@ def test_the_trial_is_in_the_store(place: Workplace) -> None:
 def test_a_local_trial_is_resumed_on_its_own_host(place: Workplace) -> None:
     """Another host cannot see the processes of the first, and would start them a second time."""
     gate = place.folder / "gate"
-    place.test("one", f"until [ -e {gate} ]; do sleep 0.02; done")
+    place.test("one", f"until [ -e {gate} ]; do sleep 0.05; done")
     with place.start_run("--name", "t") as driving:
         driving.until(lambda: len(place.ran()) == 1, "the run")
         driving.kill()
@@ -767,7 +767,7 @@ def test_a_process_that_left_its_session_ends_with_its_run(place: Workplace) -> 
 
 def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None:
     gate, ready = place.folder / "gate", place.folder / "ready"
-    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.02; done")
+    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.05; done")
     with place.start_run("--name", "one") as other:
         other.until(ready.exists, "a run")
         place.test("waits", "true", run={"exclusive": True})

@@ -38,7 +38,8 @@ exec {number}<&-
 """
 # Becomes the MOM of another host: $1 is its name, $2 its number, $3 the queue that has its jobs
 # alone. It has a network, a host name and an address of its own, on a bridge. Without a default
-# route questions to name servers fail at once.
+# route questions to name servers fail at once. It has no $usecp, so what PBS copies to another host
+# does not arrive.
 _HOST = r"""
 set -eu
 name=$1 number=$2 queue=$3 PATH=/opt/pbs/bin:$PATH
@@ -54,7 +55,7 @@ echo "10.99.1.$number $name" >> /etc/hosts
 mkdir -p -m 755 "$home" "$home"/{aux,checkpoint,mom_logs,mom_priv/{jobs,config.d,hooks/tmp}}
 mkdir -m 1777 "$home"/{spool,undelivered}
 cp "$PBS_HOME/pbs_environment" "$home"
-printf '$clienthost pbs\n$usecp *:/ /\n' > "$home/mom_priv/config"
+printf '$clienthost pbs\n' > "$home/mom_priv/config"
 sed "s#^PBS_HOME=.*#PBS_HOME=$home#; s#START_\(SERVER\|SCHED\|COMM\)=1#START_\1=0#" \
   /etc/pbs.conf > "$home/pbs.conf"
 mkfifo "$home/go"

@@ -22,9 +22,10 @@ C5 = Path(__file__).parents[2] / "plans" / "c5-stability.yaml"
 
 @pytest.fixture(scope="module")
 def c5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a rehearsal of C5's ten days."""
+    """The folder of a rehearsal of three of C5's days."""
     folder = tmp_path_factory.mktemp("c5")
-    report = rehearse_plan(C5, trials=folder / "trials", store=folder / "store.sqlite", seed=1)
+    store = folder / "store.sqlite"
+    report = rehearse_plan(C5, trials=folder / "trials", store=store, seed=1, days=3)
     assert len(report.first) == 1
     return folder
 
@@ -35,7 +36,7 @@ def test_the_rehearsed_c5(c5: Path, seatrial: Command) -> None:
     verdicts = Counter(event.code for event in read(trial) if isinstance(event, RunJudged))
     recalled = verdicts[RECALLED.number]
     others = sum(number for code, number in verdicts.items() if code not in (0, RECALLED.number))
-    assert recalled > others > 100
+    assert recalled > others > 30
     done = seatrial(c5, "report", trial.parent.name, "-o", "r.json")
     assert done.code == 0, done.said
     (part,) = json.loads((c5 / "r.json").read_text())["components"]

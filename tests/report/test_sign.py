@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.programs import Done
+from tests.programs import Done, Workplace
 from tests.report.conftest import Command
 from tests.report.test_verify import make_key
 
 pytestmark = pytest.mark.needs("ssh-keygen", "ssh-agent", "ssh-add")
 
 
-@pytest.fixture
-def sides(copied: Path, seatrial: Command) -> Path:
-    """A folder with a report that vendor and site have signed, and their keys."""
+@pytest.fixture(scope="module")
+def _sides(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Workplace(tmp_path_factory.mktemp("sides") / "place")
+    shutil.copytree(real / "trials", place.trials, symlinks=True)
+    assert place.seatrial("report", "t", "-o", "r.html").code == 0
     lines = []
     for side in ("vendor", "site"):
-        make_key(copied / side)
-        lines.append(f'{side} namespaces="seatrial-report" {_public(copied / side)}')
-    (copied / "signers").write_text("# both sides\n\n" + "".join(lines))
-    assert seatrial(copied, "report", "t", "-o", "r.html").code == 0
-    for side in ("vendor", "site"):
-        done = sign(seatrial, copied, side)
+        make_key(place.folder / side)
+        lines.append(f'{side} namespaces="seatrial-report" {_public(place.folder / side)}')
+        done = place.seatrial("report", "sign", "r.html", "--key", side, "--as", side)
         assert done.code == 0, done.said
         assert done.out.startswith(f"r.html.sig.{side}: signs r.html\n")
-    return copied
+    (place.folder / "signers").write_text("# both sides\n\n" + "".join(lines))
+    return place.folder
+
+
+@pytest.fixture
+def sides(_sides: Path, tmp_path: Path) -> Path:
+    """A folder with a report that vendor and site have signed, and their keys."""
+    return shutil.copytree(_sides, tmp_path, symlinks=True, dirs_exist_ok=True)
 
 
 def _public(key: Path) -> str:

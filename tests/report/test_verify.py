@@ -33,17 +33,24 @@ def make_key(path: Path, passphrase: str = "") -> Path:
     return path
 
 
-@pytest.fixture
-def signed(copied: Path, seatrial: Command) -> Path:
-    """A folder with a trial, its signed report, two keys and a file of allowed signers."""
-    make_key(copied / "key")
-    make_key(copied / "other")
-    public = (copied / "key.pub").read_text()
-    (copied / "signers").write_text(f"lead@centre,vendor@firm {public}")
-    done = seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key")
+@pytest.fixture(scope="module")
+def _signed(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signed") / "place"
+    shutil.copytree(real / "trials", folder / "trials", symlinks=True)
+    make_key(folder / "key")
+    make_key(folder / "other")
+    public = (folder / "key.pub").read_text()
+    (folder / "signers").write_text(f"lead@centre,vendor@firm {public}")
+    done = Workplace(folder).seatrial("report", "t", "-o", "r.html", "--sign", "key")
     assert done.code == 0, done.said
     assert "r.html.sig: its signature" in done.out
-    return copied
+    return folder
+
+
+@pytest.fixture
+def signed(_signed: Path, tmp_path: Path) -> Path:
+    """A folder with a trial, its signed report, two keys and a file of allowed signers."""
+    return shutil.copytree(_signed, tmp_path, symlinks=True, dirs_exist_ok=True)
 
 
 def test_a_good_one(signed: Path, seatrial: Command) -> None:

@@ -123,7 +123,7 @@ def test_what_a_build_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
 def test_a_daemon_that_a_build_started_holds_up_no_later_build(tmp_path: Path) -> None:
     # The pid is written in the new session: before it, the daemon would be ended with the build.
     daemon_of_its_own = "setsid bash -c 'echo $$ > pid; exec sleep 300' > /dev/null 2>&1 &"
-    assert make(tmp_path, f"{daemon_of_its_own} until [ -s pid ]; do sleep 0.01; done").code == 0
+    assert make(tmp_path, f"{daemon_of_its_own} until [ -s pid ]; do sleep 0.05; done").code == 0
     made = tmp_path / "builds" / "key"
     daemon = int((made / "pid").read_text())
     try:

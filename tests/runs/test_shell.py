@@ -79,7 +79,7 @@ def test_one_that_cannot_be_killed_is_not_started_again(
 ) -> None:
     """As one that hangs in a file system: the signal does nothing, for now."""
     pids, gate = tmp_path / "pids", tmp_path / "gate"
-    shell = Shell(f"echo $$ >> {pids}; until [ -e {gate} ]; do sleep 0.01; done", 0.1)
+    shell = Shell(f"echo $$ >> {pids}; until [ -e {gate} ]; do sleep 0.05; done", 0.1)
 
     async def come_out() -> None:
         gate.touch()

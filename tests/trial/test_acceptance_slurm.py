@@ -84,13 +84,15 @@ def test_it_fits_any_machine(place: Workplace) -> None:
 
 
 def write_suites(place: Workplace) -> None:
-    """The probes, with walltimes and amounts of work that a test can wait for, and an application
-    that never builds."""
+    """The probes, with walltimes and amounts of work that a test can wait for, and pauses that
+    leave the host some rest; and an application that never builds."""
     shutil.copytree(SHIPPED / "suites" / "probes", place.folder / "probes")
     for test in (place.folder / "probes").glob("*/test.yaml"):
         text = re.sub("walltime: .*", "walltime: 40s", test.read_text())
         text = text.replace("elements: auto", "elements: 1M")
-        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 384 -r 3"))
+        text = text.replace("$BUILD/hello", "$BUILD/hello; sleep 3")
+        text = text.replace("$BUILD/stream -r 5 $size", "$BUILD/stream -r 5 $size; sleep 1")
+        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 384 -r 3; sleep 1"))
     broken = place.folder / "applications" / "cm4"
     broken.mkdir(parents=True)
     (broken / "test.yaml").write_text(

@@ -18,9 +18,9 @@ from tests.programs import Driving, Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import LONG_S
 
-CASES = 200
-KILLS = 20
-KILLS_OF_A_TRIAL = 10
+CASES = 100
+KILLS = 10
+KILLS_OF_A_TRIAL = 5
 # A step daemon whose message of a job's end was lost on a busy host sends it again 15 s later
 # (RETRY_DELAY of Slurm's slurmstepd), after a timeout of 10 s; that may happen more than once.
 SLURM_S = 4 * LONG_S
@@ -58,7 +58,7 @@ def finish(place: Workplace, tag: str, timeout: float = LONG_S) -> None:
     assert len(place.verdicts(tag)) == CASES
 
 
-def test_killed_twenty_times_on_this_host(place: Workplace, chance: random.Random) -> None:
+def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) -> None:
     place.test("short", "sleep 0.04; echo ok", parameters={"n": f"range(0, {CASES})"},
                build={"script": "sleep 0.1"}, verify=[{"contains": "ok"}])  # fmt: skip
     kills = trials = 0
@@ -72,7 +72,7 @@ def test_killed_twenty_times_on_this_host(place: Workplace, chance: random.Rando
 
 
 @pytest.mark.slurm
-def test_killed_twenty_times_on_slurm(
+def test_killed_ten_times_on_slurm(
     place: Workplace, cluster: SlurmCluster, chance: random.Random
 ) -> None:
     place.slurm(cluster, jobs=60)

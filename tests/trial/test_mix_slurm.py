@@ -1,7 +1,7 @@
 """The mix that a plan promises is what runs on the emulated Slurm: 6 nodes, half of them for one
 test, two copies of another, and a third that fills what is left. Before, it was 83, 16 and 0 %.
 
-Runs take half a second, so that there are 200 in less than a minute.
+Runs take half a second, so that there are more than a hundred in half a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.trial.plans import TAG, passed, start, write_plan
 
 pytestmark = pytest.mark.slurm
 
-SECONDS = 40
+SECONDS = 30
 RESERVE = 9  # so many runs end between two polls
 MIX = {"climate": {"share": "50%"}, "waves": {"copies": 2}, "filler": {"fill": True}}
 PLANNED = {"climate": 1 / 2, "waves": 1 / 3, "filler": 1 / 6}
@@ -66,7 +66,7 @@ def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: Slur
     had = {each["test"]: each["achieved"] for each in found["tests"]}
     assert {each["test"]: each["planned"] for each in found["tests"]} == pytest.approx(PLANNED)
     assert had == pytest.approx(PLANNED, abs=0.05)
-    assert found["runs"] >= 120  # how many there are is the host's matter
+    assert found["runs"] >= 90  # how many there are is the host's matter
     assert (found["unclaimed"], found["shared"]) == (0, 0)
 
 

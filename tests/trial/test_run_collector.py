@@ -48,7 +48,7 @@ from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.constants = {"verify.search.SEARCH_SECONDS": 4}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "1s"})
@@ -79,7 +79,7 @@ def test_a_module_that_does_not_load_is_the_reason(
 
 def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
     """Ctrl-C and walltimes work while it is tried."""
-    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.constants = {"verify.search.SEARCH_SECONDS": 4}
     place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
     place.test("long", "sleep 1000", run={"walltime": "1s"})
     done = place.run("--name", "t")
@@ -100,7 +100,7 @@ def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -
 
 def test_a_run_that_ended_while_the_driver_was_stopped_is_no_timeout(place: Workplace) -> None:
     gate = place.folder / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.02; done"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
     place.test("a", wait, run={"walltime": "3s"}, repeat=2)
     with place.start_run("--name", "t", "--jobs", "2") as driving:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
@@ -350,8 +350,8 @@ def drive(
     patience = LONG_S if appears else 0.05
     slurm = {"visible_after": patience}
     place.local(file_systems={"scratch": scratch}, scheduler="slurm", slurm=slurm)
-    short(place, "good", script, metrics={"rate": _metric(r"rate (\S+)")})
-    short(place, "bad", "exit 3")
+    short(place, "good", f"sleep 0.1; {script}", metrics={"rate": _metric(r"rate (\S+)")})
+    short(place, "bad", "sleep 0.1; exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
     prepared = prepare_plan(place.folder / "plan.yaml")
     trial = begin(place.trials, prepared, prepared.parts[0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+import socket
 from pathlib import Path
 
 from seatrial.backends.bundles import allocation_of
@@ -26,16 +28,28 @@ def qsub_line(
     """Return the qsub command of a submission. PBS has no array of one task, and takes no array
     that must not be run again: a job script that is run again finds its run claimed. ``-f`` keeps
     qsub from leaving a process in the background, which would hold the file of its answer.
-    ``direct``: the server knows ``-k d``, which spares a copy of the output at each end."""
+    ``direct``: the server knows ``-k d``, which spares a copy of the output at each end. With the
+    host localhost the path of the output is each node's own: PBS would copy to this host by scp."""
     job = allocation_of(submission, folder)
     tasks = 1 if submission.is_bundle else len(submission.jobs)
+    output = f"localhost:{folder}" if _qsub_keeps_localhost() else str(folder)
     line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
     line += ["-k", "doe"] if direct else []
     if tasks > 1:
-        line += ["-J", f"0-{tasks - 1}", "-o", str(folder / "^array_index^.out")]
+        line += ["-J", f"0-{tasks - 1}", "-o", f"{output}/^array_index^.out"]
     else:
-        line += ["-r", "n", "-o", str(folder / "0.out")]
+        line += ["-r", "n", "-o", f"{output}/0.out"]
     return [*line, *request_words(job, machine), str(folder / "job.sh")]
+
+
+@functools.cache
+def _qsub_keeps_localhost() -> bool:
+    """Return whether the canonical name of localhost is localhost. qsub writes the canonical name,
+    such as localhost.localdomain, and the nodes take that for another host."""
+    try:
+        return socket.getaddrinfo("localhost", None, flags=socket.AI_CANONNAME)[0][3] == "localhost"
+    except OSError:
+        return False
 
 
 def request_words(job: Job, machine: Machine) -> list[str]:

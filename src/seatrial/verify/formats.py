@@ -6,6 +6,7 @@ figures = form.read(text)             # ValueError with the reason if the output
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from types import ModuleType
@@ -53,10 +54,11 @@ class Format(NamedTuple):
         return figures
 
 
-def formats() -> list[str]:
+@functools.cache
+def formats() -> tuple[str, ...]:
     """Return the names of the formats."""
     names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
-    return sorted(name for name in names if not name.startswith("_"))
+    return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
 def find_format(name: str) -> Format:
