@@ -80,7 +80,9 @@ def test_a_queue_that_does_not_exist_is_told_with_the_words_of_qsub(
     done = quick.run("--name", "t")
     assert done.code == 1
     assert quick.verdicts() == {"t": "launch failed"}
-    assert "Unknown queue" in quick.why("t")
+    why = quick.why("t")
+    assert why.startswith("Unknown queue; asked for: -l select=1:ncpus=1"), "as qsub says it"
+    assert why.endswith(" -q nope")
 
 
 def test_ends_that_pbs_or_people_make(quick: Workplace, pbs: PbsServer) -> None:

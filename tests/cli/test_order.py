@@ -56,7 +56,9 @@ def test_the_best_order_for_a_pattern(place: Workplace) -> None:
     assert (done.code, done.out) == (2, "")
     assert "8 ranks of 2 a node need 4 nodes; --nodes has 3" in done.said
     done = place.seatrial(*words, "n[1-3],x9")
-    assert "x9 has no place in the network of net" in done.said
+    assert "x9: not among the nodes of net, n[1-4]; correct --nodes" in done.said
+    done = place.seatrial(*words, "n[1-4],x9", "-N", "2")  # no rank would be on x9
+    assert (done.code, done.out) == (2, "") and "x9: not among the nodes" in done.said
     done = place.seatrial("order", "best", "halo 4x4", *words[3:], "n[1-3]")
     assert (done.code, done.out) == (2, "")
     assert "n1 would get 6 ranks and has 4 CPUs" in done.said
@@ -87,7 +89,10 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
     ("words", "told"),
     [
         ("smp -n 4 -N 2 --for slurm", "--for slurm names the nodes; give --nodes, e.g. n[1-4]"),
-        ("smp -n 5 -N 2 --nodes n[1-2]", "5 ranks of 2 a node need 3 nodes; --nodes has 2"),
+        (
+            "smp -n 5 -N 2 --nodes n[1-2]",
+            "5 ranks of 2 a node need 3 nodes; --nodes has 2; give more",
+        ),
         ("smp -n 0 -N 2", "0 ranks: give 1 to"),
         ("round-robin -n 254 -N 127", "PMI_process_mapping of this order has 1024 bytes"),
         ("file twice -N 2", "twice: rank 1 is in the order twice"),
@@ -98,6 +103,7 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
         ("grid -R -g 4,4 -c 2,2 1,2", "coordinates as an argument, of HPE's grid_order is not"),
         ("grid -R -g 4,4", "give -c, the lengths of a cell"),
         ("grid -R -g 4,4 -c 2,2 -o 1,3", "-o 1,3: give each dimension once, from 1 to 2"),
+        ("best 'hallo 4x4' --nodes n1", "'hallo 4x4' are no words for a pattern; write e.g. halo"),
         ("best pattern.none --nodes n[1-4]", "pattern.none: No such file"),
         ("best 'halo 4x0' --nodes n[1-4]", "halo 4x0: 0 ranks: there can be 1 to"),
         ("grid -R -g 4,4 -c 2,2 -s -1", "-m, -n and -s are 0 or more"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.backends import pbs_batch, pbs_parse
+from seatrial.backends.bundles import allocation_of
 from seatrial.backends.protocol import Submission
 from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
 from seatrial.backends.task_states import TaskState
@@ -64,6 +66,10 @@ class PbsClient(SchedulerClient):
 
     def line(self, folder: Path, submission: Submission) -> list[str]:
         return pbs_batch.qsub_line(folder, submission, self.machine, self._writes_directly)
+
+    def request(self, folder: Path, submission: Submission) -> str:
+        job = allocation_of(submission, folder)
+        return shlex.join(pbs_batch.request_words(job, self.machine))
 
     @property
     def _writes_directly(self) -> bool:

@@ -109,6 +109,11 @@ class SchedulerClient(ABC):
     def line(self, folder: Path, submission: Submission) -> list[str]:
         """Return the command that submits."""
 
+    def request(self, folder: Path, submission: Submission) -> str:
+        """Return the options by which a submission asks for nodes, time and queue, where errors of
+        the command do not name them; else ""."""
+        return ""
+
     @abstractmethod
     def parse_answer(self, text: str) -> int | None:
         """Return the job id that the submitting command printed; None where it printed none."""
@@ -178,7 +183,8 @@ class SchedulerClient(ABC):
             if self.temporary.search(said):
                 raise Unanswered(self.submits, words)
             self._on_answer(self.submits)
-            raise SubmissionRefused(words)
+            request = self.request(folder, submission)
+            raise SubmissionRefused(f"{words}; asked for: {request}" if request else words)
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         reason = f"{self.submits} ended with {process.returncode} and answered {out!r}, no job id"
         raise Unanswered(self.submits, reason + (f": {words}" if said.strip() else ""))

@@ -15,6 +15,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
+from seatrial.machine.topologies import known_topology
 from seatrial.statistics.bands import OddPair
 from seatrial.store import queries
 from seatrial.store.export import to_json
@@ -46,7 +47,7 @@ def command(folders: Folders, source: str, machine: str | None, as_json: bool) -
         site = find_machine(machine).machine
     if site is None:
         raise UsageError(f"{source}: levels come from a machine; name it with --machine")
-    found = bands.bands_of(lines, bands.topology_for(site))
+    found = bands.bands_of(lines, known_topology(site))
     if as_json:
         click.echo(to_json({one.name: _record(one) for one in found}), nl=False)
         return 0

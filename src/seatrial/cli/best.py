@@ -43,11 +43,10 @@ def command(
     /,
     trials: tuple[str, ...],
     over: str,
-    metric: str,
-    statistic: Any,
     tests: tuple[str, ...],
     per: Resource | None,
     form: str,
+    **asked: Any,
 ) -> int:
     """Rank settings: the best one, those that cannot be told from it, those that failed.
 
@@ -60,7 +59,7 @@ def command(
     seatrial best week1 week2 week3 --over threads --statistic least
     """
     names = tuple(dict.fromkeys(name.strip() for name in over.split(",") if name.strip()))
-    query = BestQuery(over=names, metric=metric, statistic=statistic)
+    query = BestQuery(over=names, **asked)
     sides = sides_of(folders, trials, tests)
     if per:
         sides = [per_resource(side, per) for side in sides]

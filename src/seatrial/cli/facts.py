@@ -13,7 +13,7 @@ from seatrial.cli import Folders
 from seatrial.cli.facts_collect import collect, unfolded, write_suite
 from seatrial.cli.note import show_minute
 from seatrial.cli.options import json_option, list_option, machine_filter, text_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of
@@ -233,26 +233,19 @@ def _described(machine: str) -> Machine | None:
 def tell_troubles(table: FactTable) -> None:
     """Tell on stderr which nodes did not answer, or not as they should."""
     if table.silent:
-        names = plain_line(fold(table.silent))
-        click.echo(
-            f"seatrial: {count(len(table.silent), 'node')} did not answer: {names}", err=True
-        )
+        tell(f"{count(len(table.silent), 'node')} did not answer: {fold(table.silent)}")
     for line in table.troubles[:20]:
-        click.echo(f"seatrial: {plain_line(line)}", err=True)
+        tell(line)
     if len(table.troubles) > 20:
-        click.echo(f"seatrial: and {len(table.troubles) - 20} more such answers", err=True)
+        tell(f"and {len(table.troubles) - 20} more such answers")
 
 
 def tell_not_asked(found: FactSource) -> None:
     """Tell on stderr of which nodes of the machine nothing is known: drained ones, mostly."""
     asked = [*found.table.nodes, *found.table.silent]
     if found.description and (left := nodes_besides(found.description, asked)):
-        names = plain_line(fold(left))
-        click.echo(
-            f"seatrial: {plain_line(found.name)}: {count(len(left), 'node')} of "
-            f"{found.description.machine} not asked: {names}",
-            err=True,
-        )
+        of = f"{count(len(left), 'node')} of {found.description.machine}"
+        tell(f"{found.name}: {of} not asked: {fold(left)}")
 
 
 def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:

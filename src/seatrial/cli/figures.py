@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import click
@@ -37,10 +36,10 @@ def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> in
     seatrial figures import vt.csv --as vt --by "Example Corp."
     seatrial compare vt accept-pt:stage=alone
     """
-    from seatrial.trial.folder import user_name
     from seatrial.trial.given import import_figures
+    from seatrial.trial.recording import account
 
-    by = by.strip() or f"{user_name()}@{socket.gethostname()}"
+    by = by.strip() or account()
     folder = import_figures(folders.trials, tag, machine or tag, file, by)
     about = f"figures of {count(len(folder.cases()), 'case')}, given by {plain_line(by)}"
     click.echo(f"{folder.tag}: {about}")

@@ -20,15 +20,10 @@ from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.export import iso, to_json
 from seatrial.store.rows import Filters
+from seatrial.studies import success_rate
 from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.note_file import Note
-from seatrial.studies.success_rate import (
-    SUCCESS_RATE,
-    SuccessRates,
-    is_success_rate,
-    success_rates,
-)
 from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
@@ -68,10 +63,12 @@ def command(
     notes = diary(folders).notes
     with opened(folders) as store:
         tell_damage(store, Filters(**wanted))
-        if is_success_rate(store, metric):
+        if success_rate.is_success_rate(store, metric):
             if check:
                 raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
-            _print_rates(success_rates(store, Filters(**wanted), case, stage or ""), form)
+            _print_rates(
+                success_rate.success_rates(store, Filters(**wanted), case, stage or ""), form
+            )
             return 0
         found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
         found = with_facts(store, found)
@@ -305,14 +302,14 @@ def _print_csv(found: list[History]) -> None:
 # ---- success rates ------------------------------------------------------------------------
 
 
-def _print_rates(found: list[SuccessRates], form: str) -> None:
+def _print_rates(found: list[success_rate.SuccessRates], form: str) -> None:
     """Print the series as a table, JSON or CSV."""
     {"table": _print_rates_table, "json": _print_rates_json, "csv": _print_rates_csv}[form](found)
 
 
-def _print_rates_table(found: list[SuccessRates]) -> None:
+def _print_rates_table(found: list[success_rate.SuccessRates]) -> None:
     for series in found:
-        title = f"{SUCCESS_RATE} of {series.test} on {series.machine}"
+        title = f"{success_rate.SUCCESS_RATE} of {series.test} on {series.machine}"
         click.echo(click.style(plain_line(title), bold=True))
         rows = TextTable("since | trial~ | passed> | of> | rate> | 95 %>")
         for rate in series.rates:
@@ -323,35 +320,28 @@ def _print_rates_table(found: list[SuccessRates]) -> None:
     click.echo(f"{len(found)} series; changes of rates are not judged")
 
 
-def _print_rates_json(found: list[SuccessRates]) -> None:
-    records = [
-        {
-            "metric": SUCCESS_RATE,
+def _print_rates_json(found: list[success_rate.SuccessRates]) -> None:
+    records = []
+    for series in found:
+        points = [dict(zip(_RATE, _rate_values(rate), strict=True)) for rate in series.rates]
+        about = {
+            "metric": success_rate.SUCCESS_RATE,
             "machine": series.machine,
             "test": series.test,
-            "points": [
-                {
-                    "time": iso(rate.time),
-                    "trial": rate.trial,
-                    "passed": rate.passed,
-                    "counted": rate.counted,
-                    "value": rate.rate,
-                    "low": rate.interval[0],
-                    "high": rate.interval[1],
-                }
-                for rate in series.rates
-            ],
         }
-        for series in found
-    ]
+        records.append({**about, "points": points})
     click.echo(to_json(records), nl=False)
 
 
-def _print_rates_csv(found: list[SuccessRates]) -> None:
-    titles = ("machine", "test", "time", "trial", "passed", "counted", "value", "low", "high")
-    rows: list[Sequence[object]] = [titles]
+def _print_rates_csv(found: list[success_rate.SuccessRates]) -> None:
+    rows: list[Sequence[object]] = [("machine", "test", *_RATE)]
     for series in found:
-        for rate in series.rates:
-            of = (series.machine, series.test, iso(rate.time), rate.trial)
-            rows.append([*of, rate.passed, rate.counted, rate.rate, *rate.interval])
+        rows += [(series.machine, series.test, *_rate_values(rate)) for rate in series.rates]
     print_csv(rows)
+
+
+_RATE = ("time", "trial", "passed", "counted", "value", "low", "high")
+
+
+def _rate_values(rate: success_rate.SuccessRate) -> tuple[object, ...]:
+    return iso(rate.time), rate.trial, rate.passed, rate.counted, rate.rate, *rate.interval

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -201,7 +200,7 @@ def make(
     """Make a trial of what a reader found, and tell people what is in it."""
     from seatrial.importers.imported_trial import ImportSource, make_trial
     from seatrial.importers.notes import by_text
-    from seatrial.trial.folder import user_name
+    from seatrial.trial.recording import account
 
     if not results.runs:
         grouped = by_text(results.notes)
@@ -209,7 +208,7 @@ def make(
         raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
     if not results.machine:
         raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
-    by = by.strip() or f"{user_name()}@{socket.gethostname()}"
+    by = by.strip() or account()
     source = ImportSource(tool, path, results.machine, by)
     made = make_trial(folders.trials, tag, source, results)
     verdicts = Counter(run.code == 0 for run in made.runs)

@@ -20,7 +20,7 @@ from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.facts import fold
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
-from seatrial.machine.topologies import topology_of
+from seatrial.machine.topologies import known_topology
 from seatrial.units import count
 
 
@@ -101,12 +101,7 @@ _WIDTH = 80
 def topology_page(machine: Machine, pair: tuple[str, str] | None, as_json: bool) -> str:
     """Return the network of a machine as text or JSON. Raises UsageError if the file tells none, or
     a node of the pair is not there."""
-    topology = topology_of(machine)
-    if topology is None:
-        raise UsageError(
-            f"the file of {machine.machine} tells nothing of its network; "
-            "write `topology` or `groups` (docs/machines.md)"
-        )
+    topology = known_topology(machine)
     nodes = tuple(_number(topology, name) for name in pair) if pair else ()
     if as_json:
         told = {"machine": machine.machine, **network(topology)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_uppercase
+from typing import Any
 
 import click
 import msgspec
@@ -41,14 +42,7 @@ WORST = "(build failed)"
 @format_option("table", "json")
 @click.pass_obj
 def command(
-    folders: Folders,
-    /,
-    trials: tuple[str, ...],
-    by: str,
-    metric: str,
-    each_case: bool,
-    tests: tuple[str, ...],
-    form: str,
+    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
 ) -> int:
     """Show tests by toolchains: passed, failed, build failed, with the figure of merit.
 
@@ -64,8 +58,7 @@ def command(
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         tell_damage(store, trials_of(sides))
         reasons = result_matrix.reasons_of(store, trials_of(sides), tests)
-    asked = result_matrix.MatrixQuery(by=by, metric=metric, each_case=each_case)
-    found = result_matrix.result_matrix(sides, asked, reasons)
+    found = result_matrix.result_matrix(sides, result_matrix.MatrixQuery(**asked), reasons)
     if form == "json":
         click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
     else:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,7 @@ from seatrial.units import moment_of, share_of
 if TYPE_CHECKING:
     from seatrial.trial.folder import TrialOptions
 
+T = TypeVar("T")
 Decorator = Callable[..., Any]
 
 _LABEL = re.compile(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
@@ -41,6 +42,14 @@ class Parsed(click.ParamType[Any]):
             return self.parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def parsed_for(hint: str, parse: Callable[[str], T], text: str) -> T:
+    """Return the value of a text that was given for ``hint``. Its ValueError is a usage error."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=hint) from error
 
 
 class FiniteRange(click.FloatRange):

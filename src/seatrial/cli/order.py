@@ -88,7 +88,7 @@ def _tell(
     if names and len(sizes) > len(names):
         raise UsageError(
             f"{count(sum(sizes), 'rank')} of {sizes[0]} a node need {count(len(sizes), 'node')}; "
-            f"--nodes has {len(names)}"
+            f"--nodes has {len(names)}; give more --nodes, or a larger -N"
         )
     names = names[: len(sizes)]
     if target == "cray":

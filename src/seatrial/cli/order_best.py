@@ -51,15 +51,27 @@ def search(
     if len(sizes) > len(names):
         raise UsageError(
             f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
-            f"{count(len(sizes), 'node')}; --nodes has {len(names)}"
+            f"{count(len(sizes), 'node')}; --nodes has {len(names)}; "
+            "give more --nodes, or a larger -N"
         )
-    names = names[: len(sizes)]
     model = find_machine(machine).machine
+    if machine is not None:
+        _check_nodes(model, names)
+    names = names[: len(sizes)]
     _check_slots(model, dict(zip(names, sizes, strict=True)))
     network = _network(model, names)
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
     found = best_orders(pattern, network, sizes, kind, seconds)
     return BestOrders(found, sizes, _away(model, names))
+
+
+def _check_nodes(machine: Machine, nodes: Sequence[str]) -> None:
+    known = {node for kind in machine.nodes for node in unfold(kind.names)}
+    if unknown := [node for node in nodes if node not in known]:
+        raise UsageError(
+            f"{fold(unknown)}: not among the nodes of {machine.machine}, {fold(known)}; "
+            "correct --nodes, or name another machine with -m"
+        )
 
 
 def _check_slots(machine: Machine, ranks_of: dict[str, int]) -> None:

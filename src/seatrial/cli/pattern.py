@@ -11,7 +11,7 @@ from seatrial.cli import Folders, complete, run
 from seatrial.cli.options import format_option, quiet_option, selection_options
 from seatrial.cli.query_common import opened
 from seatrial.cli.recorded_pattern import given_pattern, tell_faults
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
 from seatrial.layout.node import spans
 from seatrial.layout.pattern_summary import PatternSummary, summary_of
@@ -135,8 +135,7 @@ def _head(name: str, told: PatternSummary) -> str:
     if told.dropped.number:
         few = f"{count(told.dropped.number, 'pair')}, {show_bytes(told.dropped.volume)}"
         lines.append(("left out", f"{few}: those with the fewest bytes"))
-    widest = max(len(title) for title, _ in lines)
-    return "\n".join(f"{click.style(t.ljust(widest), bold=True)}  {text}" for t, text in lines)
+    return labelled(lines)
 
 
 def _tables(told: PatternSummary) -> list[str]:

@@ -14,6 +14,7 @@ import click
 
 from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, run_driver, status_table
+from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.plan.model import Component
@@ -88,10 +89,7 @@ class Steering(OfPlan):
 
     def check(self, limit: str) -> int:
         """Raise the alarm for trials whose drivers are silent; return the exit code."""
-        try:
-            longest = alarm_limit(limit)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--limit") from error
+        longest = parsed_for("--limit", alarm_limit, limit)
         silent = False
         for alarm in alarms([trial.folder for trial in self.trials], longest):
             silent |= alarm.silent
@@ -120,10 +118,7 @@ class Steering(OfPlan):
         return 0
 
     def extend(self, text: str) -> int:
-        try:
-            more = seconds(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="TIME") from error
+        more = parsed_for("TIME", seconds, text)
         timed = [trial for trial in self.trials if trial.record.policy.duration]
         trial = self._one("extended", [trial for trial in timed if trial.state != "abandoned"])
         run_driver.ask(trial.folder, Request(request="extend", value=more))
@@ -214,10 +209,7 @@ class Steering(OfPlan):
 
     def _known_nodes(self, trial: PlanTrial, nodes: str) -> Sequence[str]:
         """Return the names of a node set of the trial's machine. Raises UsageError."""
-        try:
-            asked = unfold(nodes)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="NODES") from error
+        asked = parsed_for("NODES", unfold, nodes)
         if unknown := sorted(set(asked) - set(node_names(trial.record.machine))):
             raise UsageError(
                 f"{nodes}: {trial.folder.tag} has no node and no test {unknown[0]}; "

@@ -16,6 +16,7 @@ import click
 from seatrial.acceptance.documents import given
 from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.cli import Folders
+from seatrial.cli.options import parsed_for
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.query_common import show_time
 from seatrial.errors import UsageError
@@ -63,7 +64,7 @@ class Recording(OfPlan):
         was faster, 3 if it is not recorded yet. Raises UsageError."""
         written = self._awaited(name)
         if answer.on:
-            _require_day(answer.on)
+            parsed_for("--on", day_of, answer.on)
         document = given(answer.file, self.path.parent)
         if written.sha256 and document.sha256 != written.sha256.lower():
             raise UsageError(
@@ -167,20 +168,10 @@ class Recording(OfPlan):
         """Raise UsageError for a malformed node set, and for nodes that the machine lacks."""
         if not nodes:
             return
-        try:
-            names = unfold(nodes)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--nodes") from error
+        names = parsed_for("--nodes", unfold, nodes)
         machine = prepare_plan(self.path, with_builds=False, with_documents=False).site.machine
         if unknown := sorted(set(names) - set(node_names(machine))):
             raise UsageError(f"--nodes: {unknown[0]} is not a node of {machine.machine}")
-
-
-def _require_day(text: str) -> None:
-    try:
-        day_of(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--on") from error
 
 
 def _when_and_who(event: EvidenceGiven) -> str:

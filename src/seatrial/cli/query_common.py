@@ -38,7 +38,7 @@ def opened(folders: Folders) -> Store:
 
 def print_notices(store: Store) -> None:
     for notice in store.notices:
-        _tell(notice)
+        tell(notice)
 
 
 def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
@@ -51,10 +51,10 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
         first = next((gap.line for gap in gaps.gaps(store, row)), 1)
         journal = TrialFolder(Path(row.path)).journal
         settled = row.state == "ended" and not row.running and not row.waiting
-        _tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
+        tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
     more = len(found) - MAX_DAMAGED
     if more > 0:
-        _tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
+        tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
 
 
 def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
@@ -83,10 +83,11 @@ def tell_damaged_journal(folder: TrialFolder) -> None:
     except OSError:
         return  # whoever needs it reports that
     if damage is not None:
-        _tell(told(folder.tag, Path(as_typed(folder.journal)), damage))
+        tell(told(folder.tag, Path(as_typed(folder.journal)), damage))
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Print a message on stderr; nothing that it quotes controls a terminal."""
     click.echo(f"seatrial: {plain_line(line)}", err=True)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
-from seatrial.layout.made_patterns import is_pattern_in_words, parse_pattern
+from seatrial.layout.made_patterns import EXAMPLES, is_pattern_in_words, parse_pattern
 from seatrial.layout.patterns import Pattern
 from seatrial.runs.pattern_recorder import faults_of, pattern_of, read_pattern
 from seatrial.store import queries
@@ -33,6 +33,8 @@ def given_pattern(folders: Folders, text: str) -> GivenPattern:
             return GivenPattern(parse_pattern(text), text, [])
         if file.exists() or "." in file.name:
             return GivenPattern(read_pattern(file), text, [])
+        if " " in text:
+            raise UsageError(f"{text!r} are no words for a pattern; write e.g. {EXAMPLES}")
         with opened(folders) as store:
             run = queries.run(store, text)
         if not run.path:

@@ -12,7 +12,7 @@ import click
 from seatrial.acceptance.criteria import STATES, Result
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli.plots import bars
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, in_per_cent
 from seatrial.plan.alongside import Place, together
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
@@ -54,7 +54,7 @@ def _beside(trials: Sequence[Rehearsed]) -> Iterator[str]:
             hours = sum(one.use.available + one.nodes * (end - one.end) for one in group)
             share = sum(one.use.accepted for one in group) / hours if hours else 0.0
             names = " and ".join(one.component for one in group)
-            yield f"{names}, beside each other: utilisation {_percent(share)} of node-hours"
+            yield f"{names}, beside each other: utilisation {in_per_cent(share)} of node-hours"
 
 
 # ---- one trial ----------------------------------------------------------------------------
@@ -77,12 +77,12 @@ def _over_time(trial: Rehearsed) -> str:
     """Return utilisation over time as a row of bars, with the losses below it."""
     if not trial.use.available:
         return ""
-    share = _percent(trial.utilisation)
+    share = in_per_cent(trial.utilisation)
     row = bars(one.use.share("accepted") for one in trial.bins)
     end = show_seconds(trial.bins[-1].end) if trial.bins else ""
     rule = f"0{end.rjust(len(row) - 1)}"
     lost = sorted(((trial.use.share(use), use) for use in USES if use != "accepted"), reverse=True)
-    rest = ", ".join(f"{use} {_percent(part)}" for part, use in lost if part >= 0.0005)
+    rest = ", ".join(f"{use} {in_per_cent(part)}" for part, use in lost if part >= 0.0005)
     lines = [f"utilisation {share} of node-hours in accepted work", f"  {row}", f"  {rule}"]
     return "\n".join([*lines, *(wrap(f"lost: {rest}", WIDTH) if rest else [])])
 
@@ -107,9 +107,9 @@ def _mix(trial: Rehearsed) -> str:
         return ""
     rows = TextTable("share of node-hours~ | planned> | achieved>")
     for each in found.tests:
-        planned = "fill" if each.only_fills else _percent(each.planned or 0.0)
-        rows.add(each.test, planned, _percent(each.achieved))
-    rows.add("(no run)", _percent(found.unclaimed), _percent(found.unused))
+        planned = "fill" if each.only_fills else in_per_cent(each.planned or 0.0)
+        rows.add(each.test, planned, in_per_cent(each.achieved))
+    rows.add("(no run)", in_per_cent(found.unclaimed), in_per_cent(found.unused))
     return str(rows)
 
 
@@ -131,7 +131,7 @@ def _odds(odds: Sequence[Odds]) -> str:
     rows = TextTable(f"criterion~{states} | met, 95 % interval | least> | most>")
     for label, one in _labelled(odds):
         ends = (r.shown for r in (one.least, one.most))
-        sure = f"{_percent(one.low)} to {_percent(one.high)}" if one.waived < one.of else ""
+        sure = f"{in_per_cent(one.low)} to {in_per_cent(one.high)}" if one.waived < one.of else ""
         numbers = (number or None for number in (one.not_met, one.undecided, one.waived))
         rows.add(label, f"{one.met} of {one.of}", *numbers, sure, *ends)
     return "\n".join(filter(None, [str(rows), _listed("", _causes(odds))]))
@@ -191,14 +191,14 @@ def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
         lead = f"{trials[0].name}: " if several else ""
         yield (
             f"{lead}node-hours in accepted work",
-            _percent(median(trial.utilisation for trial in trials)),
+            in_per_cent(median(trial.utilisation for trial in trials)),
         )
         by_test = list(zip(*(trial.tests for trial in trials), strict=True))
         for tests in by_test:
             accepted = median(one.accepted for one in tests)
             yield f"{lead}accepted {tests[0].test}", show_number(accepted)
         for name, shares in _shares(trials).items():
-            yield f"{lead}share of {name}", _percent(median(shares))
+            yield f"{lead}share of {name}", in_per_cent(median(shares))
         for tests in by_test:
             waits = [one.wait for one in tests if one.wait is not None]
             yield f"{lead}wait {tests[0].test}", _span(median(waits) if waits else None)
@@ -238,14 +238,10 @@ def _loads_compared(report: RehearsalReport) -> Iterator[tuple[str, str]]:
             yield label, files(max(highest))
         if seeds[0].load.safe:
             above = median(worst.above for worst in seeds)
-            yield f"time a target of {name} is above safe", _percent(above)
+            yield f"time a target of {name} is above safe", in_per_cent(above)
 
 
 # ---- words --------------------------------------------------------------------------------
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _span(seconds: float | None) -> str:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from typing import NamedTuple
 
@@ -100,14 +100,6 @@ def drive_together(
 
 
 async def _together(drivers: Sequence[Driver]) -> list[DriveOutcome | None]:
-    def interrupt() -> None:
-        for driver in drivers:
-            driver.interrupt()
-
-    def stop() -> None:
-        for driver in drivers:
-            driver.stop()
-
     async def work(driver: Driver) -> DriveOutcome | None:
         try:
             return await driver.drive()
@@ -115,11 +107,21 @@ async def _together(drivers: Sequence[Driver]) -> list[DriveOutcome | None]:
             print(f"seatrial: {driver.folder.tag}: {plain_line(str(error))}", file=sys.stderr)
             return None
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop)
+    _heed_signals(drivers)
     return list(await asyncio.gather(*map(work, drivers)))
+
+
+def _heed_signals(drivers: Sequence[Driver]) -> None:
+    """Have SIGINT interrupt all drivers, and SIGTERM and SIGHUP stop them."""
+
+    def each(act: Callable[[Driver], None]) -> None:
+        for driver in drivers:
+            act(driver)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, each, Driver.interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, each, Driver.stop)
 
 
 def _driver(
@@ -139,10 +141,7 @@ def _drive(
     abandon: str = "",
 ) -> DriveOutcome:
     async def work() -> DriveOutcome:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, driver.interrupt)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, driver.stop)
+        _heed_signals([driver])
         return await driver.drive(cancel, host_is_gone, abandon)
 
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.options import parsed_for
 
 PORT = 8420
 
@@ -38,9 +39,6 @@ def command(folders: Folders, /, alarm: str | None, **asked: Any) -> int:
     from seatrial.trial.alarm import alarm_limit
     from seatrial.web.serve import serve
 
-    try:
-        limit = None if alarm is None else alarm_limit(alarm)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--alarm") from error
+    limit = None if alarm is None else parsed_for("--alarm", alarm_limit, alarm)
     level = folders.log_level
     return serve(folders.trials, folders.store, log_level=level, alarm=limit, **asked)

@@ -12,7 +12,7 @@ from seatrial import units
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time, tell_damage
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
@@ -98,7 +98,7 @@ def _head(
 ) -> str:
     how = _launched(trial, run, case)
     brief = bool(run.why) and "\n" not in run.why
-    return _fields(
+    lines = (
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
@@ -126,6 +126,7 @@ def _head(
         ("ran", "" if one_run.only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+    return labelled(lines)
 
 
 def _asked(case: CaseRow) -> str:
@@ -181,12 +182,6 @@ def _when(run: RunRow) -> str:
         return f"{began} to {show_time(run.job_ended)}, {lasted} until its job ended"
     start, end = show_time(run.script_started), show_time(run.script_ended)
     return f"{start} to {end}, {units.show_seconds(run.elapsed)}"
-
-
-def _fields(*pairs: tuple[str, str]) -> str:
-    kept = [(name, plain_line(text)) for name, text in pairs if text]
-    widest = max(len(name) for name, _ in kept)
-    return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
 
 
 def _section(title: str, lines: list[str]) -> str:

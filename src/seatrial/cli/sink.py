@@ -11,7 +11,7 @@ import msgspec
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import Parsed, format_option, list_option, value_option
-from seatrial.cli.query_common import show_time, tell_damaged_journal
+from seatrial.cli.query_common import show_time, tell, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.mark import has_lost_end
@@ -27,7 +27,6 @@ from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.store.export import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, seconds, show_seconds
-from seatrial.verify.reading import plain_line
 
 FOREGROUND_PATIENCE = 60.0  # seconds
 
@@ -153,14 +152,14 @@ def _send(
             return True
         before = {} if from_start else {each.name: each for each in sink_lags(folder)}
         with log_to(folder.log("sinks"), folders.log_level):
-            done = deliver(folder, sinks, lifetime, _tell, again=again, from_start=from_start)
+            done = deliver(folder, sinks, lifetime, tell, again=again, from_start=from_start)
     except DeliveryLocked as busy:
-        _tell(f"{busy}, --status shows how far it is")
+        tell(f"{busy}, --status shows how far it is")
         return every  # it is running
     except TrialError as error:
         if not every:
             raise
-        _tell(str(error))
+        tell(str(error))
         return False
     taken = [
         _summarise(folder.tag, each, before.get(each.name))
@@ -195,10 +194,6 @@ def _sinks(
     return found
 
 
-def _tell(line: str) -> None:
-    print(f"seatrial: {plain_line(line)}", file=sys.stderr, flush=True)
-
-
 def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
     """Print how much was sent now and in all. Return True if nothing was refused."""
     sent, refused = now.sent, now.refused
@@ -212,7 +207,7 @@ def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
     rest = f"; {now.behind.events} to go" if now.behind.events else ""
     click.echo(f"{tag}: {now.name}: {said}{rest}")
     if refused:
-        _tell(
+        tell(
             f"{tag}: {now.name}: {refused} not taken: {now.told}; when that is put right, "
             "--again sends all of it again"
         )

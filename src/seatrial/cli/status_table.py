@@ -18,7 +18,7 @@ from seatrial.acceptance.plan_records import Issue, RecordedEntry
 from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable, folded, in_per_cent
 from seatrial.journal.journal import read
 from seatrial.plan.checklist import ItemResult
 from seatrial.store.export import to_json
@@ -43,7 +43,7 @@ def print_status(found: Sequence[Status], by_evidence: Mapping[str, str] = {}) -
     click.echo(_components(found, by_evidence))
     for use in beside(found):
         hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
-        share = f"{100 * use.utilisation:.1f} %"
+        share = in_per_cent(use.utilisation)
         click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in found:
         parts = [
@@ -119,9 +119,8 @@ def _components(found: Sequence[Status], by_evidence: Mapping[str, str]) -> Text
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
         passed = sum(part.accepted for part in one.parts)
         passed += sum(item.state == "pass" for item in one.items)
-        share = None if one.utilisation is None else f"{100 * one.utilisation:.1f} %"
-        verdict = _short(one)
-        rows.add(_title(one), one.state, verdict, *times, passed, share)
+        share = in_per_cent(one.utilisation)
+        rows.add(_title(one), one.state, _short(one), *times, passed, share)
     for component, state in by_evidence.items():
         rows.add(component, state, *[None] * 5)
     return rows
@@ -166,7 +165,7 @@ def _parts(one: Status) -> str:
         share = shares.get(part.test)
         planned = share.planned if share is not None else None
         achieved = share.achieved if share is not None and planned is not None else None
-        percent = [None if each is None else f"{100 * each:.1f} %" for each in (planned, achieved)]
+        percent = [in_per_cent(planned), in_per_cent(achieved)]
         if share is not None and share.only_fills and planned is not None:
             percent[0] = "fill"
         rows.add(part.test, *(() if over else counts), *percent, part.accepted, _others(part))

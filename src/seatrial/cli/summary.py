@@ -12,7 +12,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable, print_first
+from seatrial.cli.tables import TextTable, in_per_cent, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
@@ -129,7 +129,7 @@ def _row(
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
     if there are two or more. Verdict: of the metric by its reference, "" without one."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
-    spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
+    spread = in_per_cent(row.spread)
     reference = verdict = ""
     if row.median is not None:
         figure = MetricRow(row.metric, row.median, row.unit, row.better)

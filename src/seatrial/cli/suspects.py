@@ -41,15 +41,7 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 @machine_filter
 @json_option
 @click.pass_obj
-def command(
-    folders: Folders,
-    /,
-    trials: tuple[str, ...],
-    since: int,
-    test: str,
-    machine: str,
-    as_json: bool,
-) -> int:
+def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wanted: Any) -> int:
     """Name the nodes, and groups of nodes, that explain failed or slow runs better than chance.
 
     A run counts as bad if it failed, was at its walltime, or was far slower than the others of its
@@ -57,11 +49,11 @@ def command(
     groups that were compared.
     """
     with opened(folders) as store:
-        base = Filters(since=since, test=test, machine=machine)
+        base = Filters(**wanted)
         named = [queries.trial(store, tag) for tag in trials]
         tell_damage(store, named if trials else base)
         found = _outcomes(store, named, base)
-        beside = _outcomes(store, named, replace(base, test="")) if test else found
+        beside = _outcomes(store, named, replace(base, test="")) if base.test else found
         if not found:
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"

@@ -177,6 +177,13 @@ def _lines(columns: Sequence[_TextColumn], widths: Sequence[int], row: Sequence[
     return lines
 
 
+def labelled(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the texts that are not empty, a line each, behind their bold labels."""
+    kept = [(label, plain_line(text)) for label, text in pairs if text]
+    widest = max(len(label) for label, _ in kept)
+    return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
+
+
 def in_per_cent(share: float | None) -> str:
     """Return a share for a cell: ``97.5 %``; "" for None."""
     return "" if share is None else f"{100 * share:.1f} %"

@@ -385,11 +385,24 @@ class RequestedEvent(Event, frozen=True, kw_only=True, tag="requested"):
     by: str = ""
 
 
-class TrialPaused(RequestedEvent, frozen=True, kw_only=True, tag="trial_pause"):
+class ReasonedEvent(RequestedEvent, frozen=True, kw_only=True, tag="reasoned"):
+    """What a person asked for, or what followed by itself, and why."""
+
+    reason: str = field(default="", name="text")
+
+
+class TestEvent(ReasonedEvent, frozen=True, kw_only=True, tag="of_test"):
+    """Something happened to a test of the trial, and to none of its runs."""
+
+    __test__: ClassVar[bool] = False
+    app: str = ""
+    test: str = ""
+
+
+class TrialPaused(ReasonedEvent, frozen=True, kw_only=True, tag="trial_pause"):
     """The trial stopped and can be resumed."""
 
     number: ClassVar[int] = 320
-    reason: str = field(default="", name="text")
 
 
 class TrialCancelled(Event, frozen=True, kw_only=True, tag="trial_cancel"):
@@ -437,51 +450,40 @@ class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend
     seconds: Number = field(name="value")
 
 
-class PolicyChanged(RequestedEvent, frozen=True, kw_only=True, tag="policy_change"):
+class PolicyChanged(ReasonedEvent, frozen=True, kw_only=True, tag="policy_change"):
     """A person changed the policy of the trial from now on, and why: ``parts`` are the members of
     the new policy that differ from the one before (``conduct.policy_change``)."""
 
     number: ClassVar[int] = 222
-    reason: str = field(default="", name="text")
     parts: dict[str, Any] = {}
 
 
-class TestHeld(RequestedEvent, frozen=True, kw_only=True, tag="test_hold"):
+class TestHeld(TestEvent, frozen=True, kw_only=True, tag="test_hold"):
     """A person holds a test, and why: no run of it starts until it is released. In the place of a
     test, ``io`` may be ``heavy``: all tests whose I/O is not light."""
 
-    __test__: ClassVar[bool] = False
     number: ClassVar[int] = 224
-    app: str = ""
-    test: str = ""
     io: str = field(default="", name="alias")
-    reason: str = field(default="", name="text")
 
 
-class TestReleased(RequestedEvent, frozen=True, kw_only=True, tag="test_release"):
+class TestReleased(TestEvent, frozen=True, kw_only=True, tag="test_release"):
     """A person released a held test; with ``io`` those that were held for their I/O."""
 
-    __test__: ClassVar[bool] = False
     number: ClassVar[int] = 226
-    app: str = ""
-    test: str = ""
     io: str = field(default="", name="alias")
-    reason: str = field(default="", name="text")
 
 
-class RequestRefused(RequestedEvent, frozen=True, kw_only=True, tag="request_refuse"):
+class RequestRefused(ReasonedEvent, frozen=True, kw_only=True, tag="request_refuse"):
     """A request (``asked``: what for) was not carried out, and why. It changes nothing."""
 
     number: ClassVar[int] = 228
     asked: str = field(default="", name="alias")
-    reason: str = field(default="", name="text")
 
 
-class TrialAbandoned(RequestedEvent, frozen=True, kw_only=True, tag="trial_abandon"):
+class TrialAbandoned(ReasonedEvent, frozen=True, kw_only=True, tag="trial_abandon"):
     """A person abandoned the trial: it cannot be resumed."""
 
     number: ClassVar[int] = 344
-    reason: str = field(default="", name="text")
 
 
 class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
@@ -522,40 +524,30 @@ class NodeUp(Event, frozen=True, kw_only=True, tag="node_up"):
     reason: str = field(default="", name="text")
 
 
-class NodeExcluded(RequestedEvent, frozen=True, kw_only=True, tag="node_exclude"):
+class NodeExcluded(ReasonedEvent, frozen=True, kw_only=True, tag="node_exclude"):
     """Nodes get no more runs of this trial, and why; ``by`` is "" where they failed too often."""
 
     number: ClassVar[int] = 364
     nodes: str = ""
-    reason: str = field(default="", name="text")
 
 
-class NodeAdmitted(RequestedEvent, frozen=True, kw_only=True, tag="node_admit"):
+class NodeAdmitted(ReasonedEvent, frozen=True, kw_only=True, tag="node_admit"):
     """A person admitted excluded nodes again."""
 
     number: ClassVar[int] = 366
     nodes: str = ""
-    reason: str = field(default="", name="text")
 
 
-class TestStopped(RequestedEvent, frozen=True, kw_only=True, tag="test_stop"):
+class TestStopped(TestEvent, frozen=True, kw_only=True, tag="test_stop"):
     """A test is launched no more, and why; ``by`` is "" where it failed too often."""
 
-    __test__: ClassVar[bool] = False
     number: ClassVar[int] = 370
-    app: str = ""
-    test: str = ""
-    reason: str = field(default="", name="text")
 
 
-class TestAdmitted(RequestedEvent, frozen=True, kw_only=True, tag="test_admit"):
+class TestAdmitted(TestEvent, frozen=True, kw_only=True, tag="test_admit"):
     """A person admitted a stopped test again."""
 
-    __test__: ClassVar[bool] = False
     number: ClassVar[int] = 372
-    app: str = ""
-    test: str = ""
-    reason: str = field(default="", name="text")
 
 
 class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):

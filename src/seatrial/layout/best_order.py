@@ -60,95 +60,86 @@ def ranked(
         raise ValueError(f"the pattern has {pattern.ranks} ranks, and the nodes have {sum(sizes)}")
     seconds = seconds or usual_seconds(pattern.ranks)
     began = time.monotonic()
-    graph = graph_of(pattern)
+    search = _Search(pattern, network, sizes)
     shapes = likely_shapes(pattern) if len(set(sizes)) == 1 else []
-    found = [scored(name, of, pattern, network, sizes) for name, of in _standard(sizes)]
+    found = [search.scored(*each) for each in _standard(sizes)]
     standard = len(found)
-    curved = curved_orders(shapes, sizes[0])
-    of_grids = _best(curved, pattern, network, sizes, by, math.inf)
+    of_grids = search.best(curved_orders(shapes, sizes[0]), by, math.inf)
     for asked, (name, mapped) in enumerate((others or {}).items()):
         in_time = time.monotonic() < began + _SHARE_OF_OTHERS * seconds
         if (asked < _ASKED or in_time) and (of := mapped()) is not None:
-            found.append(scored(name, of, pattern, network, sizes))
+            found.append(search.scored(name, of))
+    graph = graph_of(pattern)
     if not any(one.order for one in found[standard:]):
-        own = bisected(graph, network, sizes)
-        found.append(scored("recursive bisection", own, pattern, network, sizes))
+        found.append(search.scored("recursive bisection", bisected(graph, network, sizes)))
     until = began + _SHARE_OF_GRIDS * seconds
-    nested = nested_orders(shapes, network, sizes[0])
-    of_grids += _best(nested, pattern, network, sizes, by, until)
+    of_grids += search.best(nested_orders(shapes, network, sizes[0]), by, until)
     found = _in_order([*found, *of_grids], by)
     if len(network) > 1 and network.distances is not None:
-        swaps = _swaps if by != "link_load" or len(network) > _MAX_STRAINED else _relief
-        found += swaps(graph, pattern, network, sizes, found, began + seconds)
+        swaps = search.swaps if by != "link_load" or len(network) > _MAX_STRAINED else search.relief
+        found += swaps(graph, found, began + seconds)
     return _in_order(found, by)
 
 
-def _swaps(
-    graph: RankGraph,
-    pattern: Pattern,
-    network: PlacedNetwork,
-    sizes: Sequence[int],
-    found: Sequence[ScoredOrder],
-    until: float,
-) -> list[ScoredOrder]:
-    """Return the best candidates with fewer hop-bytes by swaps."""
-    assert network.distances is not None
-    distances = network.distances.astype(np.float64)
-    starts = [one for one in found if one.order is not None][:_STARTS]
-    better = []
-    for left, start in zip(range(len(starts), 0, -1), starts, strict=True):
+class _Search(NamedTuple):
+    """A search for the order of a pattern on nodes with so many slots each."""
+
+    pattern: Pattern
+    network: PlacedNetwork
+    sizes: Sequence[int]
+
+    def scored(self, name: str, node_of: Ints) -> ScoredOrder:
+        return scored(name, node_of, *self)
+
+    def best(
+        self, candidates: Iterator[tuple[str, Ints]], by: ScoreKind, until: float
+    ) -> list[ScoredOrder]:
+        """Return the best of candidates; none where there are none."""
+        traffic = SetTraffic(self.pattern, self.network)
+        best: tuple[float, str, Ints] | None = None
+        for name, of in candidates:
+            cost = self.network.cost(traffic.of(of), by)
+            if best is None or cost < best[0]:
+                best = (cost, name, of)
+            if time.monotonic() > until:
+                break
+        return [self.scored(*best[1:])] if best else []
+
+    def swaps(
+        self, graph: RankGraph, found: Sequence[ScoredOrder], until: float
+    ) -> list[ScoredOrder]:
+        """Return the best candidates with fewer hop-bytes by swaps."""
+        assert self.network.distances is not None
+        distances = self.network.distances.astype(np.float64)
+        starts = [one for one in found if one.order is not None][:_STARTS]
+        better = []
+        for left, start in zip(range(len(starts), 0, -1), starts, strict=True):
+            now = time.monotonic()
+            limit = now + max(0.0, until - now) / left
+            of = refined(graph, _nodes_of(start.order or [], self.sizes), distances, limit)
+            better.append(self.scored(f"swaps from {start.name}", of))
+        return better
+
+    def relief(
+        self, graph: RankGraph, found: Sequence[ScoredOrder], until: float
+    ) -> list[ScoredOrder]:
+        """Return the best candidates with fewer hop-bytes, and the best of all with its busiest
+        links relieved: bytes over busy links count for more, and swaps find other ways for them."""
         now = time.monotonic()
-        limit = now + max(0.0, until - now) / left
-        of = refined(graph, _nodes_of(start.order or [], sizes), distances, limit)
-        better.append(scored(f"swaps from {start.name}", of, pattern, network, sizes))
-    return better
-
-
-def _relief(
-    graph: RankGraph,
-    pattern: Pattern,
-    network: PlacedNetwork,
-    sizes: Sequence[int],
-    found: Sequence[ScoredOrder],
-    until: float,
-) -> list[ScoredOrder]:
-    """Return the best candidates with fewer hop-bytes, and the best of all with its busiest links
-    relieved: bytes over busy links count for more, and swaps find other ways for them."""
-    now = time.monotonic()
-    better = _swaps(graph, pattern, network, sizes, found, now + max(0.0, until - now) / 2)
-    start = _in_order([*found, *better], "link_load")[0]
-    node_of, least = _nodes_of(start.order or [], sizes), start.score
-    best = node_of
-    assert least is not None and network.distances is not None
-    failures = 0
-    while failures < _FAILURES and time.monotonic() < until and least.link_load:
-        strains = network.strains(pattern, node_of) + _HOP * network.distances
-        node_of = refined(graph, node_of, strains, until)
-        score = network.score(pattern, node_of)
-        failures += 1
-        if score.link_load < least.link_load:
-            best, least, failures = node_of, score, 0
-    return [*better, scored(f"links relieved from {start.name}", best, pattern, network, sizes)]
-
-
-def _best(
-    candidates: Iterator[tuple[str, Ints]],
-    pattern: Pattern,
-    network: PlacedNetwork,
-    sizes: Sequence[int],
-    by: ScoreKind,
-    until: float,
-) -> list[ScoredOrder]:
-    """Return the best of candidates; none where there are none."""
-    best: tuple[float, str, Ints] | None = None
-    traffic = SetTraffic(pattern, network)
-    for name, of in candidates:
-        cost = network.cost(traffic.of(of), by)
-        if best is None or cost < best[0]:
-            best = (cost, name, of)
-        if time.monotonic() > until:
-            break
-    return [scored(*best[1:], pattern, network, sizes)] if best else []
+        better = self.swaps(graph, found, now + max(0.0, until - now) / 2)
+        start = _in_order([*found, *better], "link_load")[0]
+        node_of, least = _nodes_of(start.order or [], self.sizes), start.score
+        best, network = node_of, self.network
+        assert least is not None and network.distances is not None
+        failures = 0
+        while failures < _FAILURES and time.monotonic() < until and least.link_load:
+            strains = network.strains(self.pattern, node_of) + _HOP * network.distances
+            node_of = refined(graph, node_of, strains, until)
+            score = network.score(self.pattern, node_of)
+            failures += 1
+            if score.link_load < least.link_load:
+                best, least, failures = node_of, score, 0
+        return [*better, self.scored(f"links relieved from {start.name}", best)]
 
 
 def usual_seconds(ranks: int) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.documents import Spot
+from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import topology
 from seatrial.layout.node_names import name_pattern, positions
@@ -46,6 +47,17 @@ def topology_of(machine: Machine) -> topology.Topology | None:
     if not names:
         return None
     return made(NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}]), names)
+
+
+def known_topology(machine: Machine) -> topology.Topology:
+    """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
+    found = topology_of(machine)
+    if found is None:
+        raise UsageError(
+            f"the file of {machine.machine} tells nothing of its network; "
+            "write `topology` or `groups` (docs/machines.md)"
+        )
+    return found
 
 
 def check_topology(machine: Machine, at: Spot) -> None:

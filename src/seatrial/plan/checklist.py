@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from seatrial.journal.events import Event, ItemTicked
 from seatrial.plan.model import ChecklistItem
+from seatrial.structs import copied
 from seatrial.units import show_figure, show_number
 
 ItemState = Literal["awaited", "pass", "fail", "waived"]
@@ -84,11 +85,10 @@ def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
         tick = _tick(item, event)
         (counted if not counted or tick.why else uncounted).append(tick)
     last = counted[-1] if counted else None
-    return ItemStatus(
+    return copied(
+        ItemStatus,
+        item,
         id=name,
-        text=item.text,
-        clause=item.clause,
-        about=item.about,
         bound=bound_words(item),
         state=last.result if last else "awaited",
         tick=last,
@@ -102,18 +102,9 @@ def _tick(item: ChecklistItem, event: ItemTicked) -> ItemResult:
     result: ItemState = next((each for each in RESULTS if each == event.result), "fail")
     if item.has_number and result == "pass":
         result = "fail" if event.figure is None else result_of(item, event.figure)
-    return ItemResult(
-        result=result,
-        time=event.time,
-        figure=event.figure,
-        shown="" if event.figure is None else show_figure(event.figure, event.unit),
-        comment=event.comment,
-        document=event.document,
-        sha256=event.sha256,
-        by=event.names,
-        user=event.by,
-        why=event.why,
-    )
+    shown = "" if event.figure is None else show_figure(event.figure, event.unit)
+    who = {"by": event.names, "user": event.by}
+    return copied(ItemResult, event, result=result, shown=shown, **who)
 
 
 def bound_words(item: ChecklistItem) -> str:

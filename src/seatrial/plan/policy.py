@@ -23,6 +23,7 @@ from seatrial.plan.component_tests import fits, part_of
 from seatrial.plan.model import Component, ComponentTest, Deck, Plan
 from seatrial.plan.moments import TimeSpan, moment_of
 from seatrial.plan.phases import kept
+from seatrial.structs import copied
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test
 from seatrial.suite.shared_allocations import sharing_groups
@@ -181,21 +182,18 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
     retry = part.retry or component.retry
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     answers.update(retry.answers.items())
-    return Entry(
+    return copied(
+        Entry,
+        part,
         name=test.name,
-        copies=part.copies,
         weight=weight,
         most=part.most or 0,
-        io=part.io,
         file_system=part.file_system or component.file_system,
-        opens=part.opens,
         answers=answers,
         attempts=retry.attempts,
         stop_after=retry.stop_after,
         quiet_after=span_of(test.run.quiet_for if part.quiet_for is None else part.quiet_for),
         end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
-        alone=part.alone,
-        full=part.full,
         bytes=bytes_of_deck(part.deck, test.folder),
     )
 

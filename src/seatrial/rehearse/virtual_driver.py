@@ -22,17 +22,8 @@ from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.conduct.commands import BuildVerdict, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
+from seatrial.journal import events
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
-from seatrial.journal.events import (
-    BuildEnded,
-    BuildStarted,
-    Event,
-    GaugeRead,
-    RunSubmitted,
-    TrialEnded,
-    TrialPaused,
-    TrialStarted,
-)
 from seatrial.machine.facts import node_names
 from seatrial.plan.policy import shared_node
 from seatrial.rehearse.disturbances import Disturbance, Disturbances
@@ -65,9 +56,9 @@ class Ending(NamedTuple):
 
 
 class VirtualDriver:
-    """Drives one trial. ``run_models`` tell of each test how its runs turn out, ``events`` when
-    they turn out otherwise. ``luck`` is the seed of its random numbers; default: the record's.
-    ``in_full``: events that change nothing are told, too."""
+    """Drives one trial. ``run_models`` tell of each test how its runs turn out, ``disturbed_by``
+    when they turn out otherwise. ``luck`` is the seed of its random numbers; default: the
+    record's. ``in_full``: events that change nothing are told, too."""
 
     def __init__(
         self,
@@ -76,7 +67,7 @@ class VirtualDriver:
         run_models: Mapping[str, RunModel],
         tell: Tell,
         luck: str = "",
-        events: Mapping[str, Sequence[Disturbance]] | None = None,
+        disturbed_by: Mapping[str, Sequence[Disturbance]] | None = None,
         in_full: bool = True,
     ) -> None:
         self.record = record
@@ -90,7 +81,7 @@ class VirtualDriver:
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
         names = node_names(machine)
         self._luck = luck or str(record.seed)
-        self._disturbances = Disturbances(self._luck, self.now, events or {})
+        self._disturbances = Disturbances(self._luck, self.now, disturbed_by or {})
         on_start = self._disturbed if self._disturbances else None
         self.cluster = SimulatedCluster(
             machine, names, self._luck, self.now, policy.outages, cores=room, on_start=on_start
@@ -112,7 +103,7 @@ class VirtualDriver:
 
     def drive(self) -> Ending:
         """See the trial through."""
-        self.note(TrialStarted(host=self.record.host))
+        self.note(events.TrialStarted(host=self.record.host))
         for gauge in gauges_of(self.record):
             self._at(self.now, self._read_gauge, gauge)
         while True:
@@ -131,9 +122,9 @@ class VirtualDriver:
 
     def _finish(self, complete: bool, why: str) -> Ending:
         if complete:
-            self.note(TrialEnded(failed=0 if self._runs.all_passed else 1))
+            self.note(events.TrialEnded(failed=0 if self._runs.all_passed else 1))
         else:
-            self.note(TrialPaused(reason=why))
+            self.note(events.TrialPaused(reason=why))
         self._writer.tell_all()
         loads = self.cluster.files.loads(self.cluster.now)
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
@@ -182,7 +173,7 @@ class VirtualDriver:
     def judge_by_build(self, command: BuildVerdict) -> None:
         self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.reason)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Record an event of the trial."""
         self._writer.note(self.now, event)
 
@@ -199,7 +190,7 @@ class VirtualDriver:
             array = launch.bundle or arrays.setdefault(
                 (launch.case, launch.avoid, launch.nodes), run.id
             )
-            announced = RunSubmitted(
+            announced = events.RunSubmitted(
                 self.now,
                 *run.header,
                 submission=array,
@@ -237,7 +228,9 @@ class VirtualDriver:
         """Submit runs again that never began in their bundle."""
         for run_id in run_ids:
             header = self._runs.runs[run_id].header
-            self._writer.add(RunSubmitted(now, *header, submission=run_ids[0], bundle=run_ids[0]))
+            self._writer.add(
+                events.RunSubmitted(now, *header, submission=run_ids[0], bundle=run_ids[0])
+            )
         jobs = [self._in_bundles[run_id] for run_id in run_ids]
         self.cluster.submit(now, [self._bundle(run_ids[0], jobs)])
 
@@ -298,17 +291,17 @@ class VirtualDriver:
 
     def start_build(self, key: str) -> None:
         test = next(case.test for case in self.conductor.state.cases if case.build == key)
-        self.note(BuildStarted(test=test, key=key))
+        self.note(events.BuildStarted(test=test, key=key))
         build = self.record.tests[test].build
         limit = seconds(build.timeout) if build else 0.0
         takes = self._run_models[test].build
         code, log = PASS.number, ""
         if limit and takes > limit:
             takes, code, log = limit, TIMEOUT.number, f"ended after {show_seconds(limit)}"
-        ended = BuildEnded(test=test, key=key, code=code, log=log)
+        ended = events.BuildEnded(test=test, key=key, code=code, log=log)
         self._at(self.now + ns(takes), self._end_build, ended)
 
-    def _end_build(self, now: int, ended: BuildEnded) -> bool:
+    def _end_build(self, now: int, ended: events.BuildEnded) -> bool:
         self._writer.note(now, ended)
         return True
 
@@ -321,5 +314,5 @@ class VirtualDriver:
         admission = self.conductor.state.admission
         before = admission.gates(now).held
         trial, machine = self.record.tag, self.record.machine.machine
-        self._writer.add(GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
+        self._writer.add(events.GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
         return before != admission.gates(now).held

@@ -59,14 +59,14 @@ def as_found(facts: Sequence[Facts]) -> list[Table]:
                 of_nodes.setdefault((name, text), {})[host] = None
     names = list(dict.fromkeys(name for name, _ in of_nodes))
     rows: list[list[Cell]] = [
-        [_NAMES.get(name, name), plain_line(text), _nodes(hosts)]
+        [_NAMES.get(name, name), text, _nodes(hosts)]
         for name, text, hosts in sorted(
             ((name, text, hosts) for (name, text), hosts in of_nodes.items()),
             key=lambda row: names.index(row[0]),
         )
     ]
     chains: list[list[Cell]] = [
-        [chain, _OF_TOOLCHAIN[name], plain_line(text), _nodes(hosts)]
+        [chain, _OF_TOOLCHAIN[name], text, _nodes(hosts)]
         for (chain, name, text), hosts in sorted(of_chains.items())
     ]
     about = "As the jobs of the trials found the nodes that they ran on"

@@ -22,6 +22,7 @@ from seatrial.plan.model import Criterion, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
+from seatrial.verify.reading import plain_line
 
 SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
 FEW_RUNS: Final = 5  # a figure of fewer shows nothing
@@ -219,11 +220,15 @@ def bounded(
     about: str = "",
     max_rows: int = MAX_ROWS,
 ) -> Table:
-    """Return a table of the first rows, with the number of all. ``columns`` may be as for
-    ``columns_of``."""
-    found = [list(row) for row in rows]
+    """Return a table of the first rows, whose texts become plain lines, with the number of all.
+    ``columns`` may be as for ``columns_of``."""
+    found = list(rows)
+    shown = [
+        [plain_line(cell) if isinstance(cell, str) else cell for cell in row]
+        for row in found[:max_rows]
+    ]
     named = columns_of(columns) if isinstance(columns, str) else columns
-    return Table(title, named, found[:max_rows], len(found), about)
+    return Table(title, named, shown, len(found), about)
 
 
 def titled(component: str, phase: str) -> str:

@@ -60,13 +60,5 @@ def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:
     if len(texts) > 1:
         reason += ALIKE
     again = sum(run.will_rerun for run in runs)
-    cause = plain_line(runs[0].cause) or None
-    return [
-        test,
-        verdict,
-        cause,
-        reason,
-        len(runs),
-        again or None,
-        ", ".join(r.id for r in runs[:NAMED]),
-    ]
+    named = ", ".join(run.id for run in runs[:NAMED])
+    return [test, verdict, runs[0].cause or None, reason, len(runs), again or None, named]

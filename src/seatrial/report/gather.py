@@ -7,7 +7,6 @@ Each journal is read once; its checksum is that of the bytes that were read.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -31,7 +30,8 @@ from seatrial.report.ran import plan_texts, scripts, tests
 from seatrial.report.traceability import traceability
 from seatrial.report.versions import versions
 from seatrial.store.schema import Store
-from seatrial.trial.folder import Record, TrialFolder, user_name
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.recording import account
 from seatrial.units import count, listed
 
 MAX_NAMED = 8  # items in a notice
@@ -90,7 +90,7 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
         about=planned.about,
         plan=plan,
         made=time.time_ns(),
-        made_by=author.name or f"{user_name()}@{socket.gethostname()}",
+        made_by=author.name or account(),
         organisation=author.organisation,
         version=__version__,
         rehearsed=any(record.rehearsed for record in records),

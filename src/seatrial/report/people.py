@@ -25,7 +25,7 @@ def items(found: Sequence[ItemStatus]) -> Table:
     row of its own."""
     rows: list[list[Cell]] = []
     for item in found:
-        about = [item.id, item.clause, plain_line(item.text)]
+        about = [item.id, item.clause, item.text]
         rows.append([*about, item.bound, item.state, *_cells(item.tick, "")])
         rows += [[*about, "", each.result, *_cells(each, "replaced")] for each in item.earlier]
         rows += [
@@ -44,36 +44,18 @@ def _cells(tick: ItemResult | None, counts: str) -> list[Cell]:
         return [""] * 8
     because = f"because: {tick.why}" if tick.why else ""
     now = f" ({tick.now})" if tick.now not in ("", "as it was") else ""
-    return [
-        counts,
-        tick.shown,
-        plain_line(", ".join(tick.by)),
-        plain_line(tick.user),
-        tick.time,
-        plain_line("; ".join(filter(None, (tick.comment, because)))),
-        plain_line(tick.document) + now,
-        tick.sha256,
-    ]
+    remark = "; ".join(filter(None, (tick.comment, because)))
+    who: list[Cell] = [", ".join(tick.by), tick.user, tick.time]
+    return [counts, tick.shown, *who, remark, tick.document + now, tick.sha256]
 
 
 def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
     """Return the issues, a row for each."""
-    rows: list[list[Cell]] = [
-        [
-            each.issue,
-            each.state,
-            each.severity,
-            plain_line(each.text),
-            each.component,
-            plain_line(each.owner),
-            each.nodes,
-            plain_line(", ".join(each.runs)),
-            plain_line(", ".join(each.opened_by)),
-            each.opened,
-            plain_line("; ".join(each.comments)),
-        ]
-        for each in found
-    ]
+    rows: list[list[Cell]] = []
+    for each in found:
+        runs, by, said = ", ".join(each.runs), ", ".join(each.opened_by), "; ".join(each.comments)
+        about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
+        rows.append([each.issue, *about, runs, by, each.opened, said])
     columns = (
         "issue: count | state | severity | what | component | owner | nodes | runs | opened by"
         " | opened: time | remarks"
@@ -84,14 +66,7 @@ def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
 def entries(records: PlanRecords) -> Table:
     """Return milestones, replaced parts and incidents, in the order of their times."""
     rows: list[list[Cell]] = [
-        [
-            each.at,
-            each.kind,
-            plain_line(each.text),
-            each.nodes,
-            plain_line(", ".join(each.by)),
-            plain_line(each.user),
-        ]
+        [each.at, each.kind, each.text, each.nodes, ", ".join(each.by), each.user]
         for each in records.entries
     ]
     columns = "when: time | kind | what | nodes | by | recorded by"
@@ -113,20 +88,10 @@ MAX_NAMED = 5
 
 def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
     """Return the runs that both sides excluded, with who and why."""
-    rows: list[list[Cell]] = [
-        [
-            each.run,
-            plain_line(each.case),
-            each.verdict,
-            plain_line(each.cause),
-            plain_line(each.comment),
-            plain_line(", ".join(each.by)),
-            plain_line(each.user),
-            each.time,
-        ]
-        for each in reviews
-        if each.is_excluded
-    ]
+    rows: list[list[Cell]] = []
+    for each in (review for review in reviews if review.is_excluded):
+        said = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
+        rows.append([each.run, *said, each.user, each.time])
     columns = "run | case | verdict | cause | comment | agreed by | recorded by | when: time"
     about = (
         "Criteria on verdicts and figures leave these runs out, and say what they would be with "
@@ -142,13 +107,13 @@ def causes(reviews: Sequence[RunReview]) -> Table:
         found.setdefault(each.cause, []).append(each)
     rows: list[list[Cell]] = [
         [
-            plain_line(cause) or "none given",
+            cause or "none given",
             len(some),
             sum(each.is_excluded for each in some),
             listed(list(dict.fromkeys(each.test for each in some)), MAX_NAMED),
             listed([each.run for each in some], MAX_NAMED),
-            plain_line(listed([each.comment for each in some if each.comment], MAX_NAMED)),
-            plain_line(listed(list(dict.fromkeys(n for r in some for n in r.by)), MAX_NAMED)),
+            listed([each.comment for each in some if each.comment], MAX_NAMED),
+            listed(list(dict.fromkeys(n for r in some for n in r.by)), MAX_NAMED),
         ]
         for cause, some in sorted(found.items(), key=lambda item: -len(item[1]))
     ]
@@ -219,5 +184,5 @@ def _by_other_references(history: TrialHistory, own: str) -> int:
 def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) -> list[Cell]:
     events = [run.judged_again for run in runs if run.judged_again is not None]
     latest = max(events, key=lambda event: event.time)
-    by, why = plain_line(latest.by), plain_line(latest.why)
-    return [test, code_of(first).name, code_of(last).name, len(runs), latest.time, by, why]
+    verdicts = (code_of(first).name, code_of(last).name)
+    return [test, *verdicts, len(runs), latest.time, latest.by, latest.why]

@@ -1,7 +1,7 @@
 """Latency and bandwidth of pairs, by level of a machine's network and by kind of core.
 
     lines, machine = lines_of_trial(store, trial)
-    for figures in bands_of(lines, topology_for(machine)):
+    for figures in bands_of(lines, known_topology(machine)):
         figures.name, figures.found.bands, figures.modes["router"], figures.core_bands
 
 The pairs are those of the probe ``pingpong``.
@@ -21,7 +21,6 @@ from seatrial.errors import UsageError
 from seatrial.layout.node import spans
 from seatrial.layout.topology import NODE, SYSTEM, Topology
 from seatrial.machine.model import Machine
-from seatrial.machine.topologies import topology_of
 from seatrial.statistics import modes
 from seatrial.statistics.bands import (
     Bands,
@@ -127,17 +126,6 @@ def lines_of_trial(store: Store, trial: TrialRow) -> tuple[list[PairLine], Machi
             "`pingpong`: seatrial run suites/probes -k pingpong --set hosts=8,ranks=1"
         )
     return found, TrialFolder(Path(trial.path)).record().machine
-
-
-def topology_for(machine: Machine) -> Topology:
-    """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
-    topology = topology_of(machine)
-    if topology is None:
-        raise UsageError(
-            f"the file of {machine.machine} tells nothing of its network; "
-            "write `topology` or `groups` (docs/machines.md)"
-        )
-    return topology
 
 
 # ---- judging ------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from seatrial.statistics.subset_selection import select_best
 from seatrial.store import by_case
 from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.constant_resources import PLATEAU, SpeedDrop, are_constant, drops_of
-from seatrial.studies.panels import APART, along, panels, title, varying
+from seatrial.studies.panels import APART, CasesTable, along, panels, title, varying
 from seatrial.studies.scaling_cells import Cell, are_numbers
 from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -66,7 +66,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         return ", ".join(f"{name}={value}" for name, value in self.values.items())
 
 
-class BestTable(Struct, frozen=True, kw_only=True):
+class BestTable(CasesTable, frozen=True, kw_only=True):
     """The settings of one case, the best first. ``along`` are parameters that follow those that
     they are ``over``; ``agreement``: in how many of the blocks (allocations, or trials) with
     several settings the best one was best, and how many blocks there are; ``cores`` of a setting,
@@ -74,20 +74,14 @@ class BestTable(Struct, frozen=True, kw_only=True):
     looked for, which takes one parameter or two; ``drops``: with constant resources, where the
     median of the next value of the one parameter is slower."""
 
-    case: str
-    metric: str
-    unit: str
-    better: Better
     over: list[str]
     statistic: Statistic
     settings: list[Setting]
-    along: list[str] = []
     agreement: tuple[int, int] = (0, 0)
     blocks: str = ""
     cores: int = 0
     plateau: bool = False
     drops: list[SpeedDrop] = []
-    why: str = ""
 
     @property
     def as_good(self) -> list[Setting]:

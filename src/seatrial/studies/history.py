@@ -26,6 +26,7 @@ from seatrial.statistics.modes import Mode
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
+from seatrial.structs import copied
 from seatrial.studies.band_series import BY_LEVEL, series_by_level
 from seatrial.studies.difference import Difference
 from seatrial.studies.metric_series import MetricSeries, Point
@@ -156,17 +157,14 @@ def _series(
             excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
-    better = direction_of(latest.better)
-    return MetricSeries(
+    return copied(
+        MetricSeries,
+        name,
         metric=metric,
-        machine=name.machine,
-        case=name.case,
         case_name=f"{name.name} [{latest.stage}]" if latest.stage else name.name,
-        test=name.test,
-        toolchain=name.toolchain,
         stage=latest.stage,
         unit=latest.unit,
-        better=better,
+        better=direction_of(latest.better),
         points=points,
         excluded=dict(excluded),
     )

@@ -22,6 +22,7 @@ from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, quote
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import stripe_line, tunables_line, variables_of
+from seatrial.structs import copied
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case, Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
@@ -46,19 +47,9 @@ def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> 
 
 def _request(machine: Machine, test: Test, case: Case) -> list[str]:
     """Return the lines by which a job script asks the scheduler for its nodes and its time."""
-    job = Job(
-        run_id="",
-        path=Path(),
-        nodes=case.nodes,
-        tasks=case.tasks,
-        tasks_per_node=case.tasks_per_node,
-        threads=case.threads,
-        walltime=case.walltime,
-        node=case.node,
-        exclusive=case.exclusive,
-        features=tuple(test.requires.features),
-        options=case.job,
-    )
+    features, options = tuple(test.requires.features), case.job
+    alone = {"run_id": "", "path": Path(), "at_once": 1}
+    job = copied(Job, case, features=features, options=options, **alone)
     by_pbs = machine.scheduler == "pbs"
     words = pbs_batch.request_words(job, machine) if by_pbs else request_words(job, machine)
     lines: list[str] = []

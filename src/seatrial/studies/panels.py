@@ -8,10 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from seatrial.store.by_case import CaseRuns
 from seatrial.suite.model import case_name
+from seatrial.units import Better
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
+
+
+class CasesTable(Struct, frozen=True, kw_only=True):
+    """A table of one case: its metric, the parameters ``along`` that follow the chosen ones, and
+    ``why`` nothing can be told, "" where something can."""
+
+    case: str
+    metric: str
+    unit: str
+    better: Better
+    along: list[str] = []
+    why: str = ""
+
+
+class TableOverX(CasesTable, frozen=True, kw_only=True):
+    """A table of one case over ``x``. Where x are words, or hold 0, they have ``names``, and an x
+    is the place of its name. ``weak``: the work grows with x."""
+
+    x: str
+    weak: bool
+    names: list[str] = []
+
+    def named(self, x: float) -> str:
+        """Return an x as people write it."""
+        return self.names[int(x)] if self.names else f"{x:g}"
 
 
 def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str]) -> list[str]:

@@ -23,7 +23,7 @@ from seatrial.statistics import two_sample
 from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.structs import copied
-from seatrial.studies.panels import APART, along, panels, title
+from seatrial.studies.panels import APART, TableOverX, along, panels, title
 from seatrial.studies.scaling_cells import (
     Cell,
     cells_of,
@@ -69,29 +69,15 @@ class RatioCell(Struct, frozen=True, kw_only=True):
         return "" if self.ratio is None else _WORDS.get(self.verdict, self.verdict)
 
 
-class RatioTable(Struct, frozen=True, kw_only=True):
+class RatioTable(TableOverX, frozen=True, kw_only=True):
     """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.
-    Where x are words, or hold 0, they have ``names``, and an x is the place of its name.
     ``change`` is the ratio of ratios from the least to the largest size with a ratio."""
 
-    case: str
     test: str
-    metric: str
-    unit: str
-    better: Better
     of: str
     values: tuple[str, str]
-    x: str
-    weak: bool
     cells: list[RatioCell]
-    along: list[str] = []
-    names: list[str] = []
     change: RatioChange | None = None
-    why: str = ""
-
-    def named(self, x: float) -> str:
-        """Return an x as people write it."""
-        return self.names[int(x)] if self.names else f"{x:g}"
 
     @property
     def known(self) -> list[RatioCell]:

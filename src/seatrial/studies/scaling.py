@@ -31,7 +31,7 @@ from seatrial.statistics.two_sample import ALMOST
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.studies import constant_resources
 from seatrial.studies.constant_resources import SpeedDrop
-from seatrial.studies.panels import along, one_to_one, panels, title, varying
+from seatrial.studies.panels import TableOverX, along, one_to_one, panels, title, varying
 from seatrial.studies.scaling_cells import (
     Cell,
     are_numbers,
@@ -96,28 +96,14 @@ class Best(Struct, frozen=True):
     equals: list[tuple[str, float]] = []
 
 
-class ScalingTable(Struct, frozen=True, kw_only=True):
-    """The lines of one case, whatever x is and what the lines are by. ``along`` are parameters that
-    advance with x; ``fixed``: the resources are the same at each x. Where x are words, or hold 0,
-    they have ``names``, and an x is the place of its name; ``ordered``: the names are numbers."""
+class ScalingTable(TableOverX, frozen=True, kw_only=True):
+    """The lines of one case, whatever x is and what the lines are by. ``fixed``: the resources are
+    the same at each x; ``ordered``: the names are numbers."""
 
-    case: str
-    metric: str
-    unit: str
-    better: Better
-    x: str
-    weak: bool
     lines: list[ScalingLine]
     fixed: bool = False
-    along: list[str] = []
-    names: list[str] = []
     ordered: bool = True
     best: Best | None = None
-    why: str = ""
-
-    def named(self, x: float) -> str:
-        """Return an x as people write it."""
-        return self.names[int(x)] if self.names else f"{x:g}"
 
 
 # ---- which cells belong together ----------------------------------------------------------

@@ -18,6 +18,7 @@ from seatrial.journal.events import OutputRemoved
 from seatrial.log import logger
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.keep import RemovalRule, RemovedFiles, removal_rule, remove, removed_by
+from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.ledger import JudgedDirectory, Ledger
 from seatrial.trial.tasks import Tasks
@@ -82,13 +83,7 @@ class CleanUp:
                 self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
 
     def _announce(self, run: _Waiting, found: RemovedFiles) -> None:
-        event = OutputRemoved(
-            run_id=run.run_id,
-            files=found.files,
-            size=found.size,
-            keep=run.rule.word,
-            names=found.names,
-        )
+        event = copied(OutputRemoved, found, run_id=run.run_id, keep=run.rule.word)
         self._ledger.note(event, run.case)
 
     async def end(self) -> None:

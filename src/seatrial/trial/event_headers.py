@@ -8,14 +8,7 @@ from seatrial.journal import events
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
 
-_OF_A_TEST = (
-    events.BuildEvent,
-    events.TestStopped,
-    events.TestAdmitted,
-    events.TestHeld,
-    events.TestReleased,
-    events.AlertRaised,
-)
+_OF_A_TEST = (events.BuildEvent, events.TestEvent, events.AlertRaised)
 
 
 class RunEventHeader(TypedDict):

@@ -21,6 +21,7 @@ from seatrial.conduct.run_ids import run_id_of
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine
+from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.figures_file import GivenRow, read_figures
 from seatrial.trial.folder import GivenFrom, Record, TrialFolder, TrialOptions, create, user_name
@@ -83,18 +84,5 @@ def _case(row: GivenRow, machine: str) -> Case:
 
 def _event(tag: str, row: GivenRow, machine: str) -> FigureGiven:
     case = _case_id(row, machine)
-    return FigureGiven(
-        test=row.test,
-        case=case,
-        run_id=run_id_of(tag, case, row.line),
-        metric=row.metric,
-        figure=row.value,
-        unit=row.unit,
-        better=row.better,
-        n=row.n,
-        sd=row.sd,
-        least=row.least,
-        greatest=row.greatest,
-        stage=row.stage,
-        line=row.line,
-    )
+    run_id = run_id_of(tag, case, row.line)
+    return copied(FigureGiven, row, case=case, run_id=run_id, figure=row.value)

@@ -55,10 +55,7 @@ def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
     return {
         **facts_of(machine, kinds).names,
         "toolchain.name": case.toolchain,
-        "nodes": case.nodes,
-        "tasks": case.tasks,
-        "tasks_per_node": case.tasks_per_node,
-        "threads": case.threads,
+        **{name: getattr(case, name) for name in CASE_NAMES},
         **test.bound(case.parameters),
         **{f"case.{name}": getattr(case, name) for name in (*CASE_NAMES, "order", "place")},
     }

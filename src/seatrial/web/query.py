@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from seatrial.errors import UsageError, suggest
@@ -82,6 +82,14 @@ class PageQuery:
     def flag(self, name: str) -> bool:
         """Return whether a parameter is set: 1, on, yes or true."""
         return self.text(name).lower() in ("1", "on", "yes", "true")
+
+    def texts(self, *names: str) -> dict[str, Any]:
+        """Return the texts of several parameters, by their names."""
+        return {name: self.text(name) for name in names}
+
+    def flags(self, *names: str) -> dict[str, Any]:
+        """Return which of several parameters are set, by their names."""
+        return {name: self.flag(name) for name in names}
 
     def number(self, name: str, default: int, least: int = 0, most: int = 1_000_000) -> int:
         """Return a whole number within bounds."""

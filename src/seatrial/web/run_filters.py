@@ -39,11 +39,8 @@ def filters_of(store: Store, query: PageQuery) -> Filters:
         raise BadQuery("until: is not after since; swap them", "until")
     verdict = query.choice("verdict", VERDICTS)
     return Filters(
-        trial=query.text("trial"),
+        **query.texts("trial", "tag", "machine", "cause"),
         tests=_tests(store, query),
-        tag=query.text("tag"),
-        machine=query.text("machine"),
-        cause=query.text("cause"),
         since=since,
         until=until,
         verdicts=[verdict] if verdict else (),

@@ -8,8 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import draw
+from seatrial.machine.topologies import known_topology
 from seatrial.store import queries
-from seatrial.studies.bands import LevelFigures, bands_of, lines_of_trial, step_text, topology_for
+from seatrial.studies.bands import LevelFigures, bands_of, lines_of_trial, step_text
 from seatrial.web.cases_study import suggested_trials
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -49,7 +50,7 @@ def data(state: ServerState, query: PageQuery) -> BandsPage:
 
     def judged() -> tuple[str, list[LevelFigures]]:
         lines, machine = lines_of_trial(state.store(), trial)
-        return machine.machine, bands_of(lines, topology_for(machine))
+        return machine.machine, bands_of(lines, known_topology(machine))
 
     version = (trial.row, trial.last, trial.passed)
     answer = state.studies.answer(("bands", trial.path), version, judged)

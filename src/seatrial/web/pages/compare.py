@@ -159,17 +159,9 @@ class _Answer(NamedTuple):
 
 def data(state: ServerState, query: PageQuery) -> ComparePage:
     question = _Question(
-        before=query.text("before"),
-        after=query.text("after"),
-        metric=query.text("metric"),
-        test=query.text("test"),
-        across=query.text("across"),
-        each_node=query.flag("each_node"),
-        elapsed=query.flag("elapsed"),
-        rehearsed=query.flag("rehearsed"),
+        **query.texts("before", "after", "metric", "test", "across", "between"),
+        **query.flags("each_node", "elapsed", "rehearsed", "spread"),
         least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
-        between=query.text("between"),
-        spread=query.flag("spread"),
     )
     trials = queries.trials(state.store())
     verdict = query.choice("verdict", VERDICTS)

@@ -168,10 +168,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     store = state.store()
     trials = queries.trials(store)
     filters = Filters(
-        test=query.text("test"),
-        machine=query.text("machine"),
-        toolchain=query.text("toolchain"),
-        trial=query.text("trial"),
+        **query.texts("test", "machine", "toolchain", "trial"),
         since=query.moment("since"),
         until=query.moment("until"),
         rehearsed=query.flag("rehearsed"),
