@@ -87,12 +87,32 @@ def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplac
     assert [event.test for event in place.events("t", RunJudged)] == ["long", "evil"]
 
 
+SEARCH = b"verify/search.py"
+
+
+def command_of(process: int) -> bytes:
+    """The command line of a process; empty once it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def searches_of(driving: Driving) -> list[int]:
+    """The processes in which a driver searches outputs."""
+    threads = Path(f"/proc/{driving.pid}/task").glob("*/children")
+    children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+    return [pid for pid in children if SEARCH in command_of(pid)]
+
+
 def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -> None:
     place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
     with place.start_run("--name", "t") as driving:
-        driving.until(lambda: bool(place.events("t", JobEnded)), "the end of the job")
+        driving.until(lambda: bool(searches_of(driving)), "the search")
+        (search,) = searches_of(driving)
         driving.send(signal.SIGTERM)
         driving.end()
+    until(lambda: SEARCH not in command_of(search), "the search to end without its driver")
     place.constants = {"verify.search.SEARCH_SECONDS": 1}
     assert place.resume("t").code == 1
     assert place.verdicts() == {"evil": "check error"}

@@ -8,6 +8,7 @@ values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -71,8 +72,8 @@ def _search(patterns: list[str], text: str, most: int) -> list[list[_Match]]:
 
     from seatrial.verify.isolated_process import Apart, run_apart
 
-    header = json.dumps({"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS})
-    question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
+    asked = {"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS, "parent": os.getpid()}
+    question = json.dumps(asked).encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
         answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS)
         found: list[list[_Match]] = json.loads(answer)
@@ -111,7 +112,14 @@ def _answer() -> None:
     import json
 
     header = json.loads(sys.stdin.buffer.readline())
-    signal.alarm(int(header["seconds"]) + 5)  # ends it even if the trial was killed
+    signal.alarm(int(header["seconds"]) + 5)  # ends it whatever happens
+
+    def end_without_parent(number: int, frame: object) -> None:
+        if os.getppid() != header["parent"]:
+            os._exit(1)
+
+    signal.signal(signal.SIGVTALRM, end_without_parent)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 1, 1)  # after each second of a core
     text = sys.stdin.buffer.read().decode("utf-8", errors="surrogatepass")
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in header["patterns"]]
     json.dump([_find(pattern, text, header["most"]) for pattern in compiled], sys.stdout)
