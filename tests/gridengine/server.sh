@@ -128,7 +128,10 @@ kill_node() { # with its jobs, which are in its network
   local space process
   space=$(readlink "/proc/$(< "$folder/spool/$(name_of "$1")/execd.pid")/ns/net")
   for process in /proc/[0-9]*; do
-    [ "$(readlink "$process/ns/net")" != "$space" ] || kill -KILL "${process#/proc/}"
+    # One that has ended meanwhile is as good as killed.
+    if [ "$(readlink "$process/ns/net")" = "$space" ]; then
+      kill -KILL "${process#/proc/}" 2> /dev/null || true
+    fi
   done
 }
 
