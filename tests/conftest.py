@@ -2,8 +2,9 @@
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
 too, ``slurm(hosts=True)`` where each node must be a host with a name of its own), those that need
-OpenPBS ``pbs``, those that need programs ``needs("hpcc")``, those that boot a host of their own
-``boots("systemctl")`` with the programs that it needs. Without them they are skipped and the
+OpenPBS ``pbs``, those that need Grid Engine ``gridengine``, those that need programs
+``needs("hpcc")``, those that boot a host of their own ``boots("systemctl")`` with the programs that
+it needs. Without them they are skipped and the
 summary names them; under ``CI=true`` they fail, but for those that need OpenPBS, which no package
 of Debian has.
 """
@@ -26,6 +27,8 @@ from hypothesis import settings
 
 from tests import booted_host
 from tests.command_server import PASSED_ON, handle_as_usual
+from tests.gridengine import server as gridengine
+from tests.gridengine.server import GridEngineCell
 from tests.pbs import server as openpbs
 from tests.pbs.server import PbsServer
 from tests.programs import Workplace
@@ -66,6 +69,7 @@ LONGEST = frozenset(
         "test_compat_runs.py",
         "test_damage.py",
         "test_features_slurm.py",
+        "test_gridengine.py",
         "test_kill.py",
         "test_live.py",
         "test_mix_slurm.py",
@@ -93,6 +97,8 @@ def missing(item: pytest.Item) -> str:
         return booted_host.unavailable(*boots.args)
     if slurm := item.get_closest_marker("slurm"):
         return available(**slurm.kwargs) or ""
+    if item.get_closest_marker("gridengine"):
+        return gridengine.available()
     return openpbs.available() if item.get_closest_marker("pbs") else ""
 
 
@@ -181,4 +187,25 @@ def pbs(_pbs: PbsServer) -> Iterator[PbsServer]:
 def pbs_place(place: Workplace, pbs: PbsServer) -> Workplace:
     """A place to work in whose machine is the nodes of PBS."""
     place.pbs(pbs)
+    return place
+
+
+@pytest.fixture(scope="session")
+def _cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineCell]:
+    with GridEngineCell(tmp_path_factory.mktemp("gridengine")) as cell:
+        yield cell
+
+
+@pytest.fixture
+def cell(_cell: GridEngineCell) -> Iterator[GridEngineCell]:
+    """A cell of Grid Engine, shared by the tests of a session; its jobs are deleted after each of
+    them."""
+    yield _cell
+    _cell.delete_all()
+
+
+@pytest.fixture
+def gridengine_place(place: Workplace, cell: GridEngineCell) -> Workplace:
+    """A place to work in whose machine is the hosts of Grid Engine."""
+    place.gridengine(cell)
     return place

@@ -40,6 +40,14 @@ missing_slurm() {
     command -v mariadbd >/dev/null || printf ' mariadb-server'
 }
 
+missing_gridengine() {
+    # Debian keeps the daemons out of PATH; so it does those programs that PBS has, too.
+    [ -e /usr/lib/gridengine/sge_qmaster ] || printf ' gridengine-master'
+    [ -e /usr/lib/gridengine/sge_execd ] || printf ' gridengine-exec'
+    [ -e /usr/lib/gridengine/qsub ] || printf ' gridengine-client'
+    command -v ip >/dev/null || printf ' iproute2'
+}
+
 missing_postgresql() {
     # Debian keeps the server's programs out of PATH, below a folder of its version.
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || printf ' postgresql'
@@ -109,7 +117,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
+groups="slurm gridengine recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in
@@ -151,6 +159,15 @@ trap restore_policy EXIT
 trap 'exit 130' HUP INT TERM
 printf '#!/bin/sh\nexit 101\n' >"$policy"
 chmod 755 "$policy"
+
+# A cell that nobody uses would be set up otherwise.
+case " $missing " in
+*" gridengine-"*)
+    for package in common client exec master; do
+        echo "gridengine-$package shared/gridengineconfig boolean false"
+    done | debconf-set-selections
+    ;;
+esac
 
 install_packages() {
     # shellcheck disable=SC2086 # a list of names

@@ -32,6 +32,7 @@ from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder, tags
 from tests.command_server import COMMAND as COMMAND
 from tests.command_server import Process, Streams, command_line, start, start_fresh
+from tests.gridengine import server as gridengine
 from tests.pbs.server import CORES, NODES, PbsServer
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S as LONG_S
@@ -157,6 +158,16 @@ class Workplace:
         nodes = [{"names": ",".join(NODES), "cores": CORES}]
         about = {"machine": "pbs", "scheduler": "pbs", "nodes": nodes}
         self._write_machine({**about, "pbs": {"poll": "1s", **pbs}, **more})
+
+    def gridengine(
+        self, cell: gridengine.GridEngineCell, settings: Mapping[str, Any] = {}, **more: Any
+    ) -> None:
+        """The machine is the hosts of a cell of Grid Engine."""
+        self.env |= cell.env
+        nodes = [{"names": ",".join(gridengine.NODES), "cores": gridengine.CORES}]
+        about = {"machine": "gridengine", "scheduler": "gridengine", "nodes": nodes}
+        said = {"poll": "1s", "parallel": gridengine.PARALLEL, **settings}
+        self._write_machine({**about, "gridengine": said, **more})
 
     def _write_machine(self, about: Mapping[str, Any]) -> None:
         self.machine.write_text(yaml.safe_dump({"toolchains": {"plain": {}}, **about}))

@@ -88,6 +88,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.ContainerRuntime, MACHINES, "containers"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.Pbs, MACHINES, "pbs"),
+    (machine.GridEngine, MACHINES, "gridengine"),
     (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),

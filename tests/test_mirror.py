@@ -11,6 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
+    "gridengine": "a cell of Grid Engine",
     "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
     "suites": "the suites that ship",
@@ -33,6 +34,7 @@ ACROSS_MODULES = {
     "backends": {
         "slurm": "the backend on a real Slurm",
         "pbs": "the backend on a real OpenPBS",
+        "gridengine": "the backend on a real Grid Engine",
         "slurm_gpus": "GPUs, partitions and features on a real Slurm",
         "slurm_polls": "the Slurm backend on commands that say what a file says",
     },

@@ -39,7 +39,7 @@ def test_the_job_that_started_the_script_or_is_ahead(
     started: str, ours: str, twin: str, expected: Choice
 ) -> None:
     state = task(7, ours) if ours else None
-    assert chosen(own(started), state, "7_3", task(8, twin)) == expected
+    assert chosen(own(started), state, "7_3", task(8, twin), "8_3") == expected
 
 
 def test_a_twin_has_the_name_and_the_number_of_a_task_of_ours() -> None:

@@ -96,7 +96,7 @@ toolchains:
     environment: {1X: 2}
 """
     assert faults(tmp_path, text) == [
-        "m.yaml:2: scheduler: 'lsf' is not one of local, pbs, slurm",
+        "m.yaml:2: scheduler: 'lsf' is not one of gridengine, local, pbs, slurm",
         "m.yaml:3: jobs: -1 is less than 0",
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
@@ -168,13 +168,18 @@ def test_options_of_qsub_that_are_seatrials_own(tmp_path: Path) -> None:
         f"m.yaml:6: pbs.options[1]: 'block=true' {instead}",
         f"m.yaml:7: pbs.options[2]: '-J' {instead}",
     ]
+    settings = "gridengine:\n  options: [-R, y, -sync]\n  parallel: {smp: $pe_slots, mpi: all}\n"
+    assert faults(tmp_path, f"machine: m\n{nodes}{settings}") == [
+        f"m.yaml:4: gridengine.options[2]: '-sync' {instead}",
+        "m.yaml:5: gridengine.parallel.mpi: 'all' is no allocation_rule; see `qconf -sp mpi`",
+    ]
 
 
 def test_this_host_is_one_node(tmp_path: Path) -> None:
     nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
     assert faults(tmp_path, f"machine: m\n{nodes}") == [
         "m.yaml:2: nodes: 3 nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
-        "or `scheduler: pbs`"
+        "`scheduler: pbs` or `scheduler: gridengine`"
     ]
 
 

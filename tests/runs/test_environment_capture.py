@@ -28,6 +28,7 @@ def test_equal_environments_are_kept_once_and_for_the_owner_alone(tmp_path: Path
 def test_what_is_of_the_job_or_the_session_does_not_count(tmp_path: Path) -> None:
     usual = captured(tmp_path, b'declare -x A="1"\n')
     noise = b'declare -x SLURM_X="1\nof two lines"\ndeclare -x size="3"\ndeclare -rx PWD\n'
+    noise += b'declare -x SGE_TASK_ID="3"\ndeclare -x JOB_ID="7"\ndeclare -x PE_HOSTFILE="/x"\n'
     noise += b'declare -x PBS_JOBID="1[3].pbs"\ndeclare -x CI_JOB_ID="7"\ndeclare -x BUILD_ID="8"\n'
     assert captured(tmp_path, noise + b'declare -x A="1"\n', "size") == usual
     assert captured(tmp_path, noise + b'declare -x A="1"\n') != usual

@@ -66,6 +66,22 @@ def test_a_node_of_pbs_is_named_for_each_task(tmp_path: Path) -> None:
     assert run.stdout.splitlines() == ["n3 slots=2", "n3:2", "n3 n3", "n3"]
 
 
+def test_the_hosts_of_grid_engine_are_those_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("n3 2 all.q@n3 UNDEFINED\nn1 2 all.q@n1 UNDEFINED\n")
+    run = RunFolder(tmp_path, a_test(SHOWN), of_shape(2, 4), a_machine(scheduler="gridengine"))
+    assert run.run(PE_HOSTFILE=str(tmp_path / "hosts"), JOB_ID="7", SGE_TASK_ID="3") == 0
+    said = ["n3 slots=2 n1 slots=2", "n3:2 n1:2", "n3 n3 n1 n1", "n3,n1"]
+    assert run.stdout.splitlines() == said
+    start = run.events.start
+    assert start is not None and (start.nodes, start.job_id) == ("n3,n1", "7.3")
+
+
+def test_a_job_of_grid_engine_without_a_parallel_environment_is_on_its_host(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, a_test(SHOWN), of_shape(1, 1), a_machine(scheduler="gridengine"))
+    assert run.run(HOSTNAME="n7", SGE_TASK_ID="1", JOB_ID="7") == 0
+    assert run.stdout.splitlines() == ["n7 slots=1", "n7:1", "n7", "n7"]
+
+
 def test_a_requeued_job_has_the_hosts_that_it_has_now(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, a_test(SHOWN), of_shape(1, 1), a_machine(scheduler="slurm"))
     assert run.run(SLURM_JOB_NODELIST="n1") == 0

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.runs.launchers import AGENT, agent_in_pbs
+from seatrial.runs.launchers import AGENT, agent_in_job
 from tests.runs.helpers import a_case
 
 MPICH = Launcher(kind="mpiexec", flavour="mpich")
 
 
-def machine(scheduler: Literal["pbs", "slurm"] = "pbs") -> Machine:
+def machine(scheduler: Literal["gridengine", "pbs", "slurm"] = "pbs") -> Machine:
     return Machine(machine="m", scheduler=scheduler, nodes=[NodeGroup(names="n[1-4]", cores=4)])
 
 
@@ -38,10 +38,10 @@ def run(text: str, folder: Path) -> str:
     ],
 )
 def test_no_script_is_needed(
-    scheduler: Literal["pbs", "slurm"], nodes: int, launcher: Launcher
+    scheduler: Literal["gridengine", "pbs", "slurm"], nodes: int, launcher: Launcher
 ) -> None:
     case = msgspec.structs.replace(a_case(), nodes=nodes)
-    assert agent_in_pbs(machine(scheduler), case, launcher) == ""
+    assert agent_in_job(machine(scheduler), case, launcher) == ""
 
 
 def test_a_command_with_the_options_of_ssh_is_given_to_pbs_tmrsh(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_command_with_the_options_of_ssh_is_given_to_pbs_tmrsh(tmp_path: Path)
     (tmp_path / "pbs_tmrsh").chmod(0o755)
     case = msgspec.structs.replace(a_case(), nodes=2)
     tell = "echo $HYDRA_LAUNCHER_EXEC $OMPI_MCA_plm_rsh_agent $PRTE_MCA_plm_ssh_agent"
-    text = agent_in_pbs(machine(), case, MPICH)
+    text = agent_in_job(machine(), case, MPICH)
     agent = str(tmp_path / AGENT)
     assert run(f"{text}\n{tell}", tmp_path) == f"{agent} {agent} {agent}\n"
     own = "export HYDRA_LAUNCHER_EXEC=own"
@@ -58,8 +58,17 @@ def test_a_command_with_the_options_of_ssh_is_given_to_pbs_tmrsh(tmp_path: Path)
     assert run(line, tmp_path) == "on n2\n1  b\n"
 
 
+def test_in_grid_engine_it_is_given_to_qrsh_without_a_shell_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "qrsh").write_text('#!/bin/bash\necho "$1 $2 $3 on $4"; shift 4; exec "$@"\n')
+    (tmp_path / "qrsh").chmod(0o755)
+    case = msgspec.structs.replace(a_case(), nodes=2)
+    run(agent_in_job(machine("gridengine"), case, MPICH), tmp_path)
+    said = run(f"""{tmp_path / AGENT} -x n2 A=1 ';' echo '"$A  b"'""", tmp_path)
+    assert said == "-inherit -nostdin -noshell on n2\n1  b\n"
+
+
 def test_without_pbs_tmrsh_launchers_take_ssh(tmp_path: Path) -> None:
     case = msgspec.structs.replace(a_case(), nodes=2)
-    text = agent_in_pbs(machine(), case, MPICH)
+    text = agent_in_job(machine(), case, MPICH)
     assert run(f"{text}\nenv | grep -c LAUNCHER_EXEC || true", tmp_path) == "0\n"
     assert not (tmp_path / AGENT).exists()

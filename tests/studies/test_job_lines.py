@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from seatrial.machine.model import (
+    GridEngine,
     Launcher,
     Machine,
     NodeGroup,
@@ -114,6 +115,17 @@ def test_lines_of_pbs() -> None:
         "#PBS -A acc",
         "#PBS -M me@here",
         "module load gcc/12",
+    ]
+
+
+def test_lines_of_grid_engine() -> None:
+    settings = GridEngine(queue="all.q", parallel={"mpi-12": 12}, exclusive="excl")
+    none = Launcher(kind="none")
+    machine = a_machine(scheduler="gridengine", gridengine=settings, launcher=none)
+    assert job_lines(machine, TEST, of(exclusive=True), [])[:3] == [
+        "#$ -l h_rt=60,excl=true",
+        "#$ -pe mpi-12 24",
+        "#$ -q all.q",
     ]
 
 

@@ -1,4 +1,5 @@
-"""A backend that runs jobs as job arrays of a batch system: what Slurm and PBS share.
+"""A backend that runs jobs as job arrays of a batch system: what Slurm, PBS and Grid
+Engine share.
 
 One poll at an interval asks for the states of all jobs. If a command fails, hangs or prints
 something unexpected, the trouble is reported and the command repeated with back-off; no job counts
@@ -18,14 +19,10 @@ from pathlib import Path
 
 from seatrial.backends import protocol
 from seatrial.backends.batch_task import FORGOTTEN, BatchTask
-from seatrial.backends.bundles import (
-    Bundles,
-    BundleWatch,
-    allocation_of,
-)
+from seatrial.backends.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.doubled_jobs import DoubledJobs
-from seatrial.backends.job_arrays import arrange, output_of, places
+from seatrial.backends.job_arrays import arrange, places
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.node_watch import NodeWatch
 from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
@@ -340,7 +337,9 @@ class BatchBackend:
         if task is not None and task.bundle is not None:
             self._bundles.report(task.bundle.settle(code, state, exit_code, nodes))
             return
-        output = output_of(self.submissions / task.name, task.index) if task is not None else None
+        output = None
+        if task is not None:
+            output = self.client.output(self.submissions / task.name, task.index)
         self._updates.report(protocol.Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------

@@ -38,6 +38,10 @@ def _client_of(machine: Machine) -> type[SchedulerClient]:
         from seatrial.backends.pbs_client import PbsClient
 
         return PbsClient
+    if machine.scheduler == "gridengine":
+        from seatrial.backends.gridengine_client import GridEngineClient
+
+        return GridEngineClient
     from seatrial.backends.slurm_client import SlurmClient
 
     return SlurmClient

@@ -32,12 +32,14 @@ def twins(arrays: Mapping[tuple[str, int], int], states: Iterable[TaskState]) ->
     return found
 
 
-def chosen(own: JobEvents, ours: TaskState | None, job_id: str, twin: TaskState) -> Choice:
+def chosen(
+    own: JobEvents, ours: TaskState | None, job_id: str, twin: TaskState, twin_id: str
+) -> Choice:
     """Return which of two tasks is the run: the one whose job started the script; else the one that
     is ahead. ``own``: the events that the job wrote. ``later``: both run, and it is not known yet
     which has claimed the directory."""
     started = own.start.job_id if own.start is not None else ""
-    if started == f"{twin.array}_{twin.task}":
+    if started == twin_id:
         return "twin"
     if started == job_id or twin.state == "PENDING":
         return "ours"
@@ -72,7 +74,8 @@ class DoubledJobs:
             if (own := events.get(task.job.run_id)) is None:
                 continue  # its file system does not answer
             state = task.state_in(states)
-            choice = chosen(own, state, self._id(task, task.array), twin)
+            ids = (self._id(task, task.array), self._id(task, twin.array))
+            choice = chosen(own, state, ids[0], twin, ids[1])
             if choice == "ours":
                 others.append(self._id(task, twin.array))
             elif choice == "twin":

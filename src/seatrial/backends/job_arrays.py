@@ -66,12 +66,6 @@ def write_submission(folder: Path, submission: Submission, index: str, line: Seq
     write_script(folder / "submit.sh", f"{shlex.join(line)}\n")
 
 
-def output_of(folder: Path, index: int) -> Path:
-    """Return the file in which the scheduler tells what it does to a task of an array, such as that
-    it reached its limit; `job.sh` itself writes into the directory of its run."""
-    return folder / f"{index}.out"
-
-
 def places(folder: Path) -> dict[str, int]:
     """Return the directories of the runs of an array, each with the number of its task; none
     where they cannot be read."""

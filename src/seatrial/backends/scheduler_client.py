@@ -39,8 +39,8 @@ class Unanswered(Exception):
         self.command = command
 
 
-class SubmissionRefused(Exception):
-    """The scheduler refused a submission, and would refuse it again."""
+class SubmissionRefused(BackendError):
+    """The scheduler refused a submission, or would refuse it, and would again."""
 
 
 class SchedulerClient(ABC):
@@ -125,6 +125,11 @@ class SchedulerClient(ABC):
     @abstractmethod
     def parse_task_id(self, text: str) -> tuple[int, int]:
         """Return the array of a task and its number there, from its id."""
+
+    def output(self, folder: Path, index: int) -> Path:
+        """Return the file in which the scheduler tells what it does to a task of an array, such as
+        that it reached its limit; `job.sh` itself writes into the directory of its run."""
+        return folder / f"{index}.out"
 
     @abstractmethod
     async def queue(self, tasks: Iterable[str]) -> list[TaskState]:

@@ -15,6 +15,7 @@ from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
 from seatrial.machine.detect import detect as detect_host
 from seatrial.machine.detect import this_host
+from seatrial.machine.detect_gridengine import detect_gridengine
 from seatrial.machine.detect_pbs import detect_pbs
 from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.facts import fold
@@ -23,15 +24,17 @@ from seatrial.machine.model import Machine
 from seatrial.machine.topologies import known_topology
 from seatrial.units import count
 
+_DETECTED = {"pbs": detect_pbs, "gridengine": detect_gridengine}
+
 
 @click.command("machine")
 @click.argument("name", required=False, shell_complete=complete.machines)
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @choice_option(
     "--scheduler",
-    of=["local", "slurm", "pbs"],
+    of=["local", "slurm", *_DETECTED],
     show_default=False,
-    help="With --detect: describe this host, or the cluster that Slurm or PBS shows.",
+    help="With --detect: describe this host, or the cluster that Slurm, PBS or Grid Engine shows.",
 )
 @click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
 @click.option("--topology", is_flag=True, help="Show its network: levels, hops, bisection.")
@@ -71,8 +74,8 @@ def command(
         return _check(find_machine(name).machine)
     if detect and scheduler == "slurm":
         found, hint = detect_cluster(name)
-    elif detect and scheduler == "pbs":
-        found = detect_pbs(name)
+    elif detect and scheduler in _DETECTED:
+        found = _DETECTED[scheduler](name)
     elif detect:
         found = detect_host(name or this_host(), with_layout=True)
     else:

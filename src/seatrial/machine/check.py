@@ -23,8 +23,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
 _VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
-_OWN_OF_QSUB = frozenset({"-N", "-J", "-o", "-e", "-j", "-I", "-X", "-f", "-S", "-z", "-C"})
-_WAITS = re.compile(r"\bblock\b")
+_OWN_OF_QSUB = {
+    "pbs": re.compile(r"-[NJoejIXfSzC]|.*\bblock\b.*"),
+    "gridengine": re.compile(r"-(N|t|o|e|j|S|b|r|sync|terse|verify|now|pe)"),
+}
+_RULE = re.compile(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -46,12 +49,17 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
     for key in ("poll", "lost_after", "visible_after"):
-        spot.parsed(seconds, getattr(machine.slurm, key), "slurm", key)
-        spot.parsed(seconds, getattr(machine.pbs, key), "pbs", key)
-    for i, word in enumerate(machine.pbs.options):
-        if word in _OWN_OF_QSUB or _WAITS.search(word):
-            text = f"{word!r} is given by Seatrial itself, or makes qsub wait; remove it"
-            spot.fault(text, "pbs", "options", i)
+        for name in ("slurm", "pbs", "gridengine"):
+            spot.parsed(seconds, getattr(getattr(machine, name), key), name, key)
+    for name, own in _OWN_OF_QSUB.items():
+        for i, word in enumerate(getattr(machine, name).options):
+            if own.fullmatch(word):
+                text = f"{word!r} is given by Seatrial itself, or makes qsub wait; remove it"
+                spot.fault(text, name, "options", i)
+    for name, rule in machine.gridengine.parallel.items():
+        if not _RULE.fullmatch(str(rule)):
+            text = f"{rule!r} is no allocation_rule; see `qconf -sp {name}`"
+            spot.fault(text, "gridengine", "parallel", name)
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     if machine.guard and not Path(machine.guard).is_absolute():
@@ -154,7 +162,7 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
     if machine.scheduler == "local" and len(seen) > 1:
         text = (
             f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
-            "or `scheduler: pbs`"
+            "`scheduler: pbs` or `scheduler: gridengine`"
         )
         spot.fault(text, "nodes")
     return seen

@@ -166,7 +166,28 @@ class Pbs(BatchTimes, frozen=True):
     ] = False
 
 
-BatchSettings = Slurm | Pbs
+class GridEngine(BatchTimes, frozen=True):
+    """How jobs are submitted to Grid Engine."""
+
+    queue: str = ""
+    account: str = ""
+    project: str = ""
+    parallel: Annotated[
+        dict[str, str | int], doc("parallel environments by name, each with its allocation_rule")
+    ] = {}
+    resources: Annotated[str, doc("resources that each job asks for, such as arch=lx-amd64")] = ""
+    exclusive: Annotated[
+        str, doc("resource of hosts that exclusive runs ask for, such as exclusive")
+    ] = ""
+    memory: Annotated[str, doc("resource by which memory is asked for, for each slot")] = "h_vmem"
+    gpus: Annotated[str, doc("resource by which GPUs are asked for, for each node")] = "gpu"
+    options: Annotated[list[str], doc("further arguments of qsub")] = []
+    whole_nodes: Annotated[
+        bool, doc("each job has its nodes to itself, as by a parallel environment of whole nodes")
+    ] = False
+
+
+BatchSettings = Slurm | Pbs | GridEngine
 
 
 class SlurmOverride(FileModel, frozen=True):
@@ -303,9 +324,10 @@ class Machine(FileModel, frozen=True):
         str | list[str], doc("machine files whose keys it takes over, relative to this one")
     ] = []
     about: str = ""
-    scheduler: Literal["local", "slurm", "pbs"] = "local"
+    scheduler: Literal["local", "slurm", "pbs", "gridengine"] = "local"
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()
+    gridengine: GridEngine = GridEngine()
     builds: BuildSettings = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
@@ -358,7 +380,8 @@ class Machine(FileModel, frozen=True):
     @property
     def batch(self) -> BatchSettings:
         """The settings of its scheduler; those of Slurm where it has none."""
-        return self.pbs if self.scheduler == "pbs" else self.slurm
+        others: dict[str, BatchSettings] = {"pbs": self.pbs, "gridengine": self.gridengine}
+        return others.get(self.scheduler, self.slurm)
 
     @property
     def jobs_run_elsewhere(self) -> bool:

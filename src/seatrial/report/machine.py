@@ -18,6 +18,7 @@ from seatrial.units import show_bytes
 _SCHEDULERS = {
     "slurm": "Slurm",
     "pbs": "PBS",
+    "gridengine": "Grid Engine",
     "local": "none: jobs are started on this host",
 }
 

@@ -36,8 +36,9 @@ _NAMES = (
 )
 _NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _NAMES += ("CI", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL", "BUILD_DISPLAY_NAME")
+_NAMES += ("JOB_ID", "JOB_NAME", "JOB_SCRIPT", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "TMP")
 _OF_CI = ("CI_", "GITLAB_", "GITHUB_", "RUNNER_", "JENKINS_", "HUDSON_")
-_PREFIXES = ("SLURM", "PBS_", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_", *_OF_CI)
+_PREFIXES = ("SLURM", "PBS_", "SGE_", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_", *_OF_CI)
 
 
 def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:

@@ -25,6 +25,13 @@ done < "${PBS_NODEFILE:-/dev/null}"
 for ((; _nodes_left > 0; _nodes_left--)); do _list+=,${_list%%,*}; done
 """
 
+# The file of Grid Engine, which jobs without a parallel environment lack, has a line for each host.
+_OF_GRID_ENGINE = """\
+_list=
+while read -r _line _; do _list+=${_list:+,}$_line; done < "${PE_HOSTFILE:-/dev/null}"
+_nodes_of_job=${_list:=$HOSTNAME}
+"""
+
 # Most runs are on one node, whose name a machine without Slurm gives as it is: they begin sooner
 # without the functions of hosts.sh.
 _ONE_NODE = """\
@@ -44,7 +51,8 @@ def host_files(machine: Machine, case: Case) -> str:
     the run's directory. A host without a scheduler is ``localhost``."""
     found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
     size = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}"
-    listed = f"{size}\n{_OF_PBS}" if machine.scheduler == "pbs" else f"_list={found} {size}\n"
+    by_file = {"pbs": _OF_PBS, "gridengine": _OF_GRID_ENGINE}.get(machine.scheduler)
+    listed = f"{size}\n{by_file}" if by_file else f"_list={found} {size}\n"
     is_plain = case.nodes == 1 and machine.scheduler != "slurm"
     return listed + (_ONE_NODE if is_plain else _text()) + _EXPORTS
 

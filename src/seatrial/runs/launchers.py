@@ -20,7 +20,7 @@ from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
 from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 
-_FILES_IN_PBS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
+_FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
 
 
 class LaunchLine(NamedTuple):
@@ -61,7 +61,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
     words = [program, *arguments, *map(shlex.quote, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
-    before += agent_in_pbs(machine, case, launcher)
+    before += agent_in_job(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
@@ -94,14 +94,14 @@ def _order(
 def _hosts(
     machine: Machine, launcher: Launcher, placed: Sequence[str], order: RankOrder | None
 ) -> list[str]:
-    """Return the options by which an MPI's launcher takes hosts from files of the run. Those of
-    Debian and of many sites are built without support for PBS."""
+    """Return the options by which an MPI's launcher takes hosts from files of the run, in jobs of
+    PBS and Grid Engine. Those of many sites are built without support for them."""
     by_line = order is not None and "seq" in placed  # of Open MPI
     if launcher.kind == "compat":
         return rsh_options(launcher.flavour, NODEFILE if by_line else HOSTFILE)
     if by_line:
         return ["--hostfile", NODEFILE]
-    return _FILES_IN_PBS.get(launcher.flavour, []) if machine.scheduler == "pbs" else []
+    return _FILES_OF_HOSTS.get(launcher.flavour, []) if machine.scheduler in _STARTERS else []
 
 
 def _before(
@@ -203,23 +203,24 @@ def jsrun(launcher: Launcher, case: Case) -> list[str]:
     return [*words, "-b", "none" if case.placement.bind == "none" else f"packed:{case.threads}"]
 
 
-# ---- MPI without support for PBS, on several nodes of a job of PBS -----------------------------
+# ---- MPI without support for the scheduler, on several nodes of a job --------------------------
 
 AGENT = "job.rsh"
 
-# Such launchers start their processes on other nodes by ``ssh``. Where a job finds ``pbs_tmrsh``,
-# they are told of a script that takes its place: what they start belongs to the job then, ends with
-# it, and needs no key. ``pbs_tmrsh`` (a program of PBS, with its Task Management interface) takes a
-# host and a program with its arguments, has no shell and no options of ssh; so the script adds the
-# shell. A launcher with support for PBS, such as Open MPI's ``plm/tm``, asks PBS and ignores it.
+# Such launchers start their processes on other nodes by ``ssh``. Where a job finds the program of
+# its scheduler for that, they are told of a script that takes the place of ssh: what they start
+# belongs to the job then, ends with it, and needs no key. The program takes a host and a program
+# with its arguments, has no shell and no options of ssh; so the script adds the shell. A launcher
+# with support for the scheduler, such as Open MPI's ``plm/tm`` of PBS, ignores the script.
 # Launchers give ssh options before the host, and a command in words that a shell is to read.
+_STARTERS = {"pbs": "pbs_tmrsh", "gridengine": "qrsh -inherit -nostdin -noshell"}
 _AGENT = rf"""
-if command -v pbs_tmrsh > /dev/null; then
+if command -v "${{_starter%% *}}" > /dev/null; then
   printf '%s\n' '#!/bin/bash' \
     '# Starts a command on another host of the job, for an MPI launcher that would take ssh.' \
     'while [ "${{1#-}}" != "$1" ]; do case $1 in -[lpoiF]) shift 2 ;; *) shift ;; esac; done' \
     'host=$1; shift' \
-    'exec pbs_tmrsh "$host" /usr/bin/env "PATH=$PATH" "LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-}}" \' \
+    "exec $_starter"' "$host" /usr/bin/env "PATH=$PATH" "LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-}}" \' \
     '  /bin/bash -c "$*"' >| "$_run/{AGENT}"
   chmod +x "$_run/{AGENT}"
   export OMPI_MCA_plm_rsh_agent=${{OMPI_MCA_plm_rsh_agent-$_run/{AGENT}}}
@@ -229,8 +230,11 @@ fi
 """
 
 
-def agent_in_pbs(machine: Machine, case: Case, launcher: Launcher) -> str:
+def agent_in_job(machine: Machine, case: Case, launcher: Launcher) -> str:
     """Return bash that writes the script which an MPI's launcher is to take for ``ssh``, and the
     variables that tell it; "" for a case of one node, and where the launcher needs none."""
     over_ssh = launcher.kind in ("mpirun", "mpiexec") and launcher.flavour in ("openmpi", "mpich")
-    return _AGENT if machine.scheduler == "pbs" and case.nodes > 1 and over_ssh else ""
+    starter = _STARTERS.get(machine.scheduler)
+    if starter is None or case.nodes == 1 or not over_ssh:
+        return ""
+    return f"\n_starter={shlex.quote(starter)}{_AGENT}"

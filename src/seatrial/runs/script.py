@@ -137,10 +137,11 @@ _said= _gpus=
 _mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
 [ -e "$_mark" ] || { [ -r "$_told/facts.sh" ] && . "$_told/facts.sh"; }
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}${PBS_JOBID:+${PBS_JOBID%%.*}}
+_job=${_job:-${SGE_TASK_ID:+$JOB_ID.$SGE_TASK_ID}}
 seatrial_clock
 _start=$_time _start_up=$_up
 _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
-seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
+seatrial_json "${SLURM_JOB_NODELIST:-${_nodes_of_job:-$HOSTNAME}}"
 _facts+=",\"nodes\":\"$_text\""
 seatrial_json "${LOADEDMODULES:-}"
 _facts+=",\"text\":\"$_text\""

@@ -42,8 +42,7 @@ class OthFields:
         known = self._about.tests.get(test)
         account = known.run.account if known is not None else None
         if account is None:
-            machine = self._about.machine
-            account = machine.slurm.account or machine.pbs.account
+            account = self._about.machine.account
         return "" if "{" in account else account
 
     def _output(self, event: Event, run_path: str) -> str:

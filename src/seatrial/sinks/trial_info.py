@@ -19,6 +19,12 @@ class _Machine(Struct):
     sinks: list[Sink] = []
     slurm: _Batch = _Batch()
     pbs: _Batch = _Batch()
+    gridengine: _Batch = _Batch()
+
+    @property
+    def account(self) -> str:
+        """The account of its jobs, if they have one: it has one scheduler."""
+        return self.slurm.account or self.pbs.account or self.gridengine.account
 
 
 class _Run(Struct, frozen=True):

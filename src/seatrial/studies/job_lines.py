@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.backends import pbs_batch
+from seatrial.backends import gridengine_batch, pbs_batch, slurm_batch
 from seatrial.backends.protocol import Job
-from seatrial.backends.slurm_batch import request_words
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, quote
 from seatrial.runs.launchers import launch_of
@@ -29,6 +28,13 @@ from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.trial.tuning import setting_of
 
 PROGRAM = "PROGRAM"  # stands for the program in a line that starts it
+
+# By scheduler: what begins a line for it in a job script, and how a job asks for what it needs.
+_OF_SLURM: tuple[str, Callable[[Job, Machine], list[str]]] = ("#SBATCH", slurm_batch.request_words)
+_REQUESTS = {
+    "pbs": ("#PBS", pbs_batch.request_words),
+    "gridengine": ("#$", gridengine_batch.request_words),
+}
 
 _OF_RUN = re.compile(r"\bjob\.[a-z]+\b")  # files that a run's directory has
 
@@ -50,12 +56,11 @@ def _request(machine: Machine, test: Test, case: Case) -> list[str]:
     features, options = tuple(test.requires.features), case.job
     alone = {"run_id": "", "path": Path(), "at_once": 1}
     job = copied(Job, case, features=features, options=options, **alone)
-    by_pbs = machine.scheduler == "pbs"
-    words = pbs_batch.request_words(job, machine) if by_pbs else request_words(job, machine)
+    directive, request_words = _REQUESTS.get(machine.scheduler, _OF_SLURM)
     lines: list[str] = []
-    for word in words:
+    for word in request_words(job, machine):
         if word.startswith("-") or not lines:
-            lines.append(f"#{'PBS' if by_pbs else 'SBATCH'}")
+            lines.append(directive)
         lines[-1] += f" {quote(word)}"
     return lines
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.machine.model import BatchSettings, Pbs, Slurm, SlurmOverride
+from seatrial.machine.model import BatchSettings, GridEngine, Pbs, Slurm, SlurmOverride
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import JobOptions, show
 from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
@@ -229,7 +229,7 @@ def described(options: JobOptions) -> str:
 
 
 def _as_options(said: BatchSettings | SlurmOverride) -> JobOptions:
-    if isinstance(said, Pbs):
+    if isinstance(said, Pbs | GridEngine):
         return JobOptions(
             partition=said.queue,
             account=said.account,

@@ -1,0 +1,215 @@
+"""Parses the output of the commands of Grid Engine. Pure: no command is run here.
+
+States are those of ``sge_status(5)``, and so are the numbers of failures in the accounting; its
+fields are those of ``accounting(5)``. The states of tasks are said in the words of task_states.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.lazy import ElementTree
+from seatrial.machine.facts import fold
+from seatrial.machine.gridengine_hosts import parse_hosts, short
+
+_STATE = re.compile(r"d?E?h?R?[qwrtsSTz]{1,3}")
+
+# Failures of a job that the accounting tells. Of the others the job ran, and its exit state counts.
+_FAILURES = {
+    **dict.fromkeys((1, 3, 4, 6, 7, 8, 9, 10, 11, 26, 27, 28, 29, 31, 32, 33), "LAUNCH_FAILED"),
+    **dict.fromkeys((34, 35, 36, 38), "LAUNCH_FAILED"),
+    **dict.fromkeys((18, 19, 20, 21), "NODE_FAIL"),  # the shepherd of the job died
+    **dict.fromkeys((24, 25), "REQUEUED"),
+}
+_LIMIT = 37  # a limit on time or memory was enforced
+_SIGNAL = (17, 100)  # of a shell that ended through a signal
+_KILLED = 137
+_CLAIMED = 93  # the exit code of a job script whose run another job has claimed
+
+# Errors of qsub that may pass: the master was down, or a limit on the number of jobs was reached.
+TEMPORARY = re.compile(
+    r"unable to (send|contact|receive)|got (send|select|read|receive) error|commlib|timeout"
+    r"|timed out|can't (connect|resolve)|jobs are allowed|max_u_jobs|max_jobs|shutting down|busy"
+    r"|temporar|try again|no route|unreachable|act_qmaster",
+    re.IGNORECASE,
+)
+# Errors about jobs that Grid Engine does not have, or that are over.
+UNKNOWN = re.compile(r"does not exist|do not exist|already in deletion|not found")
+# What qacct says of a job without an account, and where there is no file of accounts.
+NO_ACCOUNT = re.compile(r"not found")
+NO_ACCOUNTING = re.compile(r"no such file|no jobs running since startup", re.IGNORECASE)
+
+_DONE = re.compile(r"\S+ has (registered|deleted) ")
+_FIELD = re.compile(r"([a-z_]+)[ \t]*(.*)")
+_JOB_ID = re.compile(r"([0-9]{1,18})(?:\.[0-9]+-[0-9]+:[0-9]+)?")
+
+
+class CellSettings(NamedTuple):
+    """The maximum number of tasks in an array of a cell, whether it keeps accounts, and
+    after how many seconds at most an account is written. The defaults count until it answers."""
+
+    largest_array: int = 75_000
+    accounting: bool = False
+    account_within: float = 15.0
+
+
+def parse_configuration(text: str) -> CellSettings:
+    """Return the settings from ``qconf -sconf``. Raises UnexpectedOutput."""
+    text = re.sub(r"\\\n", " ", text)
+    size = re.search(r"(?m)^max_aj_tasks\s+([0-9]{1,9})\s*$", text)
+    reporting = re.search(r"(?m)^reporting_params\s+(.*)$", text)
+    if size is None or reporting is None:
+        raise UnexpectedOutput(f"qconf answered {text[:80]!r}")
+    told = dict(re.findall(r"(\w+)=(\S+)", reporting[1]))
+    within = told.get("accounting_flush_time") or told.get("flush_time", "")
+    clock = re.fullmatch(r"([0-9]{1,3}):([0-9]{1,2}):([0-9]{1,2})", within)
+    wait = CellSettings().account_within
+    if clock is not None:
+        wait = 3600.0 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3])
+    largest = int(size[1]) or CellSettings().largest_array
+    return CellSettings(largest, told.get("accounting") == "true", wait)
+
+
+def parse_qstat(text: str) -> list[TaskState]:
+    """Return the tasks from ``qstat -xml -g dt``, which has an entry for each slot of a task that
+    runs, and with ``-s z`` one for the tasks of an array that are over. Raises UnexpectedOutput."""
+    tasks: dict[tuple[int, int], TaskState] = {}
+    nodes: dict[tuple[int, int], dict[str, None]] = {}
+    for about in _root(text, "job_info", "qstat").iter("job_list"):
+        said = {each.tag: (each.text or "").strip() for each in about}
+        number, numbers = _number(said.get("JB_job_number")), _numbers(said.get("tasks", "1"))
+        if number is None or not numbers or not _STATE.fullmatch(said.get("state", "")):
+            raise UnexpectedOutput(f"qstat answered {str(said)[:160]}")
+        name, state = said.get("JB_name", ""), _active(said["state"])
+        host = short(said.get("queue_name", "").partition("@")[2])
+        for task in numbers:
+            tasks[number, task] = TaskState(number, task - 1, name, state, 0, "")
+            if host:
+                nodes.setdefault((number, task), {})[host] = None
+    folded = {key: fold(list(hosts)) for key, hosts in nodes.items()}
+    return [task._replace(nodes=folded.get(key, "")) for key, task in tasks.items()]
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of tasks that a text names, such as ``3``, ``2,5`` or ``1-6:1``; none
+    where it is none."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([1-9][0-9]{0,6}))?)?", part.strip())
+        if found is None:
+            return []
+        first = int(found[1])
+        numbers += range(first, int(found[2] or first) + 1, int(found[3] or 1))
+    return numbers
+
+
+def _active(letters: str) -> str:
+    """Return the state of a job that Grid Engine has, by its letters. One in error (``Eqw``) starts
+    only if somebody clears that."""
+    if "E" in letters:
+        return "LAUNCH_FAILED"
+    if "d" in letters:
+        return "COMPLETING"
+    for letter, state in (
+        *((each, "SUSPENDED") for each in "sST"),
+        ("w", "PENDING"),
+        ("q", "PENDING"),
+        ("t", "CONFIGURING"),
+        ("z", "COMPLETING"),
+    ):
+        if letter in letters:
+            return state
+    return "RUNNING"
+
+
+def parse_qacct(text: str) -> list[TaskState]:
+    """Return the tasks from ``qacct -j``, the last account of each. The accounting does not tell
+    the nodes of a job that may have several. Raises UnexpectedOutput."""
+    tasks: dict[tuple[int, int], TaskState] = {}
+    for account in _accounts(text):
+        number, index = _number(account.get("jobnumber")), _number(account.get("taskid"))
+        failed, code = _first(account.get("failed")), _first(account.get("exit_status"))
+        if number is None or failed is None or code is None:
+            raise UnexpectedOutput(f"qacct answered {str(account)[:160]}")
+        state = _ended(account, failed, code)
+        name = account.get("jobname", "")
+        alone = account.get("granted_pe") == "NONE" and account.get("start_time") != "-/-"
+        nodes = short(account.get("hostname", "")) if alone else ""
+        tasks[number, index or 1] = TaskState(number, (index or 1) - 1, name, state, code, nodes)
+    return list(tasks.values())
+
+
+def _ended(account: dict[str, str], failed: int, code: int) -> str:
+    """Return the state of a job that is over. The accounting does not tell a job that ``qdel``
+    ended from one that the execution daemon ended at its limit; that it reached the limit does."""
+    asked = account.get("category", "")
+    limit = re.search(r"\bh_rt=([0-9]{1,9})\b", asked)
+    took = re.match(r"[0-9]+", account.get("ru_wallclock", ""))
+    if failed in (_LIMIT, *_SIGNAL):
+        if limit and took and int(took[0]) >= int(limit[1]):
+            return "TIMEOUT"
+        if failed == _LIMIT:
+            return "OUT_OF_MEMORY" if re.search(r"\b[hs]_vmem=", asked) else "TIMEOUT"
+        return "CANCELLED" if code == _KILLED else "FAILED"
+    if failed in _FAILURES:
+        return _FAILURES[failed]
+    if code == _CLAIMED:
+        return "REQUEUED"
+    return "FAILED" if code else "COMPLETED"
+
+
+def parse_nodes(text: str) -> dict[str, str]:
+    """Return, from ``qhost -q -xml``, for each node the reason why it takes no jobs, "" where it
+    does. Raises UnexpectedOutput."""
+    try:
+        return {host.name: host.why_down for host in parse_hosts(text)}
+    except ValueError as error:
+        raise UnexpectedOutput(f"qhost {error}") from None
+
+
+def parse_job_id(text: str) -> int | None:
+    """Return the number of the job from the last line of ``qsub -terse``; None where the output has
+    none."""
+    written = [line.strip() for line in text.split("\n") if line.strip()]
+    job_id = _JOB_ID.fullmatch(written[-1]) if written else None
+    return int(job_id[1]) if job_id else None
+
+
+def first_words(text: str) -> str:
+    """Return the error message of a command on one line, without what it did."""
+    lines = (re.sub(r"^(error|qsub|denied): ", "", line.strip()) for line in text.splitlines())
+    words = " ".join(line for line in lines if line != "Exiting." and not _DONE.match(line))
+    return words.strip()[:300] or "no message"
+
+
+def _accounts(text: str) -> Iterator[dict[str, str]]:
+    """Yield the fields of each account."""
+    if text.strip() and not text.startswith("====="):
+        raise UnexpectedOutput(f"qacct answered {text[:80]!r}")
+    for block in re.split(r"(?m)^=+$", text)[1:]:
+        lines = (_FIELD.fullmatch(line.rstrip()) for line in block.splitlines())
+        yield {line[1]: line[2] for line in lines if line}
+
+
+def _root(text: str, tag: str, command: str) -> Any:
+    """Return the root of an answer in XML."""
+    try:
+        root = ElementTree.fromstring(text) if "<!ENTITY" not in text else None
+    except ElementTree.ParseError:
+        root = None
+    if root is None or root.tag != tag:
+        raise UnexpectedOutput(f"{command} answered {text[:80]!r}, which Grid Engine does not")
+    return root
+
+
+def _first(text: str | None) -> int | None:
+    """Return the number that begins a text, such as ``100 : assumedly after job``."""
+    found = re.match(r"[0-9]{1,9}(?![^\s:])", text or "")
+    return int(found[0]) if found else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text) else None

@@ -1,0 +1,80 @@
+"""Detect the cluster of this login node as a machine, by asking Grid Engine (``qhost -q -xml``, and
+``qconf`` for its parallel environments).
+
+Grid Engine knows cores, sockets, threads and memory of a host; no NUMA domains, and GPUs under a
+name that each site chooses.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.errors import UsageError
+from seatrial.machine.gridengine_hosts import COMMAND, HostSeen, parse_hosts
+from seatrial.machine.model import GridEngine, Launcher, Machine, NodeGroup
+from seatrial.machine.scheduler_command import ask_scheduler, by_kind
+from seatrial.machine.toolchains import detect_toolchains
+
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def detect_gridengine(name: str | None) -> Machine:
+    """Describe the hosts that qhost shows, under that name. A host that is in no queue is left out.
+    Raises UsageError if Grid Engine does not answer."""
+    try:
+        hosts = parse_hosts(_ask(*COMMAND))
+    except ValueError as error:
+        raise UsageError(f"{' '.join(COMMAND)}: {error}") from None
+    kinds = by_kind((host.name, kind) for host in hosts if (kind := _kind(host)) is not None)
+    if not kinds:
+        raise UsageError("qhost: no host with cores is in a queue; describe the machine by hand")
+    toolchains = detect_toolchains()
+    own = any(toolchain.launcher for toolchain in toolchains.values())
+    return Machine(
+        machine=name or "cluster",
+        about="As Grid Engine describes it",
+        nodes=kinds,
+        scheduler="gridengine",
+        gridengine=GridEngine(parallel=_parallel()),
+        launcher=Launcher(kind="none" if own else "mpirun"),
+        toolchains=toolchains,
+    )
+
+
+def _kind(host: HostSeen) -> NodeGroup | None:
+    """Return a node without its name; None if it takes no jobs. A run has a slot for each core, so
+    cores without a slot are none."""
+    cores = host.value("m_core") or host.value("num_proc")
+    usable = min(cores, max(host.slots.values(), default=0))
+    if not usable:
+        return None
+    threads = host.value("m_thread") // cores
+    sockets = host.value("m_socket")
+    return NodeGroup(
+        names="",
+        cores=usable,
+        sockets=sockets if sockets and usable % sockets == 0 else 1,
+        threads_per_core=max(1, threads),
+        memory=f"{_bytes(host.values.get('mem_total', '')) // 2**20}MiB",
+    )
+
+
+def _parallel() -> dict[str, str | int]:
+    """Return the parallel environments, each with its allocation rule."""
+    rules: dict[str, str | int] = {}
+    for name in _ask("qconf", "-spl").split():
+        about = _ask("qconf", "-sp", name)
+        if found := re.search(r"(?m)^allocation_rule\s+(\S+)", about):
+            rules[name] = int(found[1]) if found[1].isdecimal() else found[1]
+    return rules
+
+
+def _ask(*command: str) -> str:
+    return ask_scheduler("Grid Engine", "sge_qmaster", *command)
+
+
+def _bytes(text: str) -> int:
+    """Return a size of Grid Engine, such as 23.6G, in bytes; 0 where it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
