@@ -87,6 +87,7 @@ def test_the_unit_of_systemd_brings_back_a_killed_driver_and_starts_at_boot(
         comes_back(place, host, lambda: host.run("kill", "-KILL", supervisor))
         assert user("show", "--property=NRestarts", "--value", UNIT) == "1"
         comes_back(place, host, host.reboot)
+        until(place.more(3, RunJudged, tag=TAG), "verdicts", said=lambda: host.said)
         user("disable", "--now", UNIT)
         assert not (unit.parent / f"default.target.wants/{UNIT}.service").exists()
     none_twice(place)
@@ -103,6 +104,7 @@ def test_the_crontab_starts_at_boot_and_brings_back_a_killed_driver(place: Workp
         driver = "python.* accept plans/frost.yaml"
         comes_back(place, host, lambda: host.run("pkill", "-KILL", "-f", driver))
         comes_back(place, host, host.reboot)
+        until(place.more(3, RunJudged, tag=TAG), "verdicts", said=lambda: host.said)
     log = (place.folder / "acceptance.log").read_text()
     assert "Traceback" not in log
     none_twice(place)

@@ -22,7 +22,7 @@ fields_of() {  # pid: _name and _waits, a word for what it waits in
   _name='' _waits=''
   while IFS=$':\t' read -r key value; do
     case $key in
-      Name) _name=$value ;;
+      Name) _name=${value/#slurm_script/bash} ;;  # slurmd's copy of the job script
       State) _waits=$value; break ;;
     esac
   done 2> /dev/null < "/proc/$1/status"
