@@ -36,7 +36,8 @@ def available() -> str:
             return f"{INSTALLED / program} not found (run tests/install-packages.sh as root)"
     if os.geteuid() != 0:
         return "Grid Engine needs root"
-    missing = [name for name in ("unshare", "nsenter", "ip") if shutil.which(name) is None]
+    programs = ("unshare", "nsenter", "setpriv", "ip")
+    missing = [name for name in programs if shutil.which(name) is None]
     return f"{', '.join(missing)} not found" if missing else ""
 
 
@@ -53,6 +54,7 @@ class GridEngineCell:
     def __enter__(self) -> Self:
         spaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child"]
         line = ["unshare", *spaces, *self._script("serve", str(len(NODES)), str(CORES))]
+        line = ["setpriv", "--pdeathsig", "KILL", *line]  # it ends with tests that are killed, too
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
