@@ -260,6 +260,21 @@ def test_the_lock_of_a_killed_owner_is_free(
     assert list(read(path)) == [an_event()]
 
 
+def test_what_a_killed_owner_was_starting_holds_its_lock_for_a_moment(tmp_path: Path) -> None:
+    starting = "import os, time\n    os.fork() or (time.sleep(0.5), os._exit(0))\n    print("
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER.replace("print(", starting), str(tmp_path / "journal.jsonl")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "owned\n"
+        owner.kill()
+        owner.wait()
+        Journal.own(tmp_path / "journal.jsonl").close()
+
+
 def test_a_journal_that_is_closed_can_be_owned_again(tmp_path: Path) -> None:
     for count in range(3):
         with Journal.own(tmp_path / "journal") as journal:

@@ -39,7 +39,7 @@ from . import frost
 from .served import Served, open_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 STREAM = "/machines/frost?test=stream&metric=triad&show=z"
 
@@ -96,6 +96,30 @@ def test_a_map_of_nodes_to_look_at_and_to_walk(served: Served, browser: Browser)
         page.keyboard.press("Enter")
         page.wait_for_url("**/machines/frost/nodes/n064?**")
         assert "metric=triad" in page.url and "show=" not in page.url
+
+
+@pytest.mark.needs("chromium")
+def test_an_answer_of_before_a_filter_was_set_does_not_take_its_place(
+    served: Served, browser: Browser
+) -> None:
+    """A page that keeps itself true had asked for what it showed before."""
+    held: list[Route] = []
+    with open_page(browser, served.address) as page:
+        page.goto(STREAM.replace("show=z", "show=state"))
+        page.route(
+            "**/machines/frost**",
+            lambda route: (
+                held.append(route) if route.request.resource_type == "fetch" else route.continue_()
+            ),
+        )
+        page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+        until(lambda: page.title() and held, "the page to ask for itself")
+        page.select_option("select[name=show]", "z")
+        page.locator("text=defective (1)").wait_for()
+        held[0].continue_()
+        until(lambda: page.title() and len(held) > 1, "it to ask again")
+        assert "show=z" in held[1].request.url
+        assert page.locator("text=defective (1)").is_visible()
 
 
 @pytest.mark.needs("chromium")

@@ -16,7 +16,7 @@ import contextlib
 import errno
 import fcntl
 import os
-import socket
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,10 +29,12 @@ from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, JobsOwnEvent
 from seatrial.journal.mark import is_kept, read_mark, write_mark
+from seatrial.journal.owner import is_gone, own_name
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
 SAMPLE = 4096
+LEFT_LOCK_SECONDS = 5.0  # that what an owner was starting when it was killed may hold its lock
 
 
 class Journal:
@@ -283,9 +285,9 @@ def _take_lock(path: Path) -> int:
     except OSError as error:
         raise JournalError(_cannot("opened", path, error)) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_soon(lock)
     except BlockingIOError:
-        owner = os.pread(lock, 200, 0).decode(errors="replace").strip()
+        owner = _owner(lock)
         os.close(lock)
         raise Owned(
             f"{path.parent}: this trial is being run by {owner or 'another process'}; "
@@ -299,8 +301,25 @@ def _take_lock(path: Path) -> int:
         ) from error
     with contextlib.suppress(OSError):  # on a full disk the lock holds all the same
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        os.pwrite(lock, own_name().encode(), 0)
     return lock
+
+
+def _lock_soon(lock: int) -> None:
+    """Lock a lock file. What a killed owner was just starting holds its lock for a moment, until it
+    is another program. Raises BlockingIOError where the owner lives."""
+    until = time.monotonic() + LEFT_LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not is_gone(_owner(lock)) or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
+
+
+def _owner(lock: int) -> str:
+    return os.pread(lock, 200, 0).decode(errors="replace").strip()
 
 
 def _lock_too(descriptor: int, path: Path) -> None:

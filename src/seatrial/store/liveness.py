@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
-import socket
 from pathlib import Path
 
 from seatrial.files import open_descriptor
-
-_OWNER = re.compile(r"process (\d+) on (\S+)")
+from seatrial.journal.owner import is_gone
 
 
 def owned(trial: str) -> bool:
@@ -26,8 +23,7 @@ def owned(trial: str) -> bool:
     except OSError:
         return False
     try:
-        found = _OWNER.search(os.read(descriptor, 200).decode(errors="replace"))
-        if found and found[2] == socket.gethostname() and not _alive(int(found[1])):
+        if is_gone(os.read(descriptor, 200).decode(errors="replace")):
             return False
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -36,13 +32,3 @@ def owned(trial: str) -> bool:
         return True
     finally:
         os.close(descriptor)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it lives, under another user
-    return True

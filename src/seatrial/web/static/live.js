@@ -42,12 +42,14 @@
     if (asking) return later();
     asking = true;
     last = Date.now();
+    const address = location.href;
     try {
-      const response = await fetch(location.href, { headers: { accept: "text/html" } });
+      const response = await fetch(address, { headers: { accept: "text/html" } });
       // A page whose question cannot be read says so itself (400).
       if (!response.ok && response.status !== 400) throw new Error(String(response.status));
       if (document.querySelector("[data-passing]")) return location.reload();  // what failed is well
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      if (location.href !== address) return later();  // a filter has been set meanwhile
       for (const old of document.querySelectorAll("[data-live]")) {
         const next = fresh.getElementById(old.id);
         const html = next?.outerHTML;
