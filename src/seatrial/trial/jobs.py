@@ -181,8 +181,16 @@ class Jobs:
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
                 launch = self._attempts.of[job.run_id].launch
-                name = submission.name
-                self._ledger.note(copied(events.RunSubmitted, launch, case="", submission=name))
+                announced = events.RunSubmitted(
+                    run_id=job.run_id,
+                    submission=submission.name,
+                    target=launch.target,
+                    stage=launch.stage,
+                    bundle=launch.bundle,
+                    position=launch.position,
+                    nodes=launch.nodes,
+                )
+                self._ledger.note(announced)
         self._ledger.journal.require_there()
         # Jobs that run elsewhere outlive this host.
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
