@@ -6,14 +6,14 @@ import os
 import pwd
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from seatrial.backends import gridengine_batch, gridengine_parse
 from seatrial.backends.protocol import Submission
-from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
+from seatrial.backends.qdel_client import QdelClient
+from seatrial.backends.scheduler_client import Unanswered
 from seatrial.backends.task_states import TaskKey, TaskState
-from seatrial.machine.facts import node_names
 from seatrial.machine.gridengine_hosts import COMMAND
 from seatrial.machine.model import Machine
 
@@ -24,13 +24,14 @@ _MISLEADING = re.compile(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\
 _TASK = re.compile(r"(-?[0-9]+)\.([0-9]+)")
 
 
-class GridEngineClient(SchedulerClient):
+class GridEngineClient(QdelClient):
     """The client of one cell of Grid Engine."""
 
     name = "Grid Engine"
     programs = ("qsub", "qstat", "qdel", "qacct", "qhost", "qconf")
     submits = "qsub"
     temporary = gridengine_parse.TEMPORARY
+    unknown = gridengine_parse.UNKNOWN
     kept = frozenset({"LAUNCH_FAILED"})  # Eqw: it would start if somebody clears the error
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
@@ -124,33 +125,13 @@ class GridEngineClient(SchedulerClient):
         states = self._parsed(gridengine_parse.parse_qacct, "qacct", out)
         return [each._replace(nodes=self._nodes.get(each.key, each.nodes)) for each in states]
 
-    async def job(self, job_id: str) -> TaskState | None:
-        found = await self.queue([job_id])
-        key = self.parse_task_id(job_id)
-        return next((each for each in found if (each.array, each.task) == key), None)
-
     async def find(self, name: str, since: float) -> int | None:
         tasks = [*await self.queue([]), *await self._accounted(name)]
         return max((task.array for task in tasks if task.name == name), default=None)
 
     async def nodes(self) -> dict[str, str]:
         there = await self._ask(gridengine_parse.parse_nodes, *COMMAND)
-        ours = set(node_names(self.machine))
-        return {node: reason for node, reason in there.items() if node in ours}
-
-    async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
-        """Delete tasks. qdel cannot be told to delete waiting ones alone, so their states are asked
-        right before; a task that starts between is deleted, too."""
-        if pending_only:
-            states = await self.queue(tasks)
-            waiting = {(each.array, each.task) for each in states if each.state == "PENDING"}
-            tasks = [task for task in tasks if self.parse_task_id(task) in waiting]
-        for some in groups(tasks):
-            await self._tell(gridengine_parse.UNKNOWN, "qdel", *some)
-
-    async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
-        """Return nothing: Grid Engine starts programs beside a job from within the job alone."""
-        return ""
+        return self.of_machine(there)
 
 
 def _user() -> str:

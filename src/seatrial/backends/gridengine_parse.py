@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from seatrial.backends.task_states import TaskState, UnexpectedOutput
-from seatrial.lazy import ElementTree
 from seatrial.machine.facts import fold
-from seatrial.machine.gridengine_hosts import parse_hosts, short
+from seatrial.machine.gridengine_hosts import parse_hosts, root_of, short
 
 _STATE = re.compile(r"d?E?h?R?[qwrtsSTz]{1,3}")
 
@@ -78,7 +77,11 @@ def parse_qstat(text: str) -> list[TaskState]:
     runs, and with ``-s z`` one for the tasks of an array that are over. Raises UnexpectedOutput."""
     tasks: dict[tuple[int, int], TaskState] = {}
     nodes: dict[tuple[int, int], dict[str, None]] = {}
-    for about in _root(text, "job_info", "qstat").iter("job_list"):
+    try:
+        root = root_of(text, "job_info")
+    except ValueError as error:
+        raise UnexpectedOutput(f"qstat {error}") from None
+    for about in root.iter("job_list"):
         said = {each.tag: (each.text or "").strip() for each in about}
         number, numbers = _number(said.get("JB_job_number")), _numbers(said.get("tasks", "1"))
         if number is None or not numbers or not _STATE.fullmatch(said.get("state", "")):
@@ -192,17 +195,6 @@ def _accounts(text: str) -> Iterator[dict[str, str]]:
     for block in re.split(r"(?m)^=+$", text)[1:]:
         lines = (_FIELD.fullmatch(line.rstrip()) for line in block.splitlines())
         yield {line[1]: line[2] for line in lines if line}
-
-
-def _root(text: str, tag: str, command: str) -> Any:
-    """Return the root of an answer in XML."""
-    try:
-        root = ElementTree.fromstring(text) if "<!ENTITY" not in text else None
-    except ElementTree.ParseError:
-        root = None
-    if root is None or root.tag != tag:
-        raise UnexpectedOutput(f"{command} answered {text[:80]!r}, which Grid Engine does not")
-    return root
 
 
 def _first(text: str | None) -> int | None:

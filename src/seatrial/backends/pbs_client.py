@@ -13,9 +13,9 @@ from typing import NamedTuple
 from seatrial.backends import pbs_batch, pbs_parse
 from seatrial.backends.bundles import allocation_of
 from seatrial.backends.protocol import Submission
-from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
+from seatrial.backends.qdel_client import QdelClient
+from seatrial.backends.scheduler_client import Unanswered
 from seatrial.backends.task_states import TaskState
-from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.units import seconds
 
@@ -38,13 +38,14 @@ class _Listing(NamedTuple):
     took: float
 
 
-class PbsClient(SchedulerClient):
+class PbsClient(QdelClient):
     """The client of one server of PBS."""
 
     name = "PBS"
     programs = ("qsub", "qstat", "qselect", "qdel", "pbsnodes")
     submits = "qsub"
     temporary = pbs_parse.TEMPORARY
+    unknown = pbs_parse.UNKNOWN
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         super().__init__(machine, on_answer, _MISLEADING)
@@ -151,19 +152,13 @@ class PbsClient(SchedulerClient):
             raise Unanswered("qstat", f"qstat failed: {message}")
         return out
 
-    async def _tasks(self, *jobs: str) -> list[TaskState]:
-        """Return the tasks of the arrays of these tasks, as they are now."""
+    async def fresh(self, tasks: Sequence[str]) -> list[TaskState]:
         self._listings.clear()
-        return await self.queue(jobs)
+        return await self.queue(tasks)
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
         """Return nothing: the history is asked with the queue."""
         return []
-
-    async def job(self, job_id: str) -> TaskState | None:
-        found = await self._tasks(job_id)
-        key = self.parse_task_id(job_id)
-        return next((each for each in found if (each.array, each.task) == key), None)
 
     async def find(self, name: str, since: float) -> int | None:
         await self.learn_config()
@@ -174,19 +169,4 @@ class PbsClient(SchedulerClient):
     async def nodes(self) -> dict[str, str]:
         line = ("pbsnodes", "-a", "-F", "json")
         there = await self._ask(pbs_parse.parse_pbsnodes, *line)
-        ours = set(node_names(self.machine))
-        return {node: reason for node, reason in there.items() if node in ours}
-
-    async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
-        """Delete tasks. qdel cannot be told to delete waiting ones alone, so their states are asked
-        right before; a task that starts between is deleted, too."""
-        if pending_only:
-            states = await self._tasks(*tasks)
-            waiting = {(each.array, each.task) for each in states if each.state == "PENDING"}
-            tasks = [task for task in tasks if self.parse_task_id(task) in waiting]
-        for some in groups(tasks):
-            await self._tell(pbs_parse.UNKNOWN, "qdel", *some)
-
-    async def on_each_node(self, task: str, nodes: int, words: Sequence[str]) -> str:
-        """Return nothing: PBS starts programs beside a job from within the job alone."""
-        return ""
+        return self.of_machine(there)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seatrial.lazy import ElementTree
 
@@ -38,14 +38,8 @@ class HostSeen(NamedTuple):
 
 def parse_hosts(text: str) -> list[HostSeen]:
     """Return the hosts, by their names without a domain. Raises ValueError with the reason."""
-    try:
-        root = ElementTree.fromstring(text) if "<!ENTITY" not in text else None
-    except ElementTree.ParseError:
-        root = None
-    if root is None or root.tag != "qhost":
-        raise ValueError(f"answered {text[:80]!r}, which Grid Engine does not")
     found = []
-    for host in root.iter("host"):
+    for host in root_of(text, "qhost").iter("host"):
         name = short(host.get("name", ""))
         if not name:
             raise ValueError(f"answered {text[:80]!r}, a host without a name")
@@ -61,6 +55,18 @@ def parse_hosts(text: str) -> list[HostSeen]:
         if name != "global":
             found.append(HostSeen(name, values, states, slots))
     return found
+
+
+def root_of(text: str, tag: str) -> Any:
+    """Return the root of an answer in XML, which has this tag. Raises ValueError with the
+    reason."""
+    try:
+        root = ElementTree.fromstring(text) if "<!ENTITY" not in text else None
+    except ElementTree.ParseError:
+        root = None
+    if root is None or root.tag != tag:
+        raise ValueError(f"answered {text[:80]!r}, which Grid Engine does not")
+    return root
 
 
 def short(host: str) -> str:
