@@ -17,40 +17,17 @@ from tests.gridengine.server import CORES, NODES, PARALLEL, GridEngineCell
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import LONG_S, Workplace, until
 
+from .waiting_jobs import QUICK, claimed, go, job_of, wait_script
+
 pytestmark = pytest.mark.gridengine
 
 HELLO = Path(__file__).parents[2] / "suites" / "probes" / "hello" / "hello.c"
-QUICK = {
-    "backends.batch.SHORTEST_POLL": 0.2,
-    "backends.batch.POLL_SHARE": 1.0,
-    "backends.submitter.LONGEST_BACK_OFF": 0.5,
-    "backends.command_outages.CALM_SECONDS": 0.2,
-    "backends.gridengine_client.PATIENCE": 0.5,
-}
 
 
 @pytest.fixture
 def quick(gridengine_place: Workplace) -> Workplace:
-    gridengine_place.constants = dict(QUICK)
+    gridengine_place.constants = {**QUICK, "backends.gridengine_client.PATIENCE": 0.5}
     return gridengine_place
-
-
-def wait_script(place: Workplace) -> str:
-    return f"while [ ! -e {place.folder}/go ]; do sleep 0.1; done; echo ok"
-
-
-def go(place: Workplace) -> None:
-    (place.folder / "go").touch()
-
-
-def claimed(place: Workplace) -> list[Path]:
-    """The directories of the runs of a trial whose scripts have started."""
-    return [run.parent for run in place.trial().path.glob("runs/*/*/events.jsonl")]
-
-
-def job_of(place: Workplace, test: str) -> str:
-    """The id of the first job of a test."""
-    return next(event.job_id for event in place.events("t", JobQueued) if event.test == test)
 
 
 def nodes_of(place: Workplace, test: str) -> str:

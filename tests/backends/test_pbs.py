@@ -17,16 +17,12 @@ from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.pbs.server import CORES, NODES, PbsServer
 from tests.programs import LONG_S, Workplace, until
 
+from .waiting_jobs import QUICK, claimed, go, job_of, wait_script
+
 pytestmark = pytest.mark.pbs
 
 ROOT = Path(__file__).parents[2]
 HELLO = ROOT / "suites" / "probes" / "hello" / "hello.c"
-QUICK = {
-    "backends.batch.SHORTEST_POLL": 0.2,
-    "backends.batch.POLL_SHARE": 1.0,
-    "backends.submitter.LONGEST_BACK_OFF": 0.5,
-    "backends.command_outages.CALM_SECONDS": 0.2,
-}
 
 
 @pytest.fixture
@@ -62,14 +58,6 @@ def test_cases_of_one_shape_are_an_array_and_each_run_has_its_end(quick: Workpla
     nodes = {event.run_id: event.nodes for event in quick.events("t", JobEnded)}
     assert all(nodes.values())
     quick.audit()
-
-
-def wait_script(place: Workplace) -> str:
-    return f"while [ ! -e {place.folder}/go ]; do sleep 0.1; done; echo ok"
-
-
-def go(place: Workplace) -> None:
-    (place.folder / "go").touch()
 
 
 def test_a_queue_that_does_not_exist_is_told_with_the_words_of_qsub(
@@ -160,17 +148,6 @@ def test_cancelling_a_trial_deletes_its_jobs(quick: Workplace, pbs: PbsServer) -
         driving.end()
     assert set(quick.verdicts().values()) == {"cancelled"}
     assert pbs.run("qselect") == ""
-
-
-def claimed(place: Workplace) -> list[Path]:
-    """The directories of the runs of a trial whose scripts have started."""
-    return [run.parent for run in place.trial().path.glob("runs/*/*/events.jsonl")]
-
-
-def job_of(place: Workplace, test: str) -> str:
-    """The id of the job of a test."""
-    run = next(event.run_id for event in place.events("t", JobQueued) if event.test == test)
-    return next(e.job_id for e in place.events("t", JobQueued) if e.run_id == run)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,34 @@
+"""Runs on a real batch system that wait until a test lets them go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.journal.events import JobQueued
+from tests.programs import Workplace
+
+# Waits of the backend that are shorter than at a site.
+QUICK = {
+    "backends.batch.SHORTEST_POLL": 0.2,
+    "backends.batch.POLL_SHARE": 1.0,
+    "backends.submitter.LONGEST_BACK_OFF": 0.5,
+    "backends.command_outages.CALM_SECONDS": 0.2,
+}
+
+
+def wait_script(place: Workplace) -> str:
+    return f"while [ ! -e {place.folder}/go ]; do sleep 0.1; done; echo ok"
+
+
+def go(place: Workplace) -> None:
+    (place.folder / "go").touch()
+
+
+def claimed(place: Workplace) -> list[Path]:
+    """The directories of the runs of a trial whose scripts have started."""
+    return [run.parent for run in place.trial().path.glob("runs/*/*/events.jsonl")]
+
+
+def job_of(place: Workplace, test: str) -> str:
+    """The id of the first job of a test."""
+    return next(event.job_id for event in place.events("t", JobQueued) if event.test == test)
