@@ -78,7 +78,8 @@ def test_a_torn_last_line_of_the_journal_is_cut_off(place: Workplace, torn: byte
 
 def test_a_running_job_that_is_taken_up_was_submitted_when_it_was(place: Workplace) -> None:
     gate = gated(place)
-    with at_work(place) as driving:
+    with at_work(place) as driving:  # whose scripts may start before it has recorded that
+        driving.until(lambda: place.count(SubmitEnded, JobQueued) == 4, "the events")
         driving.kill()
     before = place.events("t", SubmitEnded, JobQueued)
     assert len(before) == 4
