@@ -103,6 +103,15 @@ def test_squeue_as_it_really_answers() -> None:
     ]
 
 
+def test_of_a_job_that_completes_the_controller_does_not_name_all_nodes() -> None:
+    """It names those that have not finished: n001 of n[001-002], as a real Slurm 22.05 did."""
+    (state,) = parse_squeue("1|0|seatrial-x|COMPLETING|0|n001|\n")
+    assert (state.active, state.nodes) == (True, "")
+    said = "ArrayJobId=1 ArrayTaskId=0 JobName=seatrial-x JobState=%s ExitCode=0:0 NodeList=n001\n"
+    assert parse_job(said % "COMPLETING").nodes == ""
+    assert parse_job(said % "RUNNING").nodes == "n001"
+
+
 def test_sacct_as_it_really_answers() -> None:
     assert parse_sacct(SACCT) == [
         TaskState(1, 0, "seatrial-x", "COMPLETED", 0, "n001"),

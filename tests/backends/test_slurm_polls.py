@@ -268,6 +268,29 @@ def test_a_job_that_slurm_forgot_holds_up_no_poll(
     with_backend(tmp_path, work)
 
 
+def test_of_a_bundle_that_is_first_seen_as_it_completes_all_nodes_are_told(
+    tmp_path: Path, commands: Commands
+) -> None:
+    """A driver that resumes comes late: Slurm then names only the nodes that have not finished."""
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETING|0|n001|'")
+    plain = a_submission(tmp_path)
+    jobs = tuple(job._replace(bundle="b") for job in plain.jobs)
+    submission = plain._replace(jobs=jobs)
+
+    async def work(backend: BatchBackend) -> None:
+        backend.write(submission)
+        progress = tmp_path / "submissions" / submission.name / "progress"
+        progress.write_text("start r1 1.5\nend r1 0 -\n")
+        await backend.find([submission], {"r1": "7_0"})
+        await until_true(lambda: len(commands.told("squeue")) >= 2, "two polls")
+        assert not any(isinstance(update, Started) for update in backend._updates.waiting)
+        commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETED|0|n[001-002]|'")
+        assert await first(backend, Started) == Started("r1", "n[001-002]")
+
+    with_backend(tmp_path, work)
+
+
 def test_a_submission_that_must_wait_holds_up_no_other(tmp_path: Path, commands: Commands) -> None:
     commands.say("sbatch", 'case "$*" in *seatrial-r1*) echo slot limit >&2; exit 1; esac; echo 8')
 

@@ -233,10 +233,14 @@ class BatchBackend:
         return changed
 
     def _look_at_bundle(self, task: BatchTask, state: TaskState | None) -> int:
-        """Report what the runs of a bundle did. Returns how many are left, and have not begun."""
+        """Report what the runs of a bundle did. Returns how many are left, and have not begun. Of a
+        bundle that is first seen as it completes, the nodes are told with its end."""
         if task.bundle is None:
             return 0
-        self._bundles.report(task.bundle.look(state.nodes if state is not None else ""))
+        nodes = state.nodes if state is not None else ""
+        completes = state is not None and state.state == "COMPLETING"
+        if nodes or task.bundle.nodes or not completes:
+            self._bundles.report(task.bundle.look(nodes))
         return len(task.bundle.left) + len(task.bundle.left.keys() - task.bundle.begun)
 
     async def _cancelled(self, states: Mapping[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:

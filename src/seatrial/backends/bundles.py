@@ -99,13 +99,13 @@ class BundleWatch:
         self.left = {job.run_id: job for job in jobs}
         self.begun: dict[str, float] = {}
         self._any_begun = False
-        self._nodes = ""  # as far as the scheduler named them
+        self.nodes = ""  # as far as the scheduler named them
         self._unwanted: set[str] = set()
         self._offset = 0
 
     def look(self, nodes: str = "") -> list[RunUpdate]:
         """Return what happened since the last look; ``nodes`` are those of the job."""
-        self._nodes = nodes = nodes or self._nodes
+        self.nodes = nodes = nodes or self.nodes
         updates: list[RunUpdate] = []
         while True:
             with contextlib.suppress(OSError):  # it is read again, and decides nothing

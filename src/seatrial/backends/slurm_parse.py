@@ -54,7 +54,8 @@ def parse_squeue(text: str) -> list[TaskState]:
         task = int(number) if _NUMBER.fullmatch(number) else None
         if task is not None or state in ENDED:
             code = _wait_status(status)
-            tasks.append(TaskState(int(array), task, "|".join(name), state, code, nodes))
+            held = _nodes_of_job(state, nodes)
+            tasks.append(TaskState(int(array), task, "|".join(name), state, code, held))
     return tasks
 
 
@@ -116,7 +117,7 @@ def parse_job(text: str) -> TaskState:
     if not (_NUMBER.fullmatch(array) and _NUMBER.fullmatch(task) and _known(state)):
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
     name, code = fields.get("JobName", ""), _exit_code(fields.get("ExitCode", ""))
-    nodes = fields.get("NodeList", "").replace("(null)", "")
+    nodes = _nodes_of_job(state, fields.get("NodeList", "").replace("(null)", ""))
     return TaskState(int(array), int(task), name, state, code, nodes)
 
 
@@ -145,6 +146,12 @@ def _account(uid: str) -> str:
         return pwd.getpwuid(int(uid)).pw_name
     except (KeyError, ValueError, OverflowError):
         return uid[:32]
+
+
+def _nodes_of_job(state: str, nodes: str) -> str:
+    """Return the nodes of a job; "" while it completes, as the controller then names only those of
+    them that have not finished."""
+    return "" if state == "COMPLETING" else nodes
 
 
 def _known(state: str) -> bool:
