@@ -56,6 +56,7 @@ def test_without_noise_a_best_setting_is_never_dropped(percent: list[int], runs:
 def test_what_is_far_behind_runs_no_more() -> None:
     race = run(Race(rules()), [0.0] + [0.5] * 11, noise=0.005)
     assert set(race.dropped) == set(range(1, 12))
+    assert {each.by for each in race.dropped.values()} == {0}
     assert max(race.runs[1:]) < 12  # of the grid's
     assert race.answer().advised == 0
 
@@ -108,6 +109,21 @@ def test_without_the_default_the_best_is_advised() -> None:
         race.end_block()
     answer = race.answer()
     assert (answer.advised, answer.to_default) == (1, None)
+
+
+def test_while_a_block_runs_the_interval_is_that_of_every_look() -> None:
+    race = Race(rules(search="grid"))
+    rng = np.random.default_rng(3)
+    for _ in range(2):
+        for number, order in enumerate(race.next_block(), race.rounds_begun):
+            for each in order:
+                race.record(each, number, math.exp(-0.02 * (each == 4) + 0.004 * rng.normal()))
+        race.end_block()
+    between = race.answer()
+    assert race.next_block()
+    under_way = race.answer()
+    assert under_way.best == between.best == 4
+    assert under_way.to_default == race.ratio(4, 0) != between.to_default
 
 
 def test_the_default_runs_in_every_block_though_it_has_lost() -> None:
