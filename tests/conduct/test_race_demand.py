@@ -65,7 +65,10 @@ class Tuning:
         self.now = 0
         had = [0] * len(cases)
         self.note(TrialStarted)
-        while (decision := self.decide()).finish is None:
+        for _ in range(40):
+            decision = self.decide()
+            if decision.finish is not None:
+                break
             for key in decision.builds:
                 self.note(BuildStarted, key=key)
                 self.note(BuildEnded, key=key, code=int(key == f"k{unbuilt}"))
@@ -80,6 +83,7 @@ class Tuning:
                 assert not self.decide().launches, "nothing runs beside a block"
                 self.run(launch, outcome(launch.case, had[launch.case]))
                 had[launch.case] += 1
+        assert decision.finish is not None, "it comes to an end"
         self.finish = decision.finish
         demand = self.conductor.state.demand
         assert isinstance(demand, RaceDemand)
