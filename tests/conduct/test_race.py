@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.conduct.largest import LargestSearch
-from seatrial.conduct.race import Race
+from seatrial.conduct.race import Dropped, Race
 from seatrial.conduct.race_rules import RaceRules
 
 GRID = [list(each) for each in product(range(3), range(2), range(2))]
@@ -195,3 +195,27 @@ def test_the_largest_size_is_found_in_five_runs(largest: int) -> None:
         search.end_block()
     assert search.largest == (largest if largest >= 0 else None)
     assert runs <= 5
+
+
+def test_a_size_that_is_cut_off_runs_again_and_after_three_times_another_one() -> None:
+    search = LargestSearch(rules([[each] for each in range(3)], search="largest"))
+    for number in range(3):
+        assert search.next_block() == [[1]]
+        assert search.rounds_begun == number
+        search.cut_off(1, number, "node failure")
+    assert search.dropped[1].cause == "3 runs had no result: node failure"
+    assert (search.runs[1], search.dropped[1].block) == (3, 3)
+    search.exclude(0, "build failed")
+    assert search.next_block() == [[2]]
+    search.record(2, 3, 1.0)
+    assert (search.largest, search.next_block()) == (2, [])
+
+
+def test_a_setting_that_was_cut_off_or_not_built_is_none_that_failed() -> None:
+    race = Race(rules(GRID[:4]))
+    race.exclude(3, "build failed")
+    (block, *_) = race.next_block()
+    assert 3 not in block
+    race.cut_off(1, 0, "node failure")
+    assert (race.cuts[1], race.runs[1], race.failures[1]) == (["node failure"], 1, [])
+    assert race.dropped == {3: Dropped(0, cause="build failed")}
