@@ -39,7 +39,7 @@ def typed(page: str, folder: Path, before: Sequence[str] = ()) -> dict[str, str]
             env=environment,
             capture_output=True,
             text=True,
-            timeout=LONG_S,
+            timeout=2 * LONG_S,
             check=False,
         )
         code = EXIT_CODE.search(command)
