@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,9 @@ TYPED = re.compile(r"^    ((?:seatrial|ssh-keygen|sed|echo) .*)$", re.MULTILINE)
 EXIT_CODE = re.compile(r"  # exit code (\d)$")
 
 
-def typed(page: str, folder: Path) -> dict[str, str]:
-    """Write the files of a page and type its commands, each of which must end as the page says.
-    Return what each printed."""
+def typed(page: str, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
+    """Write the files of a page and type its commands, ``before`` each of which these words stand,
+    and which must end as the page says. Return what each printed."""
     text = (DOCS / page).read_text()
     for name, content in FENCE.findall(text):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -32,12 +34,12 @@ def typed(page: str, folder: Path) -> dict[str, str]:
     said = {}
     for command in TYPED.findall(prose):
         done = subprocess.run(
-            ["bash", "-c", command],
+            [*before, "bash", "-c", command],
             cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=LONG_S,
+            timeout=2 * LONG_S,
             check=False,
         )
         code = EXIT_CODE.search(command)
@@ -47,22 +49,26 @@ def typed(page: str, folder: Path) -> dict[str, str]:
     return said
 
 
-def typed_on_a_busy_host(page: str, folder: Path, times: int = 8) -> dict[str, str]:
-    """Type a page again if a figure was not as it says: other tests use the same two cores."""
-    for number in range(1, times):
-        (folder / str(number)).mkdir()
-        with contextlib.suppress(AssertionError):
-            return typed(page, folder / str(number))
-    return typed(page, folder)
-
-
-@pytest.mark.needs("cc")
-def test_a_first_test(tmp_path: Path) -> None:
-    said = typed_on_a_busy_host("first-test.md", tmp_path)
+def slower_with_one_thread(folder: Path) -> None:
+    """Follow the first tutorial. Where that is allowed, its commands go before those of other
+    tests: the rate of two threads is noise on a full host. (``nice`` counts within a session only,
+    and each job has its own.)"""
+    folder.mkdir()
+    first = ("chrt", "--rr", "1")
+    allowed = subprocess.run(["sh", "-c", f"{shlex.join(first)} true 2> /dev/null"], check=False)
+    said = typed("first-test.md", folder, before=() if allowed.returncode else first)
     assert "wrong answer" in said["seatrial runs --trial mistaken --failed"]
     limited = said["seatrial run mine --name limited    # exit code 1"]
     assert re.search(r"^performance pi\{threads=2\}", limited, re.MULTILINE), limited
     assert len(said) == 9
+
+
+@pytest.mark.needs("cc")
+def test_a_first_test(tmp_path: Path) -> None:
+    for number in range(3):
+        with contextlib.suppress(AssertionError):
+            return slower_with_one_thread(tmp_path / str(number))
+    return slower_with_one_thread(tmp_path / "last")
 
 
 def test_a_first_tuning(tmp_path: Path) -> None:

@@ -158,12 +158,26 @@ def test_the_last_node_is_never_excluded() -> None:
     assert nodes.beyond_cap(NS)
 
 
+def test_another_rule_makes_other_nodes_suspect() -> None:
+    nodes = record(most=0.5)
+    for name, failures in (("n1", 2), ("n2", 2), ("n3", 1)):
+        for _ in range(failures):
+            nodes.ended(flight(name, judged=NS), "hung", False)
+    nodes.exclude("n1", "bad")
+    for after, suspects in ((2, ["n2"]), (1, ["n2", "n3"]), (2, []), (0, [])):
+        nodes.change(Exclusion(after=after, within=100, most=0.5))
+        assert [node for node, _ in nodes.to_exclude(NS)] == suspects
+
+
 def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others() -> None:
     nodes = record(8)
     nodes.exclude("n8", "bad")
     nodes.ended(flight("n[1-5]", case=3, judged=NS), "timeout", True)
     assert nodes.avoid(3, 2) == "n[1-5,8]"
     assert nodes.avoid(3, 2, first=False) == "n8"
+    shut = frozenset({"n6"})
+    assert nodes.avoid(3, 1, shut=shut) == "n[1-6,8]"
+    assert nodes.avoid(3, 2, shut=shut) == "n[6,8]", "there are no two others"
     assert nodes.avoid(3, 3) == "n8", "there are no others"
     assert nodes.avoid(4, 2) == "n8"
     nodes.launched(4)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.conduct.largest import LargestSearch
-from seatrial.conduct.race import Race
+from seatrial.conduct.race import Dropped, Race
 from seatrial.conduct.race_rules import RaceRules
 
 GRID = [list(each) for each in product(range(3), range(2), range(2))]
@@ -56,6 +56,7 @@ def test_without_noise_a_best_setting_is_never_dropped(percent: list[int], runs:
 def test_what_is_far_behind_runs_no_more() -> None:
     race = run(Race(rules()), [0.0] + [0.5] * 11, noise=0.005)
     assert set(race.dropped) == set(range(1, 12))
+    assert {each.by for each in race.dropped.values()} == {0}
     assert max(race.runs[1:]) < 12  # of the grid's
     assert race.answer().advised == 0
 
@@ -108,6 +109,21 @@ def test_without_the_default_the_best_is_advised() -> None:
         race.end_block()
     answer = race.answer()
     assert (answer.advised, answer.to_default) == (1, None)
+
+
+def test_while_a_block_runs_the_interval_is_that_of_every_look() -> None:
+    race = Race(rules(search="grid"))
+    rng = np.random.default_rng(3)
+    for _ in range(2):
+        for number, order in enumerate(race.next_block(), race.rounds_begun):
+            for each in order:
+                race.record(each, number, math.exp(-0.02 * (each == 4) + 0.004 * rng.normal()))
+        race.end_block()
+    between = race.answer()
+    assert race.next_block()
+    under_way = race.answer()
+    assert under_way.best == between.best == 4
+    assert under_way.to_default == race.ratio(4, 0) != between.to_default
 
 
 def test_the_default_runs_in_every_block_though_it_has_lost() -> None:
@@ -179,3 +195,27 @@ def test_the_largest_size_is_found_in_five_runs(largest: int) -> None:
         search.end_block()
     assert search.largest == (largest if largest >= 0 else None)
     assert runs <= 5
+
+
+def test_a_size_that_is_cut_off_runs_again_and_after_three_times_another_one() -> None:
+    search = LargestSearch(rules([[each] for each in range(3)], search="largest"))
+    for number in range(3):
+        assert search.next_block() == [[1]]
+        assert search.rounds_begun == number
+        search.cut_off(1, number, "node failure")
+    assert search.dropped[1].cause == "3 runs had no result: node failure"
+    assert (search.runs[1], search.dropped[1].block) == (3, 3)
+    search.exclude(0, "build failed")
+    assert search.next_block() == [[2]]
+    search.record(2, 3, 1.0)
+    assert (search.largest, search.next_block()) == (2, [])
+
+
+def test_a_setting_that_was_cut_off_or_not_built_is_none_that_failed() -> None:
+    race = Race(rules(GRID[:4]))
+    race.exclude(3, "build failed")
+    (block, *_) = race.next_block()
+    assert 3 not in block
+    race.cut_off(1, 0, "node failure")
+    assert (race.cuts[1], race.runs[1], race.failures[1]) == (["node failure"], 1, [])
+    assert race.dropped == {3: Dropped(0, cause="build failed")}

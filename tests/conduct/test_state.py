@@ -10,7 +10,7 @@ from seatrial.conduct.commands import Decision
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Entry, Policy
 from seatrial.conduct.retry_policy import MAX_REFUSED
-from seatrial.journal.codes import LAUNCH_FAILED
+from seatrial.journal.codes import LAUNCH_FAILED, PASS
 from seatrial.journal.events import (
     AlertRaised,
     Event,
@@ -92,6 +92,22 @@ def test_people_are_told_of_what_was_stopped_or_excluded_and_why(text: str) -> N
         assert words.startswith(subject)
         assert text in words
         assert len(words) > len(subject) + len(text)
+
+
+def test_a_known_failure_that_passes_is_told_once() -> None:
+    world = begun()
+    for _ in range(2):
+        (launch, *_) = decided(world).launches
+        world.note(RunSubmitted, launch.run_id, launch.case)
+        world.note(RunJudged, launch.run_id, launch.case, code=PASS.number, known="bug 7")
+    (alert,) = decided(world).alerts
+    assert (alert.kind, alert.subject) == ("known", f"t0@{world.cases[0].toolchain}")
+    assert "bug 7" in alert.text
+    world.note(AlertRaised, kind=alert.kind, subject=alert.subject, text=alert.text)
+    (launch, *_) = decided(world).launches
+    world.note(RunSubmitted, launch.run_id, launch.case)
+    world.note(RunJudged, launch.run_id, launch.case, code=PASS.number, known="bug 7")
+    assert not alerts(world)
 
 
 @pytest.mark.parametrize("ends", [False, True])

@@ -4,13 +4,14 @@ from typing import Any
 
 from seatrial.conduct.commands import Decision, Finish
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, WatchLimits, Window
+from seatrial.conduct.policy import Entry, Policy, ThrottleRule, WatchLimits, Window
 from seatrial.journal.codes import CANCELLED, HUNG
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
     BuildStarted,
     Event,
+    GaugeRead,
     JobQueued,
     JobStarted,
     MetricRecorded,
@@ -92,6 +93,24 @@ def test_after_a_pause_what_is_there_is_not_short() -> None:
     told.note(50, TrialPaused)
     told.note(500, TrialResumed)
     assert told.alerts(700) == []
+
+
+def test_after_a_pause_it_counts_anew_for_how_long_a_test_is_short() -> None:
+    told = Told(watch=WatchLimits(short_for=60))
+    told.note(2, RunSubmitted, "r1")
+    told.note(50, TrialPaused)
+    told.note(500, TrialResumed)
+    assert told.alerts(559.9) == []
+    assert [kind for kind, _, _ in told.alerts(560)] == ["short"]
+
+
+def test_a_gauge_that_fails_is_told_with_its_name() -> None:
+    told = Told(copies=1, throttles=[ThrottleRule(gauge="load", high=10, low=5)])
+    told.note(2, RunSubmitted, "r1")
+    told.note(3, GaugeRead, gauge="load", reason="it gave no number")
+    ((kind, subject, text),) = told.alerts(4)
+    assert (kind, subject) == ("gauge", "load")
+    assert "it gave no number" in text
 
 
 def test_silence_is_told_but_not_in_a_planned_outage() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import shutil
@@ -553,3 +554,16 @@ def test_files_on_which_events_rest_are_on_the_disk_before_them(
         assert synced == [str(output), str(path)]
         journal.sync()
     assert synced.count(str(output)) == 1
+
+
+def test_a_file_system_without_locks_is_told_and_no_descriptor_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(JournalError, match="cannot be locked: No locks available"):
+        Journal.own(tmp_path / "journal.jsonl")
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened

@@ -46,6 +46,7 @@ def test_a_cut_at_the_end_of_a_line_is_one_damaged_line(journal: Path, lines: in
 def test_a_journal_that_is_missing_is_damaged(journal: Path) -> None:
     journal.unlink()
     assert damaged(journal) == 1
+    assert has_lost_end(journal)
 
 
 def test_another_journal_of_the_same_length_is_damaged(journal: Path) -> None:

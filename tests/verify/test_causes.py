@@ -79,6 +79,9 @@ def test_the_ends_of_a_long_file_are_searched_and_its_middle_is_not(
     assert found(tmp_path, stdout=fill + fill + b"\nbeta").text == "second"
     assert found(tmp_path, stdout=fill + b"beta" + fill) == NO_CAUSE
     assert len(causes.read_ends(tmp_path / "stdout")) == 2001
+    for size in (1999, 2000):
+        (tmp_path / "stdout").write_bytes(fill + b"x" * (size - len(fill)))
+        assert len(causes.read_ends(tmp_path / "stdout")) == size
 
 
 def test_what_is_no_file_tells_nothing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from seatrial.journal.events import MetricRecorded, RunJudged
 from seatrial.verify.check_script import find_by_script, verdict_of
 from seatrial.verify.figures import Finding
 from tests.programs import Workplace, until
+from tests.suite.helpers import Place
 
 from .helpers import a_check
 
@@ -210,12 +211,12 @@ def test_a_script_names_the_cause_and_the_nodes(place: Workplace) -> None:
         ({"script": "check.sh", "codes": "posix"}, "codes"),
         ({"script": "check.sh", "time_limit": 0}, "time_limit"),
         ({"script": "check.sh", "memory_limit": "much"}, "memory_limit"),
+        ({"script": "check.sh", "memory_limit": 0}, "memory_limit"),
+        ({"contains": "x", "time_limit": 1}, "time_limit"),
         ({"contains": "x", "codes": "oth"}, "codes"),
     ],
 )
-def test_a_fault_names_its_place(place: Workplace, check: dict[str, object], key: str) -> None:
-    (place.test("one", verify=[check]) / "check.sh").write_text("true")
-    place.local()
-    done = place.seatrial("list", "suite", "-m", str(place.machine))
-    assert done.code == 2
-    assert f"verify[0].{key}: " in done.said
+def test_a_fault_names_its_place(tmp_path: Path, check: dict[str, object], key: str) -> None:
+    suite = Place(tmp_path)
+    suite.test("one", verify=[check]).with_name("check.sh").write_text("true")
+    assert f"verify[0].{key}: " in suite.fault()

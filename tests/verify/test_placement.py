@@ -148,6 +148,13 @@ def test_what_is_no_set_of_cpus_is_refused(text: str) -> None:
         cpus_of(text)
 
 
+def test_ranks_and_threads_of_xthi_have_their_places() -> None:
+    text = "Hello from rank 0, thread 1, on n1. (core affinity = 4-5)\n"
+    text += "Hello from rank 3, on n2. (core affinity = 0)\n"
+    found = [(place.rank, place.thread, place.node) for place in xthi.places(text)]
+    assert found == [(0, 1, "n1"), (3, 0, "n2")]
+
+
 def test_damaged_lines_of_xthi_are_refused_or_read_and_never_crash() -> None:
     """A thousand mutations: a character put in, taken out or replaced, a line twice or gone."""
     chance = random.Random(13)

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
+from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, WRONG_ANSWER
 from seatrial.verify import python_function
+from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.python_function import FunctionFailed, figures_by
 from tests.programs import Workplace, until
 
-from .helpers import a_test
+from .helpers import a_check, a_test
 
 
 @pytest.fixture
@@ -49,6 +50,15 @@ def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
     ]
     assert findings == []
     assert sorted(path.name for path in folder.iterdir()) == ["figures.py", "helper.py"]
+
+
+def test_a_check_by_a_function_knows_the_parameters(places: tuple[Path, Path]) -> None:
+    folder, run = places
+    (folder / "answer.py").write_text("def check(run, names):\n    return names['edge'] < 10\n")
+    test = a_test(folder, verify=[a_check(exit_code=0), a_check(python="answer.py:check")])
+    assert find_faults(test, run, 0, {"edge": 8}) == []
+    (finding,) = find_faults(test, run, 0, {"edge": 12})
+    assert (finding.code, finding.text) == (WRONG_ANSWER, "answer.py:check: it returned False")
 
 
 def test_a_function_in_a_folder_with_a_colon(places: tuple[Path, Path]) -> None:

@@ -17,6 +17,7 @@ from seatrial.verify.reading import (
     head,
     plain,
     plain_line,
+    plain_page,
     read_text,
     sha256,
     size_of,
@@ -140,3 +141,7 @@ def test_what_is_longer_than_one_read_is_read_whole(tmp_path: Path) -> None:
     text = "0123456789" * 250_000
     (tmp_path / "stdout").write_text(text)
     assert read_text(tmp_path, "stdout", len(text)) == text
+
+
+def test_a_page_keeps_its_lines_and_tabs_and_shows_controls() -> None:
+    assert plain_page("a\tb\n\x1b[31mé\u202e") == "a\tb\n\\x1b[31mé\\u202e"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def test_no_file_is_no_references(tmp_path: Path) -> None:
         ("", "value: is missing; give value, or min or max"),
         ("lower: -0.1, min: 1", "lower: is relative to value, which is not given"),
         ("value: 1, min: 1", "min: give value with lower and upper, or min and max, not both"),
+        ("value: 1, max: 2", "max: give value with lower and upper, or min and max, not both"),
         ("value: 0", "value: 0 has no relative bounds; give min or max instead"),
         ("value: 1, lower: 0.05", "lower: 0.05 is not between -1 and 0; write -0.05 for 5 % below"),
         ("value: 1, lower: -5", "lower: -5 is not between -1 and 0; write -0.05 for 5 % below"),
@@ -96,6 +98,30 @@ def test_faults_have_their_place(bound: str, fault: str) -> None:
     with pytest.raises(InvalidFiles) as raised:
         loads(text, FILE)
     assert raised.value.faults[0].startswith(f"{FILE}:2: references[0].{fault}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "faults"),
+    [
+        ({"sha256": "0" * 64}, ["sha256"]),
+        ({"file": "a", "sha256": "0" * 64}, []),
+        ({"file": "a", "sha256": "0" * 63}, ["sha256"]),
+        ({"file": "a", "sha256": "A" * 64}, ["sha256"]),
+        ({"file": "a", "sha256": "0" * 64, "metric": "m", "unit": "s"}, ["metric", "unit"]),
+        ({"file": "a", "sha256": "0" * 64, "value": 1.0, "lower": -0.1}, ["value", "lower"]),
+        ({"file": "a", "sha256": "0" * 64, "upper": 0.1}, ["upper"]),
+        ({"file": "a", "sha256": "0" * 64, "min": 0.0, "max": 1.0}, ["min", "max"]),
+    ],
+)
+def test_faults_of_the_sum_of_a_file(keys: dict[str, Any], faults: list[str]) -> None:
+    text = json.dumps({"references": [{"test": "t", **keys}]})
+    try:
+        found = loads(text, FILE).by_file
+        assert not faults and list(found) == [("t", "a")]
+    except InvalidFiles as error:
+        assert [fault.split(": ")[1] for fault in error.faults] == [
+            f"references[0].{key}" for key in faults
+        ]
 
 
 def test_all_faults_are_told_at_once_and_twice_the_same_is_one() -> None:

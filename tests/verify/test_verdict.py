@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -66,6 +67,31 @@ def test_the_worse_side_alone_is_bounded_where_a_reference_gives_a_value(
     test = a_test(metrics={"triad": replace(TRIAD, better=better)})
     (figure,) = judge(test, a_case(), run, 0, expect(value=6000.0)).figures
     assert (figure.low, figure.high) == (low, high)
+
+
+def test_a_learned_sum_is_that_of_the_case_and_its_toolchain(run: Path) -> None:
+    """The sum of the file is known with gcc, that of another file with oneapi, none with clang."""
+    known = hashlib.sha256((run / "stdout").read_bytes()).hexdigest()
+    sums = (("gcc", known), ("oneapi", "0" * 64), ("g*", "1" * 64))
+    *both, twice = [
+        Reference(test="stream", file="stdout", sha256=each, toolchain=chain)
+        for chain, each in sums
+    ]
+    test = a_test(verify=[VALID, a_check(identical="stdout")])
+
+    def judged(toolchain: str, *entries: Reference) -> verdict.Verdict:
+        return judge(test, a_case(toolchain), run, 0, References.of([*entries]))
+
+    right = judged("gcc", *both)
+    assert (right.code, right.why) == (PASS, "")
+    wrong = judged("oneapi", *both)
+    assert (wrong.code, wrong.why[:17]) == (WRONG_ANSWER, "stdout has sha256")
+    unknown = judged("clang", *both)
+    assert (unknown.code, unknown.why) == (PASS, "no sum of stdout has been learned")
+    assert judged("gcc", *both, twice).code is CHECK_ERROR, "neither is more specific"
+    missing = a_test(verify=[a_check(identical="result")])
+    found = judge(missing, a_case(), run, 0, References())
+    assert found.code is WRONG_ANSWER and "result" in found.why
 
 
 def test_a_missed_reference(run: Path) -> None:

@@ -240,7 +240,7 @@ class Reading:
                 if not self.damaged and not is_kept(self._path, mark, file.fileno()):
                     self.damaged = 1
         except FileNotFoundError:
-            self.damaged += mark is not None
+            self.damaged = int(mark is not None)
         except OSError as error:
             raise JournalError(_cannot("read", self._path, error)) from error
 

@@ -260,6 +260,8 @@ def test_correct_answers_counts_all_that_gave_one() -> None:
     assert (found.state, found.value, found.n) == ("not met", 0.75, 4)
     assert found.numbers == {"wrong": 1, "without an answer": 2}
     assert found.why == "1 of 4 answers were wrong: 1 of b"
+    of_a = story.result("correct_answers", at_least="100%", tests=["a"])
+    assert (of_a.state, of_a.why) == ("met", "all of 3 answers were right")
 
 
 def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
@@ -320,6 +322,17 @@ def test_utilisation_has_the_hours_of_the_uses_that_there_were(
     numbers = story.result("utilisation", at_least="30%").numbers
     numbers.pop("cause", None)
     assert numbers == {f"{use} node-hours": of for use, of in ({"available": 40.0} | hours).items()}
+
+
+def test_utilisation_of_some_tests_is_of_the_hours_of_their_runs() -> None:
+    story = a_day(10)
+    story.run(0, 0, 4)
+    story.run(1, 0, 8)
+    story.tell(10, TrialEnded, failed=0)
+    found = story.result("utilisation", at_least="10%", tests=["a"])
+    assert (found.state, found.value, found.n) == ("met", 8 / 40, 1)
+    assert (found.numbers["accepted node-hours"], found.numbers["of all tests"]) == (8, 0.6)
+    assert found.why == "8 of 40 node-hours, by all tests together 60 %"
 
 
 def test_utilisation_is_decided_once_nothing_can_change_it() -> None:
@@ -500,6 +513,16 @@ def test_variability_is_that_of_the_worst_test() -> None:
     assert worst.state == "undecided" and worst.numbers["worst"] == "b"
 
 
+def test_a_test_whose_runs_do_not_vary_is_not_the_worst() -> None:
+    story = a_day(240)
+    for case, hours in ((0, [1.0, 1.0]), (1, [1.0, 1.1])):
+        for end in hours:
+            story.run(case, 0, end)
+    story.tell(240, TrialEnded, failed=0)
+    worst, a, b = story.judged("variability", at_most="20%")
+    assert (worst.numbers["worst"], a.value, b.numbers["mean"]) == ("b", 0, 1.05 * 3600)
+
+
 def test_variability_says_how_many_cases_have_too_few_runs() -> None:
     cases = [replace(case, test="a", parameters={"n": i}) for i, case in enumerate(cases_of(1, 1))]
     story = Story(cases, Policy(entries=[Entry(name="a")], entry_of=[0, 0]))
@@ -553,6 +576,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     assert figures(94, at_least=90).state == "met"
     assert figures(94, at_least=95).state == "not met"
     assert "94 MB/s" in figures(94, at_least=95).why
+    assert figures(94, at_least=95).shown == "94 MB/s"
     numbers = figures(94, 90, at_least=95).numbers
     assert numbers == {"unit": "MB/s", "least": 90, "largest": 94}
     assert figures(94, at_least="95%").state == "not met"

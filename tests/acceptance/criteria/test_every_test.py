@@ -46,6 +46,7 @@ def test_it_is_undecided_until_the_end_and_names_who_is_missing() -> None:
     story = a_story()
     first, *rest = every(story)
     assert (first.state, first.value, first.bound) == ("undecided", 3.0, "all 4")
+    assert {(one.criterion, one.label) for one in (first, *rest)} == {("every_test", "every test")}
     assert [one.subject for one in rest] == ["c"]
     story.run(2, 1, 2)
     story.tell(2, TrialEnded, failed=0)

@@ -20,6 +20,9 @@ def test_what_is_met_by_excluded_runs_alone_is_said() -> None:
     found = overall([[with_excluded("not met")]])
     assert (found.state, found.short) == ("met", "met, 1 by excluded runs")
     assert found.words == "met, 1 by excluded runs: pass rate 60 % with them (at least 95 %)"
+    waived = overall([[replace(with_excluded("not met"), state="waived")]])
+    assert waived.short == "waived, 1 by excluded runs"
+    assert not overall([[replace(with_excluded("met"), state="not met")]]).by_exclusion
 
 
 def test_exclusions_that_change_no_state_are_not_said() -> None:

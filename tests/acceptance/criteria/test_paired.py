@@ -136,6 +136,27 @@ def test_a_metric_goes_by_its_direction(better: str, expected: float) -> None:
     assert found.state == ("met" if expected > 0 else "not met")
 
 
+def test_the_case_that_lost_most_is_the_worst_beside_one_that_lost_nothing() -> None:
+    story = Story(cases_of(1, 1))
+    for case, figure in ((0, 100.5), (1, 100)):
+        for _ in range(2):
+            story.run(case, 0, 1, stage="alone", figures={"triad": 100})
+            story.run(case, 0, 1, stage="full", figures={"triad": figure})
+    story.tell(9, TrialEnded, failed=0)
+    worst = story.result("slowdown", at_most="5%", metric="triad")
+    assert worst.numbers["worst"] == story.cases[1].name
+
+
+def test_figures_of_0_among_those_alone_give_an_interval() -> None:
+    story = Story(cases_of(1))
+    for figure in (0, 0, 2, 2, 2):
+        story.run(0, 0, 1, stage="alone", figures={"triad": figure})
+        story.run(0, 0, 1, stage="full", figures={"triad": 2})
+    story.tell(9, TrialEnded, failed=0)
+    found = story.result("slowdown", at_most="5%", metric="triad")
+    assert (found.state, found.numbers["low"], found.numbers["high"]) == ("met", 0, 0)
+
+
 TIMES = st.lists(st.floats(0.5, 2), min_size=2, max_size=5)
 
 

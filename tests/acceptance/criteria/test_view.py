@@ -1,4 +1,4 @@
-"""Runs alone and runs at full machine are never of one figure."""
+"""Runs alone and runs at full machine are never of one figure; runs that both sides excluded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.acceptance.criteria import judge
+from seatrial.acceptance.criteria import judge, judged
 from seatrial.conduct.policy import Entry, Policy
 from seatrial.journal.codes import FAILED, PASS, PERFORMANCE
-from seatrial.journal.events import TrialEnded
-from seatrial.plan.model import Criterion, CriterionName
+from seatrial.journal.events import RunReviewed, TrialEnded
+from seatrial.plan.model import Component, Criterion, CriterionName
 from seatrial.suite.model import Stage
 from seatrial.verify.references import loads
 
@@ -116,3 +116,26 @@ def test_references_are_of_one_stage(stage: Stage, state: str) -> None:
     criterion = Criterion(criterion="figure_of_merit", metric="elapsed", tests=["a"], stage=stage)
     (result,) = judge(criterion, story.view(references=references))
     assert result.state == state, result.why
+
+
+def test_excluded_runs_count_for_nodes_and_beside_the_result_alone() -> None:
+    story = Story(cases_of(2, 2))
+    story.run(0, 0, 1)
+    bad = story.run(0, 1, 2, FAILED)
+    story.run(1, 0, 2)
+    story.tell(3, RunReviewed, run_id=bad, case=story.cases[0].id, is_excluded=1)
+    story.tell(4, TrialEnded, failed=0)
+    asked = [
+        Criterion(criterion="pass_rate", at_least="90%"),
+        Criterion(criterion="jobs_in_flight", at_most=2),
+    ]
+    view = story.view()
+    assert view.timeline is view.as_whole().timeline, "it is computed once"
+    rate, jobs, _ = judged(Component(component="c", criteria=asked), view)
+    whole, of_a, of_b = rate
+    assert (whole.state, whole.value, whole.n) == ("met", 1, 2)
+    assert whole.with_excluded is not None and of_a.with_excluded is not None
+    other = whole.with_excluded
+    assert (other.state, other.value, other.n) == ("not met", 2 / 3, 3)
+    assert (of_a.with_excluded.value, of_b.with_excluded) == (0.5, None)
+    assert (jobs[0].n, jobs[0].with_excluded) == (3, None)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
-from seatrial.acceptance.criteria.waivers import is_unneeded
+from seatrial.acceptance.criteria.waivers import covered, is_unneeded
 from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import TrialEnded
 from seatrial.plan.model import Criterion, Waiver
@@ -96,3 +96,17 @@ def test_a_waiver_of_tests_covers_no_criterion_on_the_whole_machine() -> None:
     use = Criterion(criterion="utilisation", at_least="99%")
     assert rate("a", waiver(tests=["a"]), criterion=use)[0].words == "not met"
     assert rate("a", waiver(), criterion=use)[0].words == "waived (not met)"
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({}, "the whole component"),
+        ({"criteria": ["pass_rate", "mix"]}, "pass rate, mix"),
+        ({"tests": ["a", "b"]}, "a, b"),
+        ({"toolchains": ["x"], "criteria": ["pass_rate"]}, "runs with x in pass rate"),
+        ({"tests": ["a"], "toolchains": ["x", "y"]}, "a with x, y"),
+    ],
+)
+def test_a_waiver_says_what_it_covers(about: dict[str, Any], words: str) -> None:
+    assert covered(waiver(**about)) == words

@@ -30,11 +30,10 @@ def findings(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
-    runs = [run for run in group.runs if run.right and run.figure(FINDINGS) is not None]
+    runs = group.right(FINDINGS)
     if not runs:
         return None
-    latest = max(runs, key=lambda run: run.judged or 0)
-    total = latest.figure(FINDINGS)
+    latest, value = runs[-1]
     of_rule = {
         name.removeprefix(PREFIX): figure.value
         for name, figure in (latest.figures or {}).items()
@@ -44,5 +43,4 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     parts = ", ".join(f"{name} on {count(int(value), 'node')}" for name, value in most)
     numbers: Numbers = {**of_rule}
     why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}"
-    value = total.value if total is not None else None
     return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)

@@ -30,14 +30,12 @@ def network(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
-    runs = [run for run in group.runs if run.right and run.figure(FINDINGS) is not None]
+    runs = group.right(FINDINGS)
     if not runs:
         return None
-    latest = max(runs, key=lambda run: run.judged or 0)
+    latest, value = runs[-1]
     figures = {name: figure for name in WORDS if (figure := latest.figure(PREFIX + name))}
     numbers: Numbers = {name.replace("_", " "): one.value for name, one in figures.items()}
-    found = latest.figure(FINDINGS)
-    value = found.value if found is not None else None
     parts = [count(int(one.value), WORDS[name]) for name, one in figures.items() if one.value]
     why = f"{', '.join(parts) or 'nothing'} in the latest of {count(len(runs), 'run')}"
     return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)

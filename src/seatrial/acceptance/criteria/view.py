@@ -35,6 +35,13 @@ class NodeCases(NamedTuple):
         name = self.case.name.removesuffix(f"%{self.case.node}")
         return f"{name} [{self.stage}]" if self.stage else name
 
+    def right(self, metric: str) -> list[tuple[RunHistory, float]]:
+        """Return the right runs that have a figure, each with it, in the order of their
+        verdicts."""
+        found = [(run, run.figure(metric)) for run in self.runs if run.right]
+        figures = [(run, figure.value) for run, figure in found if figure is not None]
+        return sorted(figures, key=lambda each: each[0].judged or 0)
+
 
 class TrialView:
     """The history of a trial at ``now`` (ns), and the references that it judges by. ``waived``

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
@@ -29,6 +28,7 @@ from seatrial.verify import references as refs
 from seatrial.verify.figures import ELAPSED
 
 MAX_NAMED = 3
+ROUNDING = 1e-9
 MIN_RUNS = 5  # figures of a case without which their median is no expectation
 
 
@@ -153,7 +153,7 @@ def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | N
         return "without the figure"
     allowed = share_of(criterion.within or 0)
     off = (figure.value - expected.value) / abs(expected.value)
-    if abs(off) <= allowed or math.isclose(abs(off), allowed, rel_tol=1e-9):
+    if abs(off) <= allowed * (1 + ROUNDING):
         return "within"
     if figure.better == NO_DIRECTION:
         return "above" if off > 0 else "below"

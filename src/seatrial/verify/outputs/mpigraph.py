@@ -80,7 +80,7 @@ def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
         raise ValueError(f"the head of its matrix {way!r} is not whole, or names a rank twice")
     for name in names:
         start, end = end + 1, text.find("\n", end + 1)
-        tab = text.find("\t", start, max(start, end))
+        tab = text.find("\t", start)
         rest = text[tab + 1 : max(tab, end)].encode()
         whole = tab > 0 and rest.endswith(b"\t") and rest.count(b"\t") == len(names)
         if text[start:tab] != f"{name} {_WORD[way]}" or not whole:
