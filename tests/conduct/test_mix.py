@@ -118,6 +118,13 @@ def test_where_another_test_is_stopped_no_more_than_its_copies_run() -> None:
     assert most_in_flight(world, stopped + 120 * NS) == 4
 
 
+def test_runs_of_one_decision_are_within_the_pace() -> None:
+    """Three of eight nodes hold one run of two nodes; the second follows in time."""
+    world = mixed([2], 8, 0.05, weight=[3 / 8]).go()
+    assert [when for when, _ in world.launches].count(START) == 1
+    assert most_in_flight(world) == 2
+
+
 def test_the_queue_has_as_many_runs_as_the_reserve() -> None:
     world = mixed([1], 8, 0.1, weight=[1]).go()
     assert most_in_flight(world) == 8 + 3
