@@ -62,7 +62,7 @@ BOUNDS: dict[str, list[dict[str, Any]]] = {
     "mix": [{"at_most": "5 points"}],
     "within_expected": [
         {"within": "5%", "at_least": "50%"},
-        {"within": "5%", "at_least": "50%", "of": "reference", "tests": ["a"], "two_sided": True},
+        {"within": "5%", "at_least": "50%", "of": "reference", "two_sided": True},
     ],
     "network": [{"at_most": 0}, {"at_most": 1, "tests": ["c"]}],
     "findings": [{"at_most": 0}, {"at_most": 2, "tests": ["a", "c"]}],
