@@ -126,6 +126,9 @@ def test_a_value_that_somebody_else_changed_is_a_conflict() -> None:
     assert conflicts(BEFORE, seen, mine) == []
     others = with_parts(BEFORE, {"entries": {"a": {"most": 2}}})
     assert list(map(str, conflicts(others, seen, mine))) == ["tests.a.most: none -> 2"]
+    fewer = with_parts(BEFORE, {"reserve": BEFORE.reserve + 1})
+    (found,) = conflicts(fewer, seen, mine)
+    assert (found.before, found.after) == (str(BEFORE.reserve), str(BEFORE.reserve + 1))
     same = with_parts(BEFORE, {"entries": {"a": {"most": 4}}})
     assert conflicts(same, seen, mine) == [], "both want the same"
     other_key = with_parts(BEFORE, {"entries": {"a": {"copies": 1}}})
