@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import gc
 import getpass
+import itertools
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -86,6 +88,7 @@ LONGEST = frozenset(
 )
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
+_FOLDERS = itertools.count()
 
 
 def missing(item: pytest.Item) -> str:
@@ -129,6 +132,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(why)
         for test in tests:
             terminalreporter.write_line(f"  {test}")
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder of the test. Pytest's own fixture looks through the folders of all earlier
+    tests for a free number, which takes longer than most tests."""
+    name = re.sub(r"\W", "_", request.node.name)[:27]
+    folder = tmp_path_factory.getbasetemp() / f"{name}{next(_FOLDERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -78,10 +79,6 @@ HEAVY = [
 ]
 
 
-def modules() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
-
-
 def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -99,22 +96,30 @@ def imports(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{module}.{name}".strip(".")) for name in names)
 
 
-def seatrial_rooms(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    for line, name in imports(text, package):
+def seatrial_rooms(named: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for line, name in named:
         if name.split(".")[0] == "seatrial":
             room = name.split(".")[1] if "." in name else "__init__"
             yield line, "__init__" if room.startswith("__") else room
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_only_down(path: Path) -> None:
-    own = room_of(path)
-    assert own in LEVELS, f"{own}: a new room; give it its place in ROOMS"
-    package = ("seatrial", *path.relative_to(SOURCE).parent.parts)
+@functools.cache
+def imports_of_modules() -> dict[Path, list[tuple[int, str]]]:
+    return {
+        path: list(imports(path.read_text(), ("seatrial", *path.relative_to(SOURCE).parent.parts)))
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+
+
+def test_imports_point_only_down() -> None:
+    assert not {room_of(path) for path in imports_of_modules()} - LEVELS.keys(), (
+        "a new room; give it its place in ROOMS"
+    )
     wrong = [
         f"{path}:{line}: {own} may not import from {room}; move what it needs to a lower room"
-        for line, room in seatrial_rooms(path.read_text(), package)
-        if room != own and LEVELS[room] >= LEVELS[own] and LEVELS[own] > 0
+        for path, named in imports_of_modules().items()
+        for line, room in seatrial_rooms(named)
+        if room != (own := room_of(path)) and LEVELS[room] >= LEVELS[own] and LEVELS[own] > 0
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -124,22 +129,18 @@ def level_in_web(part: str) -> int:
     return levels.get(part, len(PARTS_OF_WEB))
 
 
-@pytest.mark.parametrize(
-    "path", sorted((SOURCE / "web").rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE))
-)
-def test_imports_within_web_point_only_down(path: Path) -> None:
-    own = path.relative_to(SOURCE / "web").parts[0].removesuffix(".py")
-    package = ("seatrial", *path.relative_to(SOURCE).parent.parts)
-    named = [(line, name.split(".")) for line, name in imports(path.read_text(), package)]
+def test_imports_within_web_point_only_down() -> None:
     wrong = [
-        f"{path}:{line}: {own} may not import from {words[2]}"
-        for line, words in named
-        if words[:2] == ["seatrial", "web"]
-        and len(words) > 2
-        and words[2] != own
+        f"{path}:{line}: {own} may not import from {part}"
+        for path, named in imports_of_modules().items()
+        if path.is_relative_to(SOURCE / "web")
+        for own in [path.relative_to(SOURCE / "web").parts[0].removesuffix(".py")]
+        for line, name in named
+        for part in name.split(".")[2:3]
+        if name.startswith("seatrial.web.")
+        and part != own
         and (
-            level_in_web(words[2]) > level_in_web(own)
-            or (level_in_web(words[2]) == level_in_web(own) < 1)
+            level_in_web(part) > level_in_web(own) or (level_in_web(part) == level_in_web(own) < 1)
         )
     ]
     assert not wrong, "\n".join(wrong)
@@ -157,7 +158,7 @@ def f():
     if 1:
         from seatrial.trial import driver
 """
-    rooms = [room for _, room in seatrial_rooms(text, ("seatrial", "conduct"))]
+    rooms = [room for _, room in seatrial_rooms(imports(text, ("seatrial", "conduct")))]
     assert sorted(rooms) == sorted(
         ["units", "store", "__init__", "journal", "conduct", "verify", "cli", "trial"]
     )
@@ -166,8 +167,9 @@ def f():
 def test_the_pure_rooms_reach_for_no_clock_disk_or_chance() -> None:
     wrong = [
         f"{path}:{line}: {name}"
-        for path in sorted((SOURCE / "conduct").glob("*.py"))
-        for line, name in imports(path.read_text(), ("seatrial", "conduct"))
+        for path, named in imports_of_modules().items()
+        if room_of(path) == "conduct"
+        for line, name in named
         if name.split(".")[0]
         in {"asyncio", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time"}
     ]

@@ -70,6 +70,8 @@ def test_the_wheel_has_every_file_of_the_source_and_the_suites(wheel: Path) -> N
 
 
 def test_the_zipapp_installs_what_runs_the_probes(zipapp: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(zipapp) as packed:
+        assert not [name for name in packed.namelist() if "/tests/" in name]
     python = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     env = BARE | {"HOME": str(tmp_path)}
     told = call(python, "-I", zipapp, "installed", at=tmp_path, env=env)

@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterator
 from email import message_from_bytes
 from importlib.metadata import Distribution, distribution
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -41,6 +41,12 @@ def needed(requirements: list[str]) -> Iterator[Distribution]:
         waiting += [Requirement(text) for text in found.requires or []]
 
 
+def wanted(path: PurePath) -> bool:
+    """Return True if an installation needs this file of a package. Tests, which are half of numpy's
+    source, take long to compile."""
+    return path.parts[0] != ".." and path.suffix != ".pyc" and "tests" not in path.parts
+
+
 def write(wheel: Path, target: Path) -> None:
     """Write the zipapp of a wheel."""
     with target.open("wb") as file:
@@ -55,7 +61,7 @@ def write(wheel: Path, target: Path) -> None:
                 requirements = message_from_bytes(own.read(about)).get_all("Requires-Dist", [])
             for found in needed(requirements):
                 for path in found.files or []:
-                    if path.parts[0] != ".." and path.suffix != ".pyc":
+                    if wanted(path):
                         archive.write(str(path.locate()), PACKAGES + str(path))
     target.chmod(0o755)
 

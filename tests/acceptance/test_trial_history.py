@@ -347,7 +347,7 @@ def test_uses_add_up_to_what_was_available(
 ) -> None:
     history = a_story(runs).history()
     found = timeline_of(history, at(now))
-    for use in [found.total, *(piece.use for piece in found.pieces)]:
+    for use in [found.total, *map(Use._make, zip(*found.nodes, strict=True))]:
         assert sum(use[1:]) == use.available >= 0
         assert all(0 <= part <= use.available for part in use[1:])
         assert 0 <= use.share("accepted") <= 1

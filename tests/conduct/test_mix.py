@@ -57,6 +57,15 @@ def node_seconds(world: World) -> Counter[int]:
     return had
 
 
+def most_in_flight(world: World, since: int = START) -> int:
+    """The highest number of runs in flight after a time."""
+    flying = most = 0
+    for event in world.events:
+        flying += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
+        most = max(most, flying) if event.time > since else most
+    return most
+
+
 @pytest.mark.parametrize(("nodes", "hours", "least"), [(32, 1, 0.45), (128, 0.25, 0.45)])
 @settings(max_examples=4, deadline=None, phases=[Phase.generate])
 @given(tests=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 5)), min_size=2, max_size=5))
@@ -95,11 +104,30 @@ def test_copies_are_kept_in_flight_and_the_rest_fills_up() -> None:
 
 def test_copies_that_leave_nodes_idle_are_never_more_than_asked() -> None:
     world = mixed([2], 6, 1, copies=[2], weight=[2 / 3]).go()
-    flying, most = 0, 0
-    for event in world.events:
-        flying += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
-        most = max(most, flying)
-    assert most == 2
+    assert most_in_flight(world) == 2
+
+
+def test_where_another_test_is_stopped_no_more_than_its_copies_run() -> None:
+    """Two tests whose copies fill the machine; the idle nodes of the other are no reason."""
+    world = mixed([1, 4], 8, 0.3, copies=[4, 1])
+    stopped = START + 10 * NS
+    world.at(10, lambda: world.note(TestStopped, test="t1", reason="broken"))
+    world.go()
+    later = Counter(launch.case for when, launch in world.launches if when > stopped + 120 * NS)
+    assert later[0] > 50 and not later[1]
+    assert most_in_flight(world, stopped + 120 * NS) == 4
+
+
+def test_runs_of_one_decision_are_within_the_pace() -> None:
+    """Three of eight nodes hold one run of two nodes; the second follows in time."""
+    world = mixed([2], 8, 0.05, weight=[3 / 8]).go()
+    assert [when for when, _ in world.launches].count(START) == 1
+    assert most_in_flight(world) == 2
+
+
+def test_the_queue_has_as_many_runs_as_the_reserve() -> None:
+    world = mixed([1], 8, 0.1, weight=[1]).go()
+    assert most_in_flight(world) == 8 + 3
 
 
 def test_a_wide_test_is_not_crowded_out_by_narrow_ones() -> None:
@@ -115,11 +143,7 @@ def test_time_that_was_lost_is_made_up_for_by_one_run() -> None:
     world.at(10, lambda: world.note(TestStopped, test="t0", reason="broken"))
     world.at(1800, lambda: world.note(TestAdmitted, test="t0"))
     world.go()
-    flying, most = 0, 0
-    for event in world.events:
-        flying += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
-        most = max(most, flying)
-    assert most == 3  # two are its share
+    assert most_in_flight(world) == 3  # two are its share
 
 
 def test_a_test_without_a_claim_gets_what_the_others_leave() -> None:

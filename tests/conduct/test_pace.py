@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.pace import Pace
 from seatrial.conduct.policy import Entry
@@ -52,3 +53,11 @@ def test_lost_time_is_made_up_for_by_one_run() -> None:
     assert pace.due(0, later, USUAL) == pytest.approx(later - 40 * NS, abs=NS // 1000)
     pace.launched(0, 2, later, USUAL)
     assert later - NS < pace.due(0, later, USUAL) <= later
+
+
+def test_what_is_launched_now_puts_the_next_start_off() -> None:
+    pace, counts = Pace([3.0], [2], [0]), InFlightCounts([Entry(name="a")])
+    pace.launched(0, 2, NOW, USUAL)
+    for launches, seconds in (([], 40), ([Shape(entry=0, nodes=2, size=0, width=2)], 80)):
+        due = pace.next_start(NOW, launches, counts, [USUAL])
+        assert due == pytest.approx(NOW + seconds * NS, abs=NS // 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -120,12 +121,32 @@ def test_parts_that_no_policy_can_have_are_refused_and_change_nothing(
     assert differences(BEFORE, parts) == []
 
 
+def test_windows_are_told_in_the_clock_that_they_go_by() -> None:
+    at = datetime(2026, 5, 1, 6, tzinfo=UTC).timestamp()
+    windows = [
+        Window(start=at, end=at + 3600, absolute=True, nodes="n1", why="cooling"),
+        Window(start=60, end=7200),
+    ]
+    (found,) = differences(BEFORE, changed_parts(BEFORE, replace(BEFORE, outages=windows)))
+    for words in (
+        "2026-05-01 06:00 UTC to 2026-05-01 07:00 UTC n1 (cooling)",
+        "1 m 0 s to 2 h 0 m",
+    ):
+        assert words in str(found)
+
+
 def test_a_value_that_somebody_else_changed_is_a_conflict() -> None:
     mine = {"entries": {"a": {"most": 4}}, "reserve": 5}
     seen = before_parts(BEFORE, mine)
     assert conflicts(BEFORE, seen, mine) == []
     others = with_parts(BEFORE, {"entries": {"a": {"most": 2}}})
-    assert list(map(str, conflicts(others, seen, mine))) == ["tests.a.most: none -> 2"]
+    (found,) = conflicts(others, seen, mine)
+    assert (str(found), found.before) == ("tests.a.most: none -> 2", "")
+    (found,) = conflicts(BEFORE, before_parts(others, mine), mine)
+    assert (str(found), found.after) == ("tests.a.most: 2 -> none", "")
+    fewer = with_parts(BEFORE, {"reserve": BEFORE.reserve + 1})
+    (found,) = conflicts(fewer, seen, mine)
+    assert (found.before, found.after) == (str(BEFORE.reserve), str(BEFORE.reserve + 1))
     same = with_parts(BEFORE, {"entries": {"a": {"most": 4}}})
     assert conflicts(same, seen, mine) == [], "both want the same"
     other_key = with_parts(BEFORE, {"entries": {"a": {"copies": 1}}})

@@ -99,16 +99,27 @@ def test_where_every_setting_fails_nothing_is_made_up() -> None:
 
 def test_without_the_default_the_best_is_advised() -> None:
     race = Race(rules(levels=GRID[:4]))
+    rng = np.random.default_rng(5)
     while block := race.next_block():
         for number, order in enumerate(block, race.rounds_begun):
             for each in order:
                 if each == 0:
                     race.fail(0, number, "failed")
                 else:
-                    race.record(each, number, 1.0 + each)
+                    race.record(each, number, 1.0 + 0.1 * each + 0.01 * rng.random())
         race.end_block()
     answer = race.answer()
     assert (answer.advised, answer.to_default) == (1, None)
+
+
+@pytest.mark.parametrize("figure", [0.0, -1.0, math.inf, math.nan])
+def test_a_figure_that_has_no_ratio_is_a_failure(figure: float) -> None:
+    race = Race(rules())
+    race.next_block()
+    race.record(3, 0, figure)
+    (cause,) = race.failures[3]
+    assert "ratios need figures above 0" in cause
+    assert not np.isfinite(race.figures).any()
 
 
 def test_while_a_block_runs_the_interval_is_that_of_every_look() -> None:
@@ -120,6 +131,9 @@ def test_while_a_block_runs_the_interval_is_that_of_every_look() -> None:
                 race.record(each, number, math.exp(-0.02 * (each == 4) + 0.004 * rng.normal()))
         race.end_block()
     between = race.answer()
+    always = race.ratio(4, 0, 0.01)
+    assert between.to_default and always
+    assert between.to_default.high - between.to_default.low < always.high - always.low
     assert race.next_block()
     under_way = race.answer()
     assert under_way.best == between.best == 4
@@ -150,7 +164,7 @@ def test_orders_differ_between_rounds_and_are_the_same_again() -> None:
 
 def test_a_large_grid_is_screened_by_a_balanced_part() -> None:
     levels = [list(each) for each in product(range(4), range(4), range(3))]
-    race = Race(rules(levels, runs=60))
+    race = Race(rules(levels, runs=61))
     first = race.next_block()[0]
     assert len(first) == 30
     assert 0 in first

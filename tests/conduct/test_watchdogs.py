@@ -138,6 +138,17 @@ def test_a_wait_out_of_proportion_is_told() -> None:
     assert "run c has waited in the queue for more than 50.0 s; usual is 10.0 s" in text
 
 
+def test_a_wait_in_a_planned_outage_is_not_told() -> None:
+    watch = WatchLimits(wait_factor=5, wait_least=30)
+    told = Told(copies=2, watch=watch, outages=[Window(start=29, end=129)])
+    for run in ("a", "b"):
+        told.note(10, RunSubmitted, run)
+        told.note(10, JobQueued, run)
+    told.note(20, JobStarted, "a")
+    assert told.alerts(179) == []
+    assert [kind for kind, _, _ in told.alerts(180)] == ["wait"]
+
+
 def test_a_hung_run_is_told_once_and_ended_if_so_wanted() -> None:
     for ends in (True, False):
         told = Told(copies=1, entry={"end_quiet": ends})

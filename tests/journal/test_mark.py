@@ -43,6 +43,12 @@ def test_a_cut_at_the_end_of_a_line_is_one_damaged_line(journal: Path, lines: in
     assert len(list(read(journal))) == lines + 2
 
 
+def test_what_was_read_is_counted(journal: Path) -> None:
+    reading = read(journal)
+    assert len(list(reading)) == LINES
+    assert (reading.number, reading.end) == (LINES, journal.stat().st_size)
+
+
 def test_a_journal_that_is_missing_is_damaged(journal: Path) -> None:
     journal.unlink()
     assert damaged(journal) == 1

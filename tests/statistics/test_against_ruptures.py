@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import ruptures
 from numpy.typing import NDArray
 
 from seatrial.statistics.segments import starts
@@ -20,6 +19,8 @@ def cost(series: Array, pieces: list[int], penalty: float) -> float:
 
 
 def theirs(series: Array, penalty: float, shortest: int) -> list[int]:
+    import ruptures  # takes a second, which not each process of a parallel run needs to spend
+
     search = ruptures.Pelt(model="l1", min_size=shortest, jump=1).fit(series)
     return [0, *search.predict(penalty)[:-1]]
 

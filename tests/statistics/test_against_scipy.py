@@ -7,8 +7,8 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from seatrial.statistics import (
     changes,
@@ -32,7 +32,7 @@ def test_mann_whitney_of_few_figures_without_ties_is_exact() -> None:
     for m in range(2, 12):
         for n in range(2, 12):
             first, second = rng.normal(0, 1, m), rng.normal(0.8, 1, n)
-            expected = stats.mannwhitneyu(first, second, method="exact").pvalue
+            expected = scipy.stats.mannwhitneyu(first, second, method="exact").pvalue
             ours = two_sample.mann_whitney(first.tolist(), second.tolist())
             assert ours == pytest.approx(expected, rel=1e-12)
 
@@ -45,7 +45,7 @@ def test_mann_whitney_with_ties_is_corrected_for_them_and_for_continuity(levels:
             first = rng.integers(0, levels, m).astype(float)
             second = rng.integers(0, levels, n).astype(float) + shift
             first[0] = second[0]  # one tie at least, so that it is never exact
-            expected = stats.mannwhitneyu(first, second, method="asymptotic").pvalue
+            expected = scipy.stats.mannwhitneyu(first, second, method="asymptotic").pvalue
             ours = two_sample.mann_whitney(first.tolist(), second.tolist())
             assert ours == pytest.approx(max(expected, two_sample.least_p(m, n)), rel=1e-12)
 
@@ -53,21 +53,21 @@ def test_mann_whitney_with_ties_is_corrected_for_them_and_for_continuity(levels:
 def test_mann_whitney_of_many_figures_is_approximated() -> None:
     rng = np.random.default_rng(2)
     first, second = rng.normal(0, 1, 60), rng.normal(0.3, 1, 70)
-    expected = stats.mannwhitneyu(first, second, method="asymptotic").pvalue
+    expected = scipy.stats.mannwhitneyu(first, second, method="asymptotic").pvalue
     assert two_sample.mann_whitney(first.tolist(), second.tolist()) == pytest.approx(expected)
 
 
 def test_the_distribution_of_u_is_that_of_all_orders() -> None:
     for m, n in [(2, 2), (3, 7), (9, 5)]:
         low, high = list(range(m)), [m + 0.5 + i for i in range(n)]
-        least = stats.mannwhitneyu(low, high, method="exact").pvalue
+        least = scipy.stats.mannwhitneyu(low, high, method="exact").pvalue
         assert two_sample.least_p(m, n) == pytest.approx(least)
 
 
 def test_the_interval_of_a_ratio_is_the_percentile_bootstraps() -> None:
     rng = np.random.default_rng(3)
     first, second = rng.gamma(50, 2, 25), rng.gamma(50, 2.1, 18)
-    told = stats.bootstrap(
+    told = scipy.stats.bootstrap(
         (second, first),
         lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis),
         method="percentile",
@@ -85,7 +85,8 @@ def test_differences_stand_as_by_benjamini_and_hochberg() -> None:
             ps = rng.random(size) ** 4
             padded = np.concatenate([ps, np.ones(more)])
             expected = (
-                stats.false_discovery_control(padded, method="bh")[:size] <= multiple_testing.FALSE
+                scipy.stats.false_discovery_control(padded, method="bh")[:size]
+                <= multiple_testing.FALSE
             )
             assert multiple_testing.confirmed(ps.tolist(), size + more) == set(
                 np.flatnonzero(expected)
@@ -98,8 +99,8 @@ def test_fishers_exact_test_is_one_sided() -> None:
         count, other = rng.integers(1, 80, 2).tolist()
         high, other_high = int(rng.integers(0, count + 1)), int(rng.integers(0, other + 1))
         table = [[high, count - high], [other_high, other - other_high]]
-        p = stats.fisher_exact(table, alternative="greater").pvalue
-        expected = stats.norm.isf(min(p, 0.5))
+        p = scipy.stats.fisher_exact(table, alternative="greater").pvalue
+        expected = scipy.stats.norm.isf(min(p, 0.5))
         assert rank_tests.fisher(high, count, other_high, other) == pytest.approx(
             expected, abs=1e-7
         )
@@ -109,7 +110,7 @@ def test_the_rank_sum_is_wilcoxons() -> None:
     rng = np.random.default_rng(9)
     for first, second in [(3, 3), (5, 40), (100, 30)]:
         figures = rng.normal(0, 1, first + second)
-        expected = abs(stats.ranksums(figures[:first], figures[first:]).statistic)
+        expected = abs(scipy.stats.ranksums(figures[:first], figures[first:]).statistic)
         assert rank_tests.wilcoxon(figures, first) == pytest.approx(expected)
 
 
@@ -117,7 +118,7 @@ def test_the_rank_sum_is_wilcoxons() -> None:
 def test_a_students_t_becomes_the_normal_deviate_that_is_as_rare(freedom: int) -> None:
     """Wallace's approximation errs less the more degrees of freedom there are."""
     for t in (0.1, 0.5, 1.0, 2.0, 3.3, 5.0, 8.0):
-        expected = stats.norm.isf(stats.t.sf(t, freedom))
+        expected = scipy.stats.norm.isf(scipy.stats.t.sf(t, freedom))
         assert normal_deviate(t, freedom) == pytest.approx(expected, rel=0.05 / freedom)
 
 
@@ -128,7 +129,7 @@ def test_welchs_p_lies_by_the_exact_one() -> None:
     for m, n in [(4, 4), (5, 9), (20, 30)]:
         for effect in (0.0, 0.02, 0.1):
             logs = rng.normal(3, 0.02, m), rng.normal(3 + effect, 0.03, n)
-            exact = stats.ttest_ind(*logs, equal_var=False).pvalue
+            exact = scipy.stats.ttest_ind(*logs, equal_var=False).pvalue
             ours = multiple_testing.student_p(np.exp(logs[0]).tolist(), np.exp(logs[1]).tolist())
             assert ours is not None
             deviates = [NormalDist().inv_cdf(1 - max(p, 1e-15) / 2) for p in (ours, exact)]
@@ -139,7 +140,7 @@ def test_welchs_p_lies_by_the_exact_one() -> None:
 def test_the_chance_of_bad_runs_is_the_poisson_binomials() -> None:
     risks = np.random.default_rng(11).random(40) / 3
     for hits in range(1, 41):
-        expected = stats.poisson_binom.sf(hits - 1, risks)
+        expected = scipy.stats.poisson_binom.sf(hits - 1, risks)
         assert suspects._tail(risks, hits) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
@@ -147,14 +148,14 @@ def test_the_bound_of_a_span_is_never_below_its_chance() -> None:
     runs = np.repeat(np.arange(1.0, 60.0), 5)
     hits = np.ceil(runs * np.tile([0.2, 0.4, 0.6, 0.8, 1.0], 59))
     bounds = np.exp(scan_statistic._chances(runs, hits, 0.15))
-    exact = stats.binom.sf(hits - 1, runs, 0.15)
+    exact = scipy.stats.binom.sf(hits - 1, runs, 0.15)
     assert (bounds >= exact * (1 - 1e-12)).all()
     assert (bounds[hits > 0.15 * runs] < 1).all()  # and it says something
 
 
 def test_a_node_is_defective_beyond_the_quantile_of_half_a_node() -> None:
     for count in (5, 200, 6000):
-        quantile = stats.norm.isf(defective_nodes.FALSE_NODES / count)
+        quantile = scipy.stats.norm.isf(defective_nodes.FALSE_NODES / count)
         assert defective_nodes._bound(count) == pytest.approx(
             quantile * (1 + defective_nodes.SMALL / count)
         )
@@ -163,15 +164,15 @@ def test_a_node_is_defective_beyond_the_quantile_of_half_a_node() -> None:
 def test_the_spread_is_the_same() -> None:
     figures = np.random.default_rng(12).lognormal(5, 0.1, 41).tolist()
     told = spread.spread(figures)
-    assert told.cv == pytest.approx(stats.variation(figures, ddof=1))
-    assert told.mad == pytest.approx(stats.median_abs_deviation(figures))
-    assert pytest.approx(stats.norm.ppf(0.75), rel=1e-4) == 1 / spread.MAD_TO_SIGMA
+    assert told.cv == pytest.approx(scipy.stats.variation(figures, ddof=1))
+    assert told.mad == pytest.approx(scipy.stats.median_abs_deviation(figures))
+    assert pytest.approx(scipy.stats.norm.ppf(0.75), rel=1e-4) == 1 / spread.MAD_TO_SIGMA
 
 
 def test_constants_are_those_of_the_normal_distribution() -> None:
     assert pytest.approx(math.sqrt(math.pi / 2), rel=1e-4) == changes.MEAN_TO_SIGMA
-    assert pytest.approx(stats.norm.ppf(0.875), rel=1e-4) == changes.QUARTER
-    assert pytest.approx(stats.norm.isf(0.0005), rel=1e-3) == changes.SUSPECTED
+    assert pytest.approx(scipy.stats.norm.ppf(0.875), rel=1e-4) == changes.QUARTER
+    assert pytest.approx(scipy.stats.norm.isf(0.0005), rel=1e-3) == changes.SUSPECTED
 
 
 def test_the_density_is_that_of_a_gaussian_kernel() -> None:
@@ -180,11 +181,11 @@ def test_the_density_is_that_of_a_gaussian_kernel() -> None:
     width = 0.04
     edges, density = modes.density_of(sample, width)
     middles = (edges[:-1] + edges[1:]) / 2
-    exact = stats.gaussian_kde(sample, width / sample.std(ddof=1))(middles)
+    exact = scipy.stats.gaussian_kde(sample, width / sample.std(ddof=1))(middles)
     assert np.abs(density - exact).max() < 0.01 * exact.max()
 
 
 def test_a_share_has_wilsons_interval() -> None:
     for met, of in [(0, 7), (3, 7), (7, 7), (12, 100)]:
-        told = stats.binomtest(met, of).proportion_ci(0.95, method="wilson")
+        told = scipy.stats.binomtest(met, of).proportion_ci(0.95, method="wilson")
         assert wilson(met, of) == pytest.approx((told.low, told.high), abs=1e-4)

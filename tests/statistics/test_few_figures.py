@@ -8,9 +8,9 @@ from statistics import median
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from seatrial.statistics.few_figures import are_few, ratio_interval
 
@@ -21,7 +21,9 @@ def test_it_is_welchs_on_logarithms(m: int, n: int) -> None:
     for _ in range(20):
         one = [10 * math.exp(rng.gauss(0, 0.03)) for _ in range(m)]
         other = [14 * math.exp(rng.gauss(0, 0.05)) for _ in range(n)]
-        exact = stats.ttest_ind(np.log(other), np.log(one), equal_var=False).confidence_interval()
+        exact = scipy.stats.ttest_ind(
+            np.log(other), np.log(one), equal_var=False
+        ).confidence_interval()
         low, high = (math.log(end) for end in ratio_interval([other], [one], 0.95))
         width = exact.high - exact.low
         assert low == pytest.approx(exact.low, abs=0.03 * width)

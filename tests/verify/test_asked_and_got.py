@@ -44,6 +44,7 @@ def pages(folder: Path, asked: str, small: int, thp: int, hugetlb: int) -> str:
 )
 def test_pages(tmp_path: Path, asked: str, used: tuple[int, int, int], text: str) -> None:
     assert pages(tmp_path, asked, *used) == text
+    assert faults_of_settings(RunSettings(), tmp_path) == [], "nothing was asked"
 
 
 def test_a_run_that_was_too_short_to_be_sampled(tmp_path: Path) -> None:

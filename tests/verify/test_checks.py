@@ -218,6 +218,11 @@ def test_faults_of_written_checks(check: dict[str, Any], said: str) -> None:
     assert said in ": ".join(filter(None, fault))
 
 
+def test_each_fault_of_a_check_is_told() -> None:
+    check = a_check(name="x" * 101, value="no group", tolerance=0.1, sha256=SUM)
+    assert [key for key, _ in faults_of_check(check)] == ["name", "value", "sha256", "value"]
+
+
 def test_the_line_of_what_must_be_absent_counts_empty_lines(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("\nbad\n")
     found = find_fault(a_check(absent="bad"), tmp_path, 0)

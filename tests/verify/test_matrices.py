@@ -101,6 +101,11 @@ def test_ranks_of_a_node_are_one_node_and_its_memory_is_no_network() -> None:
     assert {one.name for one in by_rank.network.senders} == {matrix.names[i] for i in slow}
 
 
+def test_the_ranks_of_a_single_node_are_judged_one_by_one() -> None:
+    found = judged(a_matrix(1, ranks=8), {})
+    assert (found.unit, found.ranks, found.network.nodes) == ("rank", 8, 8)
+
+
 def test_nodes_with_unlike_numbers_of_ranks() -> None:
     names = ["a:0", "a:1", "b:2", "c:3"]
     rates = np.array([[0, 99, 4, 6], [99, 0, 8, 0], [1, 3, 0, 5], [2, 2, 7, 0.0]])

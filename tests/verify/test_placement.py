@@ -66,6 +66,13 @@ def test_a_job_script_on_another_host_tells_nothing_of_the_nodes() -> None:
     assert found.fault == "ranks 0-3 on CPU 1; 4 cores asked"
 
 
+def test_a_rank_of_unknown_cpus_is_told() -> None:
+    known, unknown = places(0, 1)
+    unknown = unknown._replace(cpu=None, core=frozenset(), allowed=frozenset())
+    found = judge([known, unknown], asked(2), PlacementCheck(), on_eight())
+    assert found == PlacementJudgement("", "the CPUs of rank 1 are not known")
+
+
 def test_two_threads_of_one_core_share_it_unless_there_are_not_enough_cores() -> None:
     core = frozenset((0, 4))
     both = [ThreadPlace(i, 0, "n001", None, cpu, core, 0) for i, cpu in enumerate((0, 4))]

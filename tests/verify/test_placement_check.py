@@ -109,6 +109,8 @@ ASKED = "given node n1 mask 0-7\nasked slot 0 mask 0-1\nasked slot 1 mask 4-5\n"
         (on_cpus("0-1", "0-7"), ASKED, (MISPLACED, "rank 1 on CPUs 0-7; 4-5 asked")),
         (on_cpus("0-1", "2-3"), ASKED.replace("0-7", "0-3"),
          (PASS, "rank 1 could not be on CPUs 4-5: its job had 0-3")),
+        (on_cpus("4-5", "2"), ASKED.replace("0-7", "4-5").replace("0-1", "4-5"),
+         (MISPLACED, "rank 1 on CPU 2; 4-5 asked")),
         (on_cpus("2", "3"), ASKED.replace("asked", "as"), (PASS, "")),
         (on_cpus("2", "3"), ASKED.replace("4-5", "5-4"), (PASS, "")),  # damaged: not compared
         (on_cpus("2", "3"), ASKED.replace("slot 1", "slot 7"), (PASS, "")),

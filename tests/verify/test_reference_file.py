@@ -135,8 +135,8 @@ def test_accept_writes_at_once_and_keeps_links_and_rights(tmp_path: Path) -> Non
 
 
 def test_accept_makes_the_file(tmp_path: Path) -> None:
-    accept(tmp_path / "new" / "references.yaml", [COPY])
-    assert load(tmp_path / "new" / "references.yaml").entries == [COPY]
+    accept(tmp_path / "new" / "folder" / "references.yaml", [COPY])
+    assert load(tmp_path / "new" / "folder" / "references.yaml").entries == [COPY]
 
 
 def test_nothing_is_written_over_a_file_that_is_not_valid(tmp_path: Path) -> None:

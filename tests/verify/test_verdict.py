@@ -94,6 +94,30 @@ def test_a_learned_sum_is_that_of_the_case_and_its_toolchain(run: Path) -> None:
     assert found.code is WRONG_ANSWER and "result" in found.why
 
 
+def test_a_figure_of_two_references_is_not_compared(run: Path) -> None:
+    of = {"test": "stream", "metric": "triad", "unit": "MB/s", "value": 1.0}
+    chains = [Reference(**of, toolchain=chain) for chain in ("g*", "gc*")]  # type: ignore[arg-type]
+    found = judge(TEST, a_case(), run, 0, References.of(chains))
+    assert found.code is CHECK_ERROR
+    assert "neither is more specific" in found.why
+
+
+def test_a_figure_that_was_recorded_keeps_its_value_and_unit(run: Path) -> None:
+    recorded = {"triad": (5.5, "GB/s")}
+    (figure,) = judge(TEST, a_case(), run, 0, References(), recorded=recorded).figures
+    assert (figure.name, figure.value, figure.unit, figure.better) == (
+        "triad", 5.5, "GB/s", "higher"
+    )  # fmt: skip
+
+
+def test_the_time_of_the_script_is_compared_where_the_test_gives_none(run: Path) -> None:
+    most = References.of([Reference(test="stream", metric="elapsed", unit="s", max=5.0)])
+    ran = verdict.RunConditions(elapsed=6.0)
+    assert judge(TEST, a_case(), run, 0, most, ran=ran).code is PERFORMANCE
+    own = verdict.RunConditions(elapsed=6.0, figures=[MetricValue("elapsed", 4.0, "s", "lower")])
+    assert judge(TEST, a_case(), run, 0, most, ran=own).code is PASS
+
+
 def test_a_missed_reference(run: Path) -> None:
     found = judge(TEST, a_case(), run, 0, expect(value=6500.0))
     assert found.code is PERFORMANCE

@@ -114,6 +114,7 @@ def test_programs_are_told_what_is_needed_and_people_get_a_form() -> None:
     assert "Authorization: Bearer" in program.text
     wrong = ask("/runs", headers={"authorization": b"Bearer wrong"})
     assert wrong.text != program.text
+    assert "not the token of this server" in wrong.text
     person = ask("/runs?match=a&sort=b", headers=HTML)
     assert (person.status_code, person.text) == (401, "form False /runs?match=a&sort=b")
     assert person.headers["content-type"].startswith("text/html")

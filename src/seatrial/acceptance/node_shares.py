@@ -141,10 +141,11 @@ def _parts_of_policies(history: TrialHistory, timeline: Timeline) -> Iterator[tu
         return
     starts = [span.start for span in history.policies]
     available = [0] * len(starts)
-    for begin, end, use in timeline.pieces:
+    pieces = zip(timeline.starts, timeline.ends, timeline.nodes_in("available"), strict=True)
+    for begin, end, nodes in pieces:
         for number, start in enumerate(starts):
             until = starts[number + 1] if number + 1 < len(starts) else end
-            available[number] += use.available * max(0, min(end, until) - max(begin, start))
+            available[number] += nodes * max(0, min(end, until) - max(begin, start))
     total = sum(available)
     for span, part in zip(history.policies, available, strict=True):
         yield span.policy, part / total

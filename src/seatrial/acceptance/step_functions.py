@@ -26,34 +26,33 @@ def levels(
 ) -> list[LevelSpan]:
     """Return the sum of the weights of the intervals that are open, over the time of the spans
     without that of others. An interval that ends when another begins makes no dip."""
-    # by time, whether of an interval, and weight
-    changes: dict[tuple[int, bool, float], int] = defaultdict(int)
+    by_weight: dict[float, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for start, end, weight in intervals:
         if end > start:
-            changes[start, True, weight] += 1
-            changes[end, True, weight] -= 1
+            changes = by_weight[weight]
+            changes[start] += 1
+            changes[end] -= 1
+    clock: dict[int, int] = defaultdict(int)
     for start, end in spans:
-        changes[start, False, 0.0] += 1
-        changes[end, False, 0.0] -= 1
+        clock[start] += 1
+        clock[end] -= 1
     for start, end in without:
-        changes[start, False, 0.0] -= len(spans) + 1
-        changes[end, False, 0.0] += len(spans) + 1
+        clock[start] -= len(spans) + 1
+        clock[end] += len(spans) + 1
+    open_now = dict.fromkeys(sorted(by_weight), 0)  # by weight
     found: list[LevelSpan] = []
-    there: dict[float, int] = defaultdict(int)
     running = since = 0
-    for (at, of_interval, weight), number in sorted(changes.items()):
-        if at > since:
-            if running > 0:
-                value = sum([w * n for w, n in sorted(there.items()) if n], 0.0)
-                if found and found[-1].end == since and found[-1].value == value:
-                    found[-1] = found[-1]._replace(end=at)
-                else:
-                    found.append(LevelSpan(since, at, value))
-            since = at
-        if of_interval:
-            there[weight] += number
-        else:
-            running += number
+    for at in sorted({*clock}.union(*by_weight.values())):
+        if running > 0:
+            value = sum([weight * number for weight, number in open_now.items()], 0.0)
+            if found and found[-1].end == since and found[-1].value == value:
+                found[-1] = found[-1]._replace(end=at)
+            else:
+                found.append(LevelSpan(since, at, value))
+        since = at
+        running += clock.get(at, 0)
+        for weight, changes in by_weight.items():
+            open_now[weight] += changes.get(at, 0)
     return found
 
 

@@ -597,6 +597,11 @@ def test_a_figure_without_a_reference_is_not_decided() -> None:
         assert (found.state, found.why) == ("undecided", why)
 
 
+def test_a_figure_of_no_case_is_not_decided() -> None:
+    found = Story(cases_of(1)).result("figure_of_merit", metric="triad", tests=["z"])
+    assert (found.state, found.why) == ("undecided", "no run has given triad")
+
+
 def test_a_figure_in_another_unit_than_its_reference_is_not_decided() -> None:
     story = Story(cases_of(1))
     story.run(0, 0, 1, figures={"triad": 100})

@@ -157,6 +157,16 @@ def test_figures_of_0_among_those_alone_give_an_interval() -> None:
     assert (found.state, found.numbers["low"], found.numbers["high"]) == ("met", 0, 0)
 
 
+def test_a_metric_without_a_direction_is_not_decided() -> None:
+    story = Story(cases_of(1))
+    for stage in ("alone", "alone", "full", "full"):
+        story.run(0, 0, 1, stage=stage, figures={"triad": 100}, better="none")
+    story.tell(9, TrialEnded, failed=0)
+    found = story.result("slowdown", at_most="5%", metric="triad")
+    assert (found.state, found.value) == ("undecided", None)
+    assert found.why == "triad has no direction (better: none)"
+
+
 TIMES = st.lists(st.floats(0.5, 2), min_size=2, max_size=5)
 
 

@@ -64,6 +64,7 @@ def test_failing_runs_of_others_still_make_it_not_met(
 def test_each_test_says_whether_its_waiver_was_needed() -> None:
     first, a, b, c = rate("a", waiver(tests=["a"]), waiver(tests=["b"]))
     assert first.words == "waived (not met)"
+    assert first.why.startswith("a waived by both on 2026-05-01: bug 7; b waived by both")
     assert [one.words for one in (a, b, c)] == [
         "waived (not met)",
         "met (waiver not needed)",

@@ -103,6 +103,8 @@ def test_the_direction_is_that_of_the_metric(
     assert found.value == pytest.approx(share)
     slow = {"higher": -80, "lower": 120}
     assert found.numbers.get("worse", 0) == (better != "none"), slow
+    if better == "none":
+        assert (found.numbers["above"], found.numbers["below"]) == (1, 1)
 
 
 def test_expected_may_be_the_reference() -> None:

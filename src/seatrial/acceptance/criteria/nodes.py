@@ -13,7 +13,7 @@ from seatrial.acceptance.lost_node_hours import losses, sentence
 from seatrial.acceptance.node_shares import sharing
 from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
-from seatrial.acceptance.utilisation import USES, available_in_all, total_of
+from seatrial.acceptance.utilisation import USES, TestsUse, available_in_all
 from seatrial.conduct.admission import shapes_of
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.conduct.policy import Policy
@@ -37,10 +37,10 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     whole_use = view.timeline.total
     tests = view.tests(criterion)
-    total = whole_use
+    total = TestsUse(whole_use.available, whole_use.accepted, whole_use.going)
     if criterion.tests:
-        total = total_of(view.history, view.now, frozenset(tests))
-    value = total.share("accepted") if total.available else None
+        total = view.node_use.total_of(frozenset(tests))
+    value = total.accepted / total.available if total.available else None
     numbers: Numbers = {
         f"{use} node-hours": getattr(whole_use, use) / HOUR_NS
         for use in ("available", *USES)

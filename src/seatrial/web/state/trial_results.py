@@ -102,10 +102,10 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
         sentence=lost_node_hours.sentence(fold.history, timeline, now),
         meanings=USES,
     )
-    if not timeline.pieces:
+    if not timeline.starts:
         return UtilisationSteps(whole, 0.0, 0.0, np.zeros((len(USES), 0)))
-    first, last = timeline.pieces[0].start, timeline.pieces[-1].end
-    pieces = np.array([(start, end) for start, end, _ in timeline.pieces], dtype=np.int64)
+    first, last = timeline.starts[0], timeline.ends[-1]
+    pieces = np.array([timeline.starts, timeline.ends], dtype=np.int64).T
     spans = (pieces - first) / SECOND_NS
     step = max((last - first) / SECOND_NS, 1e-6) / FINEST
     edges = np.arange(FINEST + 1) * step
@@ -113,7 +113,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     times = np.concatenate(([0.0], spans.ravel()))
     rows = np.empty((len(USES), FINEST))
     for number, use in enumerate(USES):
-        nodes = np.array([getattr(piece.use, use) for piece in timeline.pieces], dtype=float)
+        nodes = np.array(timeline.nodes_in(use), dtype=float)
         grown = np.cumsum(nodes * (spans[:, 1] - spans[:, 0]))
         before = np.concatenate(([0.0], grown[:-1]))
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
