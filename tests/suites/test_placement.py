@@ -20,6 +20,7 @@ from seatrial.machine.facts import unfold
 from seatrial.machine.model import Toolchain
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.suites.short_probes import RANKS_SLEEP, short
 
 PLACEMENT = Path(__file__).parents[2] / "suites" / "placement"
 HOPS = Path(__file__).parent / "data" / "hops.c"
@@ -47,12 +48,7 @@ def a_place(
 ) -> None:
     chain = own_toolchain()
     assert chain.launcher is not None
-    launcher = {
-        "kind": "mpirun",
-        "flavour": chain.launcher.flavour,
-        "command": chain.launcher.command,
-        "options": ["--bind-to", "none"],
-    }
+    launcher = short(place.folder, chain.launcher, "--bind-to", "none")
     toolchain = {"mpicc": chain.mpicc, "launcher": launcher}
     place.slurm(
         cluster,
@@ -60,7 +56,7 @@ def a_place(
         topology=topology or {"kind": "tree", "levels": LEVELS},
         toolchains={"mpi": {**toolchain, "environment": {**chain.environment, **environment}}},
     )
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    place.env |= RANKS_SLEEP
 
 
 def started(place: Workplace, *words: str) -> None:

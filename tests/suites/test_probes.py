@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.machine.detect import detect
 from seatrial.suite.model import Case
 from seatrial.verify.pair_lines import pair_lines
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
+from tests.suites.short_probes import RANKS_SLEEP, short
 
 PROBES = Path(__file__).parents[2] / "suites" / "probes"
 FIGURES = {
@@ -66,8 +69,14 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     )
     other = place.folder / "other"
     other.mkdir()
-    settings = ("--set", f"folder={other}", "--set", "elements=1M")
-    chosen = ("--toolchain", "default", "-k", words, *settings)
+    small = (f"folder={other}", "elements=1M", "order=256", "block=2M")
+    settings = [word for each in small for word in ("--set", each)]
+    chain = next(iter(detect("here").toolchains.values()))
+    assert chain.launcher is not None, "make test brings an MPI where the machine has none"
+    launcher = short(place.folder, chain.launcher)
+    toolchain = to_builtins(replace(chain, cflags="-O1")) | {"launcher": launcher}
+    place.local(cores=2, toolchains={"mpi": toolchain})
+    chosen = ("-m", str(place.machine), "-k", words, *settings)
     done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES
@@ -112,16 +121,11 @@ def test_probes_with_mpi_run_in_jobs(place: Workplace, cluster: SlurmCluster) ->
     """On one node, and across two; the MPI does not bind, as all nodes have the same two cores."""
     chain = next(iter(detect("here").toolchains.values()))
     assert chain.launcher is not None, "make test brings an MPI where the machine has none"
-    launcher = {
-        "kind": "mpirun",
-        "flavour": chain.launcher.flavour,
-        "command": chain.launcher.command,
-        "options": ["--bind-to", "none"],
-    }
+    launcher = short(place.folder, chain.launcher, "--bind-to", "none")
     toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
     place.slurm(cluster, toolchains={"mpi": toolchain})
     words = "(hello or pingpong or collectives) and not hosts=2 or pairs and hosts=2"
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    place.env |= RANKS_SLEEP
     done = place.seatrial(
         *("run", str(PROBES), "-m", str(place.machine), "-k", words, "--name", "t"), timeout=120
     )

@@ -1,0 +1,48 @@
+"""A launcher that gives the probes fewer repetitions than they take by themselves.
+
+    place.slurm(cluster, toolchains={"mpi": {"launcher": short(place.folder, launcher), ...}})
+
+A test of what a probe prints, and where it runs, needs no good figures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from seatrial.machine.model import Launcher
+
+RANKS_SLEEP = {
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+}
+"""Variables by which a rank of Open MPI 5 that waits sleeps for 20 us: its core is free."""
+
+# A probe's later option replaces an earlier one. From 6 repetitions on there are intervals.
+_SHORT = """\
+#!/bin/sh
+case "$*" in
+*/collectives) set -- "$@" -r 1 -i 20 ;;
+*/congestion' '*) set -- "$@" -r 6 -i 20 ;;
+*/io' '*) set -- "$@" -r 1 ;;
+*/metadata' '*) set -- "$@" -r 1 ;;
+*/pairs' '*) set -- "$@" -r 1 -w 2 ;;
+*/pingpong' '*) set -- "$@" -r 6 -i 50 ;;
+*/ring) set -- "$@" -r 2 -k 2 -i 20 ;;
+esac
+exec {mpirun} "$@"
+"""
+
+
+def short(folder: Path, launcher: Launcher, *options: str) -> dict[str, Any]:
+    """Return the launcher of a machine file: a script in this folder that starts the other one."""
+    program = folder / "short-mpirun"
+    program.write_text(_SHORT.format(mpirun=launcher.command))
+    program.chmod(0o755)
+    return {
+        "kind": "mpirun",
+        "flavour": launcher.flavour,
+        "command": str(program),
+        "options": list(options),
+    }
