@@ -49,11 +49,11 @@ def put(kind: str, path: Path) -> None:
 def test_no_command_waits_for_a_file_of_a_trial(one_trial: Workplace, kind: str, name: str) -> None:
     (one_trial.trials / "t" / "sinks").mkdir(exist_ok=True)
     put(kind, one_trial.trials / "t" / name)
-    for command in COMMANDS:
-        done = one_trial.seatrial(*command.split(), timeout=SECONDS)
+    ended = {command: one_trial.seatrial(*command.split(), timeout=SECONDS) for command in COMMANDS}
+    for command, done in ended.items():
         assert done.code in (0, 1, 2, 3), command
         assert "Traceback" not in done.said, (command, done.said)
-    told = one_trial.seatrial("resume", "t")
+    told = ended["resume t"]
     if name != "sinks/lock":
         assert told.code == 3
         assert f"{name}: cannot be" in told.err

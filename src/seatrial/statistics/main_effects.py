@@ -63,14 +63,14 @@ def predict(
     shares = np.array([0.3, 0.03, 0.003, given if given is not None else 0.01])
     for _ in range(_REWEIGHTED):
         shares = _fit(own, figures / math.sqrt(spread), counts * weights, shares, given)
-        inverse = np.linalg.inv(_covariance(own, counts * weights, shares))
+        inverse = _inverse(own, counts * weights, shares)
         scaled = inverse @ (figures / math.sqrt(spread))
         gaps = (scaled / np.diag(inverse)) ** 2 * np.diag(inverse)  # squared, in deviations
         weights = np.where(counts > 1, 1.0, (_FREEDOM + 1) / (_FREEDOM + gaps))
     signal = sum(share * kernel for share, kernel in zip(shares[:4], kernels, strict=False))
     signal = signal + 1.0  # the common mean, as wide as the figures themselves
     cross = signal[:, ran]
-    inverse = np.linalg.inv(_covariance(own, counts * weights, shares))
+    inverse = _inverse(own, counts * weights, shares)
     mean = cross @ inverse @ figures
     variance = np.diag(signal) - np.einsum("ij,jk,ik->i", cross, inverse, cross)
     without, apart = mean.copy(), variance.copy()
@@ -94,11 +94,19 @@ def _kernels(levels: Ints) -> list[Floats]:
     return [np.asarray(main), np.zeros_like(identity) + pairs, identity]
 
 
-def _covariance(kernels: list[Floats], weights: Floats, shares: Floats) -> Floats:
-    total: Floats = np.diag(shares[3] / weights) + 1.0 + 1e-9 * np.eye(len(weights))
-    for share, kernel in zip(shares[:3], kernels, strict=True):
-        total = total + share * kernel
+def _covariances(kernels: list[Floats], weights: Floats, shares: Floats) -> Floats:
+    """Return the covariance of the figures for each row of ``shares``; shape (rows, n, n)."""
+    size = len(weights)
+    total = np.ones((len(shares), size, size))
+    total[:, range(size), range(size)] = shares[:, 3:] / weights + 1.0 + 1e-9
+    for place, kernel in enumerate(kernels):
+        total += shares[:, place, None, None] * kernel
     return total
+
+
+def _inverse(kernels: list[Floats], weights: Floats, shares: Floats) -> Floats:
+    inverse: Floats = np.linalg.inv(_covariances(kernels, weights, shares[None])[0])
+    return inverse
 
 
 def _fit(
@@ -106,24 +114,27 @@ def _fit(
 ) -> Floats:
     """Return the variances of the three kinds of effects and the noise, as shares of the variance
     of the figures, by maximum likelihood: coordinate descent over a grid."""
-    best, shares = _likelihood(kernels, figures, weights, start), start
+    best, shares = float(_likelihoods(kernels, figures, weights, start[None])[0]), start
     for _ in range(_SWEEPS):
         before = best
-        for place in range(4):
-            if place == 3 and noise is not None:
-                continue
-            for value in _NOISE if place == 3 else _SHARES:
-                trial = shares.copy()
-                trial[place] = value
-                likelihood = _likelihood(kernels, figures, weights, trial)
-                if likelihood > best:
-                    best, shares = likelihood, trial
+        for place in range(4 if noise is None else 3):
+            values = _NOISE if place == 3 else _SHARES
+            trials = np.tile(shares, (len(values), 1))
+            trials[:, place] = values
+            likelihoods = _likelihoods(kernels, figures, weights, trials)
+            first = int(likelihoods.argmax())
+            if likelihoods[first] > best:
+                best, shares = float(likelihoods[first]), trials[first]
         if best <= before:
             break
     return shares
 
 
-def _likelihood(kernels: list[Floats], figures: Floats, weights: Floats, shares: Floats) -> float:
-    factor = np.linalg.cholesky(_covariance(kernels, weights, shares))
-    half = np.linalg.solve(factor, figures)
-    return float(-0.5 * half @ half - np.log(np.diag(factor)).sum())
+def _likelihoods(kernels: list[Floats], figures: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Return the logarithm of the likelihood for each row of ``shares``. All are computed at once:
+    for some settings, a call of numpy takes longer than what it computes."""
+    factors = np.linalg.cholesky(_covariances(kernels, weights, shares))
+    halves = np.linalg.solve(factors, figures[:, None])[..., 0]
+    logs = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    found: Floats = -0.5 * (halves * halves).sum(axis=1) - logs
+    return found

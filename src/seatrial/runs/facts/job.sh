@@ -15,7 +15,7 @@ seatrial_file() {  # name, file: the file's first line
 }
 seatrial_version() {  # name, program: the first line of what it says of its version
   command -v "${2%% *}" > /dev/null 2>&1 || return 0
-  _line=$(LC_ALL=C timeout 10 $2 --version 2>&1 < /dev/null)
+  _line=$(LC_ALL=C exec timeout 10 $2 --version 2>&1 < /dev/null)
   [[ $_line == HYDRA* ]] && _line="HYDRA ${_line#*Version:}"
   _line=${_line%%$'\n'*}
   seatrial_fact "$1" "${_line//  / }"
