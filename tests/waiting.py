@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 
 LONG_S = 30.0 * float(os.environ.get("SEATRIAL_TEST_SLOWER", "1"))
-# A pause between two looks takes four times as long as the look did, within these bounds.
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.1
+# A pause between two looks takes nine times as long as the look did, and a twentieth of the time
+# waited so far, within these bounds.
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
 
 
 def until(
@@ -42,13 +43,14 @@ def _pauses(
     """Yield a pause (s) as often as the condition does not hold; raise AssertionError when the time
     is up. A look may read a whole journal or ask Slurm: then the process that is waited for gets
     most of the time."""
-    deadline = time.monotonic() + timeout
+    start = time.monotonic()
     while True:
         began = time.monotonic()
         if condition():
             return
         now = time.monotonic()
-        if now > deadline:
+        if now > start + timeout:
             output = f"; it said:\n{text}" if (text := said()) else ""
             raise AssertionError(f"waited {timeout:g} s in vain for {what}{output}")
-        yield min(max(SHORTEST_PAUSE_S, 4 * (now - began)), LONGEST_PAUSE_S)
+        pause = max(9 * (now - began), (now - start) / 20)
+        yield min(max(SHORTEST_PAUSE_S, pause), LONGEST_PAUSE_S)

@@ -29,6 +29,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.machine.model import Machine, NodeGroup
+from tests.gates import wait_for
 from tests.programs import LONG_S, Driving, Workplace, until
 from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 
@@ -102,7 +103,7 @@ class Liar:
 def gated(place: Workplace, cases: int = 4) -> Path:
     """A test whose runs wait until the gate is there."""
     gate = place.folder / "gate"
-    script = f"until [ -e {gate} ]; do sleep 0.05; done; echo ok"
+    script = f"{wait_for(gate)}; echo ok"
     place.test("wait", script, parameters={"n": f"range(0, {cases})"}, verify=[{"contains": "ok"}])
     return gate
 
@@ -201,8 +202,7 @@ def test_what_waits_when_a_blackout_begins_is_taken_back_and_runs_later(
     quick: Workplace,
 ) -> None:
     gate = quick.folder / "gate"
-    script = f"until [ -e {gate} ]; do sleep 0.05; done"
-    quick.test("wait", script, parameters={"n": "range(0, 10)"}, run={"exclusive": True})
+    quick.test("wait", wait_for(gate), parameters={"n": "range(0, 10)"}, run={"exclusive": True})
     blackout = {"from": "8s", "to": "12s"}  # the others have long begun by then
     component = {"component": "c", "tests": ["wait"], "blackouts": [blackout]}
     plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": [component]}
@@ -259,7 +259,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
         gates.mkdir()
         script = (
             'echo "$SLURM_JOB_NODELIST"\n'
-            f"until [ -e {gates}/$SLURM_JOB_NODELIST ]; do sleep 0.1; done\n"
+            f"{wait_for(gates / '$SLURM_JOB_NODELIST')}\n"
             f'exit "$(cat {gates}/$SLURM_JOB_NODELIST)"'
         )
         place.test("end", script, logs=False, run={"scope": "each_node", "exclusive": True})
@@ -483,7 +483,7 @@ def test_a_frozen_controller_and_a_driver_that_is_killed(
 def test_a_controller_that_is_down_ends_nothing(place: Workplace, frail: SlurmCluster) -> None:
     gate = gated(place)
     last = place.folder / "last"
-    place.test("last", f"until [ -e {last} ]; do sleep 0.05; done")
+    place.test("last", wait_for(last))
     with started(place, 5) as driving:
         frail.kill_controller()
         driving.until(lambda: "Slurm" in place.alerts(), "an alert")
@@ -529,7 +529,7 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
         place.constants = {**QUICK, "backends.scheduler_client.QUERY_SECONDS": 20.0}
         liar = Liar(place, "squeue")
         gate = place.folder / "gate"
-        script = f"echo $SLURM_CLUSTER_NAME; until [ -e {gate} ]; do sleep 0.05; done"
+        script = f"echo $SLURM_CLUSTER_NAME; {wait_for(gate)}"
         verify = [{"matches": "^two$"}]
         place.test("wait", script, parameters={"n": [0, 1, 2]}, verify=verify)
         with started(place, 3) as driving:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged, RunSubmitted, ScriptStarted
+from tests.gates import wait_for
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import ClusterOptions, Partition, SlurmCluster
@@ -384,7 +385,7 @@ def test_a_build_that_fails_in_its_job(
 
 def test_a_build_is_found_again_after_its_driver_was_killed(site: Workplace) -> None:
     gate = site.folder / "gate"
-    building(site, "slow", f"until [ -e {gate} ]; do sleep 0.05; done; {WHERE}")
+    building(site, "slow", f"{wait_for(gate)}; {WHERE}")
     with site.start_run("--name", "t") as driving:
         driving.until(lambda: built(site) == 1, "the build")
         driving.kill()
@@ -399,7 +400,7 @@ def test_a_build_is_found_again_after_its_driver_was_killed(site: Workplace) -> 
 def test_the_job_of_a_build_is_cancelled_with_its_trial(
     site: Workplace, gpus: SlurmCluster, driven: bool
 ) -> None:
-    building(site, "slow", f"until [ -e {site.folder}/gate ]; do sleep 0.05; done; {WHERE}")
+    building(site, "slow", f"{wait_for(site.folder / 'gate')}; {WHERE}")
     with site.start_run("--name", "t") as driving:
         driving.until(lambda: built(site) == 1, "the build")
         if not driven:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.journal.events import JobQueued
+from tests.gates import wait_for
 from tests.programs import Workplace
 
 # Waits of the backend that are shorter than at a site.
@@ -17,7 +18,7 @@ QUICK = {
 
 
 def wait_script(place: Workplace) -> str:
-    return f"while [ ! -e {place.folder}/go ]; do sleep 0.1; done; echo ok"
+    return f"{wait_for(place.folder / 'go')}; echo ok"
 
 
 def go(place: Workplace) -> None:

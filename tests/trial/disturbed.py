@@ -33,6 +33,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.machine.facts import unfold
+from tests.gates import pause
 from tests.programs import Driving, E, F, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.trial.plans import TAG, alerts, audit, control, ends, start, write_plan
@@ -57,9 +58,9 @@ for ((left = {least} + RANDOM % {span}; left > 0; left--)); do
   while [ -e {faults}/stay.$SLURMD_NODENAME ]; do
     touch {faults}/stays.$SLURMD_NODENAME
     echo and more
-    sleep {tick}
+    {pause}
   done
-  sleep {tick}
+  {pause}
 done
 take {faults}/wrong.{test} && answer=41
 [ -e {faults}/doubt.{test} ] && answer=41
@@ -100,8 +101,9 @@ class Scene:
 
     def job(self, test: str) -> str:
         """The script of a test's jobs."""
-        about = {"least": LEAST, "span": MOST - LEAST + 1, "tick": self.tick, "test": test}
-        return JOB.format(stamps=self._stamps, faults=self.faults, **about)
+        about = {"least": LEAST, "span": MOST - LEAST + 1, "test": test}
+        tick = pause(self.faults, self.tick)
+        return JOB.format(stamps=self._stamps, faults=self.faults, pause=tick, **about)
 
     def write(self, duration: str, quiet_for: str, *, doubtful: bool = True, **keys: Any) -> None:
         """The suite, the machine and the plan of the trial. A run is hung after ``quiet_for``: more

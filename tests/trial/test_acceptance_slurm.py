@@ -90,9 +90,9 @@ def write_suites(place: Workplace) -> None:
     for test in (place.folder / "probes").glob("*/test.yaml"):
         text = re.sub("walltime: .*", "walltime: 40s", test.read_text())
         text = text.replace("elements: auto", "elements: 1M")
-        text = text.replace("$BUILD/hello", "$BUILD/hello; sleep 3")
-        text = text.replace("$BUILD/stream -r 5 $size", "$BUILD/stream -r 5 $size; sleep 1")
-        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 384 -r 3; sleep 1"))
+        text = text.replace("$BUILD/hello", "$BUILD/hello; sleep 4")
+        text = text.replace("$BUILD/stream -r 5 $size", "$BUILD/stream -r 5 $size; sleep 2")
+        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 256 -r 3; sleep 2"))
     broken = place.folder / "applications" / "cm4"
     broken.mkdir(parents=True)
     (broken / "test.yaml").write_text(

@@ -56,23 +56,23 @@ def test_a_trial_is_changed_held_and_cut_while_it_runs_and_its_driver_dies(
     place.slurm(cluster, {"poll": "0.5s"})
     write(place, FIRST, 600)
     with start(place, "-q") as driving:
-        driving.until(lambda: passed(place) > 30, "runs by the first plan", 120)
+        driving.until(lambda: passed(place) > 20, "runs by the first plan", 120)
         write(place, SECOND, 600)
         changed = control(place, "change", "--reason", "b is what matters", "--yes")
         assert changed.code == 0, changed.said
         driving.kill()
     (change,) = place.events(TAG, PolicyChanged)
     with start(place, "-q") as driving:
-        driving.until(lambda: since(place, change.time) > 60, "runs by the second plan", 120)
+        driving.until(lambda: since(place, change.time) > 36, "runs by the second plan", 120)
         node = cluster.node_names[-1]
         assert control(place, "exclude", node, "--reason", "the fan is loud").code == 0
         (excluded,) = place.events(TAG, NodeExcluded)
-        driving.until(lambda: since(place, excluded.time) > 12, "runs on the other nodes", 120)
+        driving.until(lambda: since(place, excluded.time) > 8, "runs on the other nodes", 120)
         assert control(place, "hold", "heavy", "--reason", "the forecast is late").code == 0
         (held,) = place.events(TAG, TestHeld)
         driving.kill()
     with start(place, "-q") as driving:
-        driving.until(lambda: since(place, held.time) > 12, "runs while one test is held", 120)
+        driving.until(lambda: since(place, held.time) > 8, "runs while one test is held", 120)
         run = [event.run_id for event in place.events(TAG, RunSubmitted)][-1]
         place.seatrial("cancel", f"{TAG}/{run}", "--reason", "try it")
         assert control(place, "release", "heavy").code == 0

@@ -32,6 +32,7 @@ from seatrial.journal.events import (
 )
 from seatrial.trial.driver import Driver
 from seatrial.units import SECOND_NS
+from tests.gates import wait_for
 from tests.journals import without_checksums
 from tests.programs import Driving, Workplace, job_shells, until
 
@@ -41,7 +42,7 @@ CASES = 4
 def gated(place: Workplace) -> Path:
     """A test of four cases whose runs wait until the gate is there."""
     gate = place.folder / "gate"
-    script = f"until [ -e {gate} ]; do sleep 0.05; done; echo ok"
+    script = f"{wait_for(gate)}; echo ok"
     place.test("wait", script, parameters={"n": f"range(0, {CASES})"}, verify=[{"contains": "ok"}])
     return gate
 
@@ -276,7 +277,7 @@ def test_no_run_is_made_where_an_unknown_job_runs(place: Workplace) -> None:
 def two_ended_undriven(place: Workplace) -> list[Path]:
     """Two runs that ended when no driver was there: their directories."""
     gate = place.folder / "gate"
-    script = f"until [ -e {gate} ]; do sleep 0.05; done; echo all well"
+    script = f"{wait_for(gate)}; echo all well"
     place.test("wait", script, verify=[{"contains": "all well"}], repeat=2)
     with place.start_run("--name", "t", "--jobs", "2") as driving:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")

@@ -14,11 +14,13 @@ from collections import defaultdict
 import pytest
 
 from seatrial.journal.events import RunJudged, RunSubmitted
+from tests.gates import wait_for
 from tests.programs import Driving, Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import LONG_S
 
 CASES = 100
+SLURM_CASES = 50  # as each is a job of Slurm's
 KILLS = 10
 KILLS_OF_A_TRIAL = 5
 # A step daemon whose message of a job's end was lost on a busy host sends it again 15 s later
@@ -49,13 +51,13 @@ def kill_at_random(
     return most
 
 
-def finish(place: Workplace, tag: str, timeout: float = LONG_S) -> None:
+def finish(place: Workplace, tag: str, cases: int, timeout: float = LONG_S) -> None:
     with begin(place, tag) as driving:
         done = driving.end(timeout)
     assert done.code == 0, done.said
     place.audit(tag)
     assert set(place.verdicts(tag).values()) == {"pass"}
-    assert len(place.verdicts(tag)) == CASES
+    assert len(place.verdicts(tag)) == cases
 
 
 def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) -> None:
@@ -65,7 +67,7 @@ def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) 
     while kills < KILLS:
         tag = f"t{trials}"
         kills += kill_at_random(place, tag, chance, min(KILLS_OF_A_TRIAL, KILLS - kills), 0.9)
-        finish(place, tag)
+        finish(place, tag, CASES)
         assert "lost" not in {event.verdict for event in place.events(tag, RunJudged)}
         trials += 1
     assert trials >= KILLS // KILLS_OF_A_TRIAL
@@ -75,16 +77,16 @@ def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) 
 def test_killed_ten_times_on_slurm(
     place: Workplace, cluster: SlurmCluster, chance: random.Random
 ) -> None:
-    place.slurm(cluster, jobs=60)
+    place.slurm(cluster, jobs=30)
     place.constants = {"backends.batch.SHORTEST_POLL": 0.2, "backends.batch.POLL_SHARE": 4}
-    place.test("short", "sleep 0.1; echo ok", parameters={"n": f"range(0, {CASES})"},
+    place.test("short", "sleep 0.5; echo ok", parameters={"n": f"range(0, {SLURM_CASES})"},
                verify=[{"contains": "ok"}])  # fmt: skip
     kills = trials = 0
     while kills < KILLS:
         tag = f"t{trials}"
         kills += kill_at_random(place, tag, chance, min(KILLS_OF_A_TRIAL, KILLS - kills), 1.6)
         try:
-            finish(place, tag, SLURM_S)
+            finish(place, tag, SLURM_CASES, SLURM_S)
         except AssertionError as error:
             error.add_note(cluster.run("squeue", "--array", "--states=all"))
             raise
@@ -146,7 +148,7 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
         # Runs after the first few stay, so that some die whatever the moment.
         power = place.folder / "power"
         nth = f"$(grep -n $SEATRIAL_RUN {place.log} | cut -d: -f1)"
-        stays = f"[ {nth} -le 8 ] || until [ -e {power} ]; do sleep 0.1; done"
+        stays = f"[ {nth} -le 8 ] || {wait_for(power)}"
         place.test("short", f"sleep 0.2; {stays}; echo ok",
                    parameters={"n": f"range(0, {cases})"}, verify=[{"contains": "ok"}])  # fmt: skip
         with begin(place, "t") as driving:

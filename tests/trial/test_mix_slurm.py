@@ -1,7 +1,7 @@
 """The mix that a plan promises is what runs on the emulated Slurm: 6 nodes, half of them for one
 test, two copies of another, and a third that fills what is left. Before, it was 83, 16 and 0 %.
 
-Runs take half a second, so that there are more than a hundred in half a minute.
+Runs take about a second, so that there are more than fifty in half a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECONDS = 30
 RESERVE = 9  # so many runs end between two polls
 MIX = {"climate": {"share": "50%"}, "waves": {"copies": 2}, "filler": {"fill": True}}
 PLANNED = {"climate": 1 / 2, "waves": 1 / 3, "filler": 1 / 6}
-HALF_A_SECOND = "sleep 0.$((3 + RANDOM % 6))\necho ok"
+A_SECOND = "sleep 1.$((RANDOM % 6))\necho ok"
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def shares_of(place: Workplace) -> dict[str, Any]:
 
 
 def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: SlurmCluster) -> None:
-    found = shares_of(write_mix(tmp_path, cluster, SECONDS, HALF_A_SECOND, exclusive=True))
+    found = shares_of(write_mix(tmp_path, cluster, SECONDS, A_SECOND, exclusive=True))
     had = {each["test"]: each["achieved"] for each in found["tests"]}
     assert {each["test"]: each["planned"] for each in found["tests"]} == pytest.approx(PLANNED)
     assert had == pytest.approx(PLANNED, abs=0.05)
-    assert found["runs"] >= 90  # how many there are is the host's matter
+    assert found["runs"] >= 45  # how many there are is the host's matter
     assert (found["unclaimed"], found["shared"]) == (0, 0)
 
 
