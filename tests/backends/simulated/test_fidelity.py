@@ -57,26 +57,26 @@ def test_cases_worked_out_by_hand(workload: Workload, expected: list[int]) -> No
     assert online(workload) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(workloads())
 def test_the_batch_simulation_starts_jobs_when_the_definition_does(workload: Workload) -> None:
     assert batch(workload, compiled=False) == second_by_second(workload)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(workloads())
 def test_the_online_cluster_starts_jobs_when_the_definition_does(workload: Workload) -> None:
     assert online(workload) == second_by_second(workload)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(workloads())
 def test_what_is_compiled_gives_the_same(workload: Workload) -> None:
     assert compiled_run() is not None
     assert batch(workload, compiled=True) == batch(workload, compiled=False)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(workloads())
 def test_the_first_in_the_queue_is_never_delayed(workload: Workload) -> None:
     """Once a job is first, it starts no later than by the walltimes of what runs then."""
