@@ -56,34 +56,45 @@ gc.disable()
 settings.register_profile("unhurried", settings(), deadline=None)
 settings.load_profile("unhurried")
 
-LONGEST = frozenset(
-    (
-        "test_acceptance_slurm.py",
-        "test_against_slurm.py",
-        "test_browser.py",
-        "test_c5.py",
-        "test_c5_surrogates.py",
-        "test_changing.py",
-        "test_changing_slurm.py",
-        "test_compat.py",
-        "test_compat_runs.py",
-        "test_damage.py",
-        "test_features_slurm.py",
-        "test_gridengine.py",
-        "test_kill.py",
-        "test_live.py",
-        "test_mix_slurm.py",
-        "test_pbs.py",
-        "test_placement.py",
-        "test_plots.py",
-        "test_probes.py",
-        "test_shared_builds.py",
-        "test_slurm.py",
-        "test_sustained.py",
-        "test_sustained_slurm.py",
-        "test_tuning.py",
-    )
+# The longest first. Most of them wait for a scheduler most of the time.
+LONGEST = (
+    "test_slurm.py",
+    "test_acceptance_slurm.py",
+    "test_compat.py",
+    "test_mix_slurm.py",
+    "test_pbs.py",
+    "test_slurm_gpus.py",
+    "test_c5_surrogates.py",
+    "test_sustained.py",
+    "test_gridengine.py",
+    "test_sustained_slurm.py",
+    "test_compat_runs.py",
+    "test_placement.py",
+    "test_accept.py",
+    "test_against_slurm.py",
+    "test_kill.py",
+    "test_damage.py",
+    "test_changing.py",
+    "test_together.py",
+    "test_stopping.py",
+    "test_tuning.py",
+    "test_tutorials.py",
+    "test_elapsed.py",
+    "test_probes.py",
+    "test_supervise.py",
+    "test_running.py",
+    "test_rank_order.py",
+    "test_changing_slurm.py",
+    "test_local.py",
+    "test_live.py",
+    "test_features_slurm.py",
+    "test_release.py",
+    "test_binding.py",
+    "test_placement_check.py",
+    "test_c5.py",
+    "test_shared_builds.py",
 )
+APART = 8  # files between two of them
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
@@ -103,8 +114,14 @@ def missing(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, so that no worker is left alone with one."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    """Spread the files that take longest over the first part of the run: others use the cores while
+    they wait, and no worker is left alone with one of them at the end."""
+    files = dict.fromkeys(item.path for item in items)
+    others = [path for path in files if path.name not in LONGEST]
+    longest = sorted(files.keys() - others, key=lambda path: (LONGEST.index(path.name), path))
+    place = {path: float(number) for number, path in enumerate(others)}
+    place |= {path: number * APART - 0.5 for number, path in enumerate(longest)}
+    items.sort(key=lambda item: place[item.path])
 
 
 def pytest_collection_finish() -> None:
