@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,19 @@ def assert_intervals_hold_their_figures(place: Workplace) -> None:
             (pair.bandwidth, pair.bandwidth_interval),
         ):
             assert interval is not None and interval[0] <= figure <= interval[1], pair
+
+
+@pytest.mark.parametrize(("probe", "said"), [("compute", ""), ("stream", "-r 5")])
+def test_a_variable_of_the_caller_is_no_option_of_a_probe(
+    tmp_path: Path, probe: str, said: str
+) -> None:
+    (tmp_path / probe).write_text("#!/bin/sh\necho $*\n")
+    (tmp_path / probe).chmod(0o755)
+    script = yaml.safe_load((PROBES / probe / "test.yaml").read_text())["run"]["script"]
+    caller = {**os.environ, "size": "-x", "order": "auto", "elements": "auto"}
+    ran = ["bash", "-c", script]
+    out = subprocess.check_output(ran, env={**caller, "BUILD": str(tmp_path)}, text=True)
+    assert out.strip() == said
 
 
 def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:
