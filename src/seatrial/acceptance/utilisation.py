@@ -132,7 +132,7 @@ class Timeline(NamedTuple):
 # ---- nodes --------------------------------------------------------------------------------
 
 
-class NodeUse:
+class Utilisation:
     """What the nodes of a trial were used for up to ``now`` (ns), within its duration: by runs,
     by failures, by planned outages."""
 
@@ -213,7 +213,7 @@ class NodeUse:
 
 def timeline_of(history: TrialHistory, now: int) -> Timeline:
     """Return the use of the nodes up to ``now``, within the trial's duration."""
-    return NodeUse(history, now).timeline()
+    return Utilisation(history, now).timeline()
 
 
 def _and(one: Use, other: Use) -> Use:

@@ -39,7 +39,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     tests = view.tests(criterion)
     total = TestsUse(whole_use.available, whole_use.accepted, whole_use.going)
     if criterion.tests:
-        total = view.node_use.total_of(frozenset(tests))
+        total = view.utilisation.total_of(frozenset(tests))
     value = total.accepted / total.available if total.available else None
     numbers: Numbers = {
         f"{use} node-hours": getattr(whole_use, use) / HOUR_NS

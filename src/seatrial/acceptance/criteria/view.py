@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.acceptance.utilisation import NodeUse, Timeline
+from seatrial.acceptance.utilisation import Timeline, Utilisation
 from seatrial.journal.trial_life import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
@@ -76,7 +76,7 @@ class TrialView:
         found = TrialView(self.history, self.now, self.references, waived, whole)
         found.__dict__.update(
             (name, self.__dict__[name])
-            for name in ("node_use", "timeline", "node_shares")
+            for name in ("utilisation", "timeline", "node_shares")
             if name in self.__dict__
         )
         return found
@@ -92,12 +92,12 @@ class TrialView:
         return run.is_excluded and not self.whole and criterion.criterion not in _OF_NODES
 
     @cached_property
-    def node_use(self) -> NodeUse:
-        return NodeUse(self.history, self.now)
+    def utilisation(self) -> Utilisation:
+        return Utilisation(self.history, self.now)
 
     @cached_property
     def timeline(self) -> Timeline:
-        return self.node_use.timeline()
+        return self.utilisation.timeline()
 
     @cached_property
     def node_shares(self) -> NodeShares | None:
