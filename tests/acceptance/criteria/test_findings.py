@@ -8,11 +8,11 @@ import json
 import yaml
 
 from seatrial.conduct.policy import Entry, Policy
-from seatrial.journal.codes import FAILED
 from seatrial.journal.events import MetricRecorded, TrialEnded
 from tests.programs import Workplace
 
 from ..stories import Story, cases_of
+from .counted_findings import latest_of_three_cases, one_more_is_the_worst
 
 
 def accept(place: Workplace, at_most: int = 0) -> tuple[int, dict[str, object]]:
@@ -94,35 +94,16 @@ def test_facts_are_judged_by_the_rules_that_ship_and_by_those_of_the_site(
 
 
 def test_the_latest_right_run_of_each_case_counts() -> None:
-    story = Story(cases_of(1, 1, 1))
     memory, clock = "findings_of_memory", "findings_of_clock"
-    story.run(0, 0, 1, figures={"findings": 0})
-    story.run(1, 0, 3, figures={"findings": 3, clock: 1, memory: 2})  # began first, judged last
-    story.run(1, 1, 2, figures={"findings": 5, memory: 5})
-    story.run(1, 3, 4, FAILED, figures={"findings": 9, memory: 9})
-    story.run(1, 4, 5)
-    story.run(2, 0, 1)
-    assert "the trial goes on" in story.result("findings", at_most=3).why
-    story.tell(5, TrialEnded, failed=0)
-    whole, first, second = story.judged("findings", at_most=3)
-    assert [(one.state, one.value, one.n) for one in (whole, first, second)] == [
-        ("met", 3, 3),
-        ("met", 0, 1),
-        ("met", 3, 2),
-    ]
+    found = {"findings": 3.0, clock: 1.0, memory: 2.0}
+    others = {"findings": 5.0, memory: 5.0}
+    _, whole, _, second = latest_of_three_cases("findings", {"findings": 0}, found, others)
     assert (whole.numbers["worst"], second.numbers) == (second.subject, {"memory": 2, "clock": 1})
-    assert first.why == "nothing in the latest of 1 run"
     assert second.why == "memory on 2 nodes, clock on 1 node in the latest of 2 runs"
-    both = story.judged("findings", at_most=3, tests=["a", "c"])
-    assert [one.state for one in both] == ["undecided", "met", "undecided"]
 
 
 def test_of_cases_that_differ_by_one_finding_the_one_with_more_is_the_worst() -> None:
-    story = Story(cases_of(1, 1))
-    for case in (0, 1):
-        story.run(case, 0, 1, figures={"findings": case})
-    story.tell(5, TrialEnded, failed=0)
-    assert story.result("findings", at_most=1).numbers["worst"] == story.cases[1].name
+    one_more_is_the_worst("findings", "findings")
 
 
 def test_a_stage_without_runs_is_not_asked_for_findings() -> None:

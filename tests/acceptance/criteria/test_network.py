@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
-from seatrial.journal.codes import FAILED
-from seatrial.journal.events import MetricRecorded, TrialEnded
+from seatrial.journal.events import MetricRecorded
 from tests.programs import Workplace
 
 from ...verify.test_matrices import pairs_text
-from ..stories import Story, cases_of
+from .counted_findings import latest_of_three_cases, one_more_is_the_worst
 
 NAMES = [f"n{i:03}:{i}" for i in range(24)]
 
@@ -83,34 +82,13 @@ def test_a_case_that_left_no_matrix_is_undecided(place: Workplace) -> None:
 
 
 def test_the_latest_matrix_of_each_case_counts() -> None:
-    story = Story(cases_of(1, 1, 1))
     found = {"network_findings": 3.0, "network_slow_links": 1.0, "network_slow_nodes": 2.0}
     none = dict.fromkeys([*found, "network_mute_pairs"], 0.0)
-    story.run(0, 0, 1, figures=none)
-    story.run(1, 0, 3, figures=found)  # began first, judged last
-    story.run(1, 1, 2, figures=none)
-    story.run(1, 3, 4, FAILED, figures=none)
-    story.run(2, 0, 1)
-    assert "the trial goes on" in story.result("network", at_most=3).why
-    story.tell(5, TrialEnded, failed=0)
-    whole, first, second = story.judged("network", at_most=3)
-    assert [(one.state, one.value, one.n) for one in (whole, first, second)] == [
-        ("met", 3, 3),
-        ("met", 0, 1),
-        ("met", 3, 2),
-    ]
+    story, _, first, second = latest_of_three_cases("network", none, found, others=none)
     assert [one.subject for one in (first, second)] == [case.name for case in story.cases[:2]]
-    assert first.why == "nothing in the latest of 1 run"
     assert first.numbers == {"mute pairs": 0, "slow nodes": 0, "slow links": 0}
     assert second.why == "2 slow nodes, 1 slow link in the latest of 2 runs"
-    named = story.judged("network", at_most=3, tests=["a", "c"])
-    assert [one.state for one in named] == ["undecided", "met", "undecided"]
-    assert named[2].subject == story.cases[2].name
 
 
 def test_of_networks_that_differ_by_one_finding_the_one_with_more_is_the_worst() -> None:
-    story = Story(cases_of(1, 1))
-    for case in (0, 1):
-        story.run(case, 0, 1, figures={"network_findings": case})
-    story.tell(5, TrialEnded, failed=0)
-    assert story.result("network", at_most=1).numbers["worst"] == story.cases[1].name
+    one_more_is_the_worst("network", "network_findings")
