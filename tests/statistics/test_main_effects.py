@@ -41,6 +41,15 @@ def test_the_others_tell_of_a_disturbed_run() -> None:
     assert found.without[best] == pytest.approx(TRUE[best], abs=0.05)
 
 
+def test_effects_that_are_not_there_are_mostly_estimated_as_none() -> None:
+    left = []
+    for seed in range(20):
+        means = np.random.default_rng(seed).normal(0, 0.1, len(TRUE))
+        found = predict(LEVELS, means, np.ones(len(TRUE), dtype=np.int64), noise=0.1)
+        left.append(np.std(found.mean) / np.std(means))
+    assert np.median(left) < 0.02
+
+
 def test_figures_that_are_all_alike() -> None:
     found = predict(LEVELS, np.full(len(TRUE), 3.0), np.ones(len(TRUE), dtype=np.int64))
     assert found.mean == pytest.approx(np.full(len(TRUE), 3.0))
