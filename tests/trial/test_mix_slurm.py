@@ -25,7 +25,7 @@ from tests.trial.plans import TAG, passed, start, write_plan
 
 pytestmark = pytest.mark.slurm
 
-SECONDS = 30
+SECONDS = 26
 RESERVE = 9  # so many runs end between two polls
 MIX = {"climate": {"share": "50%"}, "waves": {"copies": 2}, "filler": {"fill": True}}
 PLANNED = {"climate": 1 / 2, "waves": 1 / 3, "filler": 1 / 6}
