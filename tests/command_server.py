@@ -260,7 +260,7 @@ def _load_everything() -> None:
     plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
     sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
     templates = sys.modules["seatrial.web.render"].environment()
-    templates.bytecode_cache = FileSystemBytecodeCache(Path(__file__).with_name("__pycache__"))
+    templates.bytecode_cache = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
 
