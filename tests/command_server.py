@@ -247,7 +247,7 @@ def _tell_ends(running: dict[int, int]) -> None:
 def _load_everything() -> None:
     """Import what commands import, and make what they make at the first use of a kind of file, so
     that none needs to. That is half of the time that most commands take. Templates are compiled
-    once, as modules are: to compile them is most of what a server of pages does in a test."""
+    once, as modules are: to compile them takes longer than to make a page."""
     import seatrial
 
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
@@ -259,8 +259,9 @@ def _load_everything() -> None:
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
     plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
     sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
-    templates = sys.modules["seatrial.web.render"].environment()
-    templates.bytecode_cache = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
+    compiled = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
+    for name in ("seatrial.web.render", "seatrial.report.html"):
+        sys.modules[name].environment().bytecode_cache = compiled
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
 
