@@ -259,6 +259,8 @@ def _load_everything() -> None:
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
     plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
     sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
+    for name in ("anyio._backends._asyncio", "numpy.random"):
+        importlib.import_module(name)  # they are imported at their first use
     compiled = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
     for name in ("seatrial.web.render", "seatrial.report.html"):
         sys.modules[name].environment().bytecode_cache = compiled
