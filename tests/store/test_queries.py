@@ -47,9 +47,7 @@ def two_trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgresql", marks=NEEDS_POSTGRES)]
-)
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=NEEDS_POSTGRES)])
 def store(request: pytest.FixtureRequest, two_trials: Path) -> Iterator[Store]:
     """What was read of them, in either database; it is only asked."""
     if request.param == "sqlite":
