@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from seatrial.files import read_start
+from seatrial.lazy import regex
 from seatrial.runs.checksums import sizes_of
 from seatrial.suite.variables import IMAGE_DIGEST, RUN_ONLY
 
@@ -51,7 +52,7 @@ _PREFIXES = (
 
 # A variable in the output of bash's ``declare -x``: a name, and a value in quotes, which may have
 # several lines.
-_VARIABLE = re.compile(
+_VARIABLE = regex(
     rb"""^declare -\w*x\w* ([^=\n]*)(?:=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
     re.MULTILINE | re.DOTALL,
 )
