@@ -125,7 +125,7 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
         ("../suites/probes", "probes"),
         (
             "tests: [hello, stream, pingpong, collectives, io, metadata, compute]",
-            "tests: [hello, stream]",
+            "tests: [hello, stream, metadata]",
         ),
         ("alone: 5, full: 3", "alone: 2, full: 1"),
         ("duration: 6m", "duration: 10m"),
