@@ -292,5 +292,4 @@ def test_ranks_under_an_mpi(place: Workplace, binding: SlurmCluster, name: str) 
     chain = {"cc": "cc", "mpicc": str(Path(command).with_name("mpicc")), "launcher": launcher}
     run = {"script": "true", "prove": True}
     ordered_suite(place, binding, ["random 5", "file down"], run, toolchains={"mpi": chain})
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     audited(place, "placement.txt")

@@ -31,7 +31,6 @@ def told(place: Workplace, tag: str) -> dict[str, list[tuple[str, str]]]:
 @pytest.mark.needs("pw.x", "mpirun.openmpi")
 @pytest.mark.slurm(hosts=True)
 def test_every_recipe_is_right_on_two_nodes(place: Workplace, cluster: SlurmCluster) -> None:
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     place.slurm(cluster, toolchains=debian())
     small = ("--set", "number=2", "--set", "exchanges=60", "--name", "t")
     done = place.seatrial("run", str(SUITE), "-m", str(place.machine), *small, timeout=300)

@@ -18,7 +18,7 @@ from seatrial.suite.model import Case
 from seatrial.verify.pair_lines import pair_lines
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
-from tests.suites.short_probes import RANKS_SLEEP, short
+from tests.suites.short_probes import short
 
 PROBES = Path(__file__).parents[2] / "suites" / "probes"
 FIGURES = {
@@ -140,7 +140,6 @@ def test_probes_with_mpi_run_in_jobs(place: Workplace, cluster: SlurmCluster) ->
     toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
     place.slurm(cluster, toolchains={"mpi": toolchain})
     words = "(hello or pingpong or collectives) and not hosts=2 or pairs and hosts=2"
-    place.env |= RANKS_SLEEP
     done = place.seatrial(
         *("run", str(PROBES), "-m", str(place.machine), "-k", words, "--name", "t"), timeout=120
     )

@@ -30,7 +30,6 @@ def debian() -> dict[str, Any]:
 
 
 def run(place: Workplace) -> Done:
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     machine = str(place.machine)
     return place.seatrial("run", str(RECIPES), "-m", machine, *SMALL, "--name", "t", timeout=600)
 

@@ -26,7 +26,6 @@ needs_applications = pytest.mark.needs(*COMMANDS, "mpirun.openmpi")
 
 @needs_applications
 def test_every_application_gives_its_answer_here(place: Workplace) -> None:
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     place.local(cores=2, toolchains=debian())
     small = ("--set", "steps=20", "--set", "pages=thp", "--name", "t")
     done = place.seatrial("run", str(TUNING), "-m", str(place.machine), *small, timeout=600)
@@ -70,7 +69,6 @@ def test_a_tuning_in_jobs_ends_in_advice(
 ) -> None:
     """Two settings of each, in one allocation."""
     place.slurm(cluster, toolchains=debian())
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     about = yaml.safe_load((TUNING / name / "tune.yaml").read_text())
     about |= {"suite": str(TUNING), "where": [], "cost": "100%", **SHORT[name]}
     about |= {"blocks": {"rounds": 1, "allocations": 1}}
