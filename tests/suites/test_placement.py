@@ -49,7 +49,12 @@ def a_place(
     chain = own_toolchain()
     assert chain.launcher is not None
     launcher = short(place.folder, chain.launcher, "--bind-to", "none", *options)
-    toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    toolchain = {
+        "mpicc": chain.mpicc,
+        "cflags": "-O0",
+        "launcher": launcher,
+        "environment": chain.environment,
+    }
     place.slurm(cluster, {"poll": "0.5s"}, topology=topology, toolchains={"mpi": toolchain})
 
 
