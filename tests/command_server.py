@@ -24,10 +24,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
@@ -55,6 +57,29 @@ from seatrial.cli import main
 sys.argv[0] = "seatrial"
 main()
 """
+
+# Imported at their first use, by Seatrial (see ``seatrial.lazy``) and by click.
+LATE = (
+    "ClusterShell.NodeSet",
+    "concurrent.futures",
+    "difflib",
+    "multiprocessing",
+    "numpy",
+    "re2",
+    "yaml",
+)
+
+# What the server runs itself before it forks.
+TYPICAL = (
+    "accept plan.yaml",
+    "accept status plan.yaml",
+    "runs",
+)
+TYPICAL_FILES = {
+    "machine.yaml": "{machine: here, nodes: [{names: here, cores: 1}], toolchains: {p: {}}}",
+    "suite/test.yaml": "{app: test, run: {walltime: 1m, script: 'true'}}",
+    "plan.yaml": "{plan: p, machine: machine.yaml, suites: [suite], components: [{component: c}]}",
+}
 
 # The line of the command, how many of its words are Seatrial's, the folder, the environment, the
 # umask, the ignored signals, the constants.
@@ -221,10 +246,13 @@ def serve(requests: socket.socket) -> bool:
             request, streams, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 3)
             if not request:
                 return False
+            asked: Request = json.loads(request)
+            for constant in asked[-1]:
+                _holders(constant)  # searched for once, and in no fork
             pid = os.fork()
             if pid == 0:
                 requests.detach()  # its descriptor is closed and will be another file's
-                _become(json.loads(request), streams)
+                _become(asked, streams)
                 return True
             *both, status = streams
             for stream in both:
@@ -250,15 +278,46 @@ def _load_everything() -> None:
 
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
         importlib.import_module(module.name)
-    for name in ("ClusterShell.NodeSet", "concurrent.futures", "multiprocessing", "numpy", "yaml"):
+    for name in LATE:
         importlib.import_module(name)
     for kind in _structs(msgspec.Struct):
         with contextlib.suppress(NameError, TypeError):  # it is read from no file
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
-    plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
-    sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
+    _run_typical_commands()
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
+
+
+def _run_typical_commands() -> None:
+    """Run commands here, in a folder of their own, with no output. Code that has run is adapted by
+    the interpreter: in a fork it is quicker, and writes to less of the memory that is shared."""
+    import seatrial.cli
+
+    environment, here = dict(os.environ), Path.cwd()
+    streams = [os.dup(number) for number in (1, 2)]
+    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere:
+        for name, text in TYPICAL_FILES.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(PATH=environment.get("PATH", os.defpath), HOME=folder)
+        for number in (1, 2):
+            os.dup2(nowhere.fileno(), number)
+        for words in TYPICAL:
+            sys.argv = [str(COMMAND), *words.split()]
+            try:
+                seatrial.cli.main()
+            except SystemExit as end:
+                assert end.code == 0, words
+        sys.stdout.flush()
+        for number, stream in zip((1, 2), streams, strict=True):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.chdir(here)
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
@@ -295,19 +354,20 @@ def _become(request: Request, streams: list[int]) -> None:
     sys.orig_argv = line
     sys.argv = [str(COMMAND), *line[len(line) - count :]]
     for name, value in constants.items():
-        _replace(name, value)
+        for module in _holders(name):
+            setattr(module, name.rpartition(".")[2], value)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _replace(name: str, value: object) -> None:
-    """Replace a constant in its module and in those that imported it from there."""
+@functools.cache
+def _holders(name: str) -> list[ModuleType]:
+    """Return the modules that have a constant: its own, and those that imported it from there."""
     module, _, constant = name.rpartition(".")
     old = getattr(sys.modules[f"seatrial.{module}"], constant)
-    for loaded in [sys.modules[name] for name in sys.modules if name.startswith("seatrial.")]:
-        if loaded.__dict__.get(constant) is old:
-            setattr(loaded, constant, value)
+    loaded = [sys.modules[name] for name in sys.modules if name.startswith("seatrial.")]
+    return [each for each in loaded if each.__dict__.get(constant) is old]
 
 
 def _run() -> NoReturn:
