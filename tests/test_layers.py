@@ -194,6 +194,7 @@ def test_the_command_line_starts_without_what_few_commands_need() -> None:
     driver = loaded_by("import seatrial.cli.run_driver")
     assert "asyncio" in driver
     assert not driver & {"urllib3", "starlette", "numpy", "psycopg", "jinja2"}
+    assert not loaded_by("import seatrial.rehearse.report") & {"asyncio", "ssl", "numpy"}
 
 
 @pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])

@@ -7,56 +7,69 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.programs import COMMAND, LONG_S
+from tests.programs import COMMAND, LONG_S, Done, Workplace
 
 DOCS = Path(__file__).parents[1] / "docs"
 # A file stands in a fence, its name in a comment on the first line.
 FENCE = re.compile(r"^```(?:yaml|c)\n(?:#|//) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^    ((?:seatrial|ssh-keygen|sed|echo) .*)$", re.MULTILINE)
 EXIT_CODE = re.compile(r"  # exit code (\d)$")
+OF_THE_SHELL = re.compile(r"[$|<>;&`]")
 
 
-def typed(page: str, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
-    """Write the files of a page and type its commands, ``before`` each of which these words stand,
-    and which must end as the page says. Return what each printed."""
+def typed(page: str, folder: Path, urgent: bool = False) -> dict[str, str]:
+    """Write the files of a page and type its commands, which must end as the page says. Return what
+    each printed. ``urgent``: where that is allowed, its commands go before all else on this host.
+    """
     text = (DOCS / page).read_text()
     for name, content in FENCE.findall(text):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    path = f"{COMMAND.parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "HOME": str(folder)}
+    place = Workplace(folder)
+    place.env["HOME"] = str(folder)
     said = {}
     for command in TYPED.findall(prose):
-        done = subprocess.run(
-            [*before, "bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=2 * LONG_S,
-            check=False,
-        )
+        simple = command.startswith("seatrial ") and not OF_THE_SHELL.search(command)
+        done = by_seatrial(place, command, urgent) if simple else by_bash(place, command)
         code = EXIT_CODE.search(command)
         expected = int(code[1]) if code else 0
-        assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
-        said[command] = done.stdout
+        assert done.code == expected, f"{command}\n{done.said}"
+        said[command] = done.out
     return said
 
 
+def by_seatrial(place: Workplace, command: str, urgent: bool) -> Done:
+    _, *words = shlex.split(command, comments=True)
+    with place.start(*words) as driving:
+        if urgent:
+            # `nice` counts within a session only, and each job has its own
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.sched_setscheduler(driving.pid, os.SCHED_RR, os.sched_param(1))
+        return driving.end(2 * LONG_S)
+
+
+def by_bash(place: Workplace, command: str) -> Done:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=place.folder,
+        env={**os.environ, **place.env, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 def slower_with_one_thread(folder: Path) -> None:
-    """Follow the first tutorial. Where that is allowed, its commands go before those of other
-    tests: the rate of two threads is noise on a full host. (``nice`` counts within a session only,
-    and each job has its own.)"""
+    """Follow the first tutorial. The rate of two threads is noise on a full host."""
     folder.mkdir()
-    first = ("chrt", "--rr", "1")
-    allowed = subprocess.run(["sh", "-c", f"{shlex.join(first)} true 2> /dev/null"], check=False)
-    said = typed("first-test.md", folder, before=() if allowed.returncode else first)
+    said = typed("first-test.md", folder, urgent=True)
     assert "wrong answer" in said["seatrial runs --trial mistaken --failed"]
     limited = said["seatrial run mine --name limited    # exit code 1"]
     assert re.search(r"^performance pi\{threads=2\}", limited, re.MULTILINE), limited

@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 
 MAIN = Path(__file__).with_name("zipapp_main.py")
 PACKAGES = "packages/"
+LEVEL = 4  # of deflate: the usual 6 takes twice as long for a file that is 4 % smaller
 
 
 def needed(requirements: list[str]) -> Iterator[Distribution]:
@@ -51,7 +52,7 @@ def write(wheel: Path, target: Path) -> None:
     """Write the zipapp of a wheel."""
     with target.open("wb") as file:
         file.write(f"#!/usr/bin/env python3.{sys.version_info.minor}\n".encode())
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             archive.write(MAIN, "__main__.py")
             with zipfile.ZipFile(wheel) as own:
                 names = own.namelist()

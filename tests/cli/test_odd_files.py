@@ -26,11 +26,23 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture
-def one_trial(place: Workplace) -> Workplace:
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """A place with a trial, and with a copy of it in ``kept``."""
+    place = Workplace(tmp_path_factory.mktemp("odd"))
+    place.local(cores=2)
     place.test("hello", "echo hello")
     assert place.run("--name", "t").code == 0
+    shutil.copytree(place.trials, place.folder / "kept")
     return place
+
+
+@pytest.fixture
+def one_trial(ran: Workplace) -> Workplace:
+    """The trial as it was after its run, whatever the test before has put into its place."""
+    shutil.rmtree(ran.trials)
+    shutil.copytree(ran.folder / "kept", ran.trials)
+    return ran
 
 
 def put(kind: str, path: Path) -> None:
@@ -107,12 +119,20 @@ def test_a_record_whose_groups_are_no_nodes_is_told(one_trial: Workplace) -> Non
     assert "trial.json: is not a trial's record: 'n[' is not a node set" in done.err
 
 
-@pytest.mark.parametrize("stream", [">&-", "<&-", "2>&-", ">&- 2>&- <&-"])
+ALL_CLOSED = ">&- 2>&- <&-"
+
+
 @pytest.mark.parametrize(
-    "words", ["runs", "list suite -m machine.yaml", "run suite -m machine.yaml"]
+    ("words", "stream"),
+    [
+        ("run suite -m machine.yaml", ">&-"),
+        ("run suite -m machine.yaml", ALL_CLOSED),
+        ("list suite -m machine.yaml", "<&-"),
+        ("runs", "2>&-"),
+    ],
 )
 def test_closed_standard_streams_take_nobody_s_place(
-    one_trial: Workplace, stream: str, words: str
+    one_trial: Workplace, words: str, stream: str
 ) -> None:
     """Otherwise the store has the number of stdout, and the next output goes into it."""
     (one_trial.trials / "store.sqlite").unlink()
@@ -136,14 +156,13 @@ def test_a_report_needs_a_name(one_trial: Workplace) -> None:
 @pytest.fixture
 def full(one_trial: Workplace) -> Iterator[Workplace]:
     """The trial on a file system without room."""
-    away = one_trial.folder / "away"
-    one_trial.trials.rename(away)
+    shutil.rmtree(one_trial.trials)
     one_trial.trials.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(one_trial.trials)]
     if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount")
     try:
-        shutil.copytree(away / "t", one_trial.trials / "t")
+        shutil.copytree(one_trial.folder / "kept" / "t", one_trial.trials / "t")
         yield one_trial
     finally:
         subprocess.run(["umount", str(one_trial.trials)], check=True)

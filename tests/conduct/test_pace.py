@@ -14,23 +14,27 @@ NOW = 1000 * NS
 USUAL = 60.0  # seconds of a run
 
 
+def allows(pace: Pace, counts: InFlightCounts, now: int, ahead: int = 0) -> bool:
+    return pace.allowed([0], [2], counts, now, [USUAL], {0: ahead}) == [0]
+
+
 def test_a_share_of_one_and_a_half_runs_is_kept_in_time() -> None:
     """Each run of 60 s uses up the share of 40 s."""
     pace, counts = Pace([3.0], [2], [0]), InFlightCounts([Entry(name="a")])
-    assert pace.allows(0, 2, counts, NOW, USUAL)
+    assert allows(pace, counts, NOW)
     counts.launch(0, 2, "")
-    assert not pace.allows(0, 2, counts, NOW, USUAL, ahead=2), "one is launched now"
+    assert not allows(pace, counts, NOW, ahead=2), "one is launched now"
     pace.launched(0, 2, NOW, USUAL)
     for after, may in ((0, False), (39, False), (40, True)):
-        assert pace.allows(0, 2, counts, NOW + after * NS, USUAL) == may
-    assert not pace.allows(0, 2, counts, NOW + 79 * NS, USUAL, ahead=2)
+        assert allows(pace, counts, NOW + after * NS) == may
+    assert not allows(pace, counts, NOW + 79 * NS, ahead=2)
     later = NOW + 40 * NS
     pace.launched(0, 2, later, USUAL)
     counts.launch(0, 2, "")
-    assert not pace.allows(0, 2, counts, NOW + 1000 * NS, USUAL), "two are the most"
+    assert not allows(pace, counts, NOW + 1000 * NS), "two are the most"
     counts.end(0, 2, "", True)
-    assert not pace.allows(0, 2, counts, NOW + 79 * NS, USUAL)
-    assert pace.allows(0, 2, counts, NOW + 80 * NS, USUAL)
+    assert not allows(pace, counts, NOW + 79 * NS)
+    assert allows(pace, counts, NOW + 80 * NS)
 
 
 def test_it_wakes_when_a_share_is_used_up() -> None:

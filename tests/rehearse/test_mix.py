@@ -127,7 +127,7 @@ def mixes(draw: Any) -> tuple[int, Tests, dict[str, float]]:
     planned: dict[str, float] = {}
     left = 1.0
     for number in range(draw(st.integers(1, 3))):
-        width, mean = draw(st.integers(1, nodes // 2)), draw(st.integers(60, 300))
+        width, mean = draw(st.integers(1, nodes // 4)), draw(st.integers(60, 300))
         share, copies = draw(st.integers(10, 50)) / 100, draw(st.integers(0, 3))
         part: dict[str, Any] = {"share": share}
         if copies:
@@ -139,7 +139,7 @@ def mixes(draw: Any) -> tuple[int, Tests, dict[str, float]]:
     parts = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(1, 3)))] if rest else []
     for number, weight in enumerate(parts):
         name, mean = f"{rest}{number}", draw(st.integers(40, 120))
-        width = 1 if rest == "fill" else draw(st.integers(1, 2))
+        width = 1 if rest == "fill" else draw(st.integers(1, min(2, nodes // 4)))
         tests[name] = (width, f"{mean}s", {"fill": True} if rest == "fill" else {"weight": weight})
         planned[name] = left / len(parts) if rest == "fill" else left * weight / sum(parts)
     assume(sum(width * part.get("copies", 1) for width, _, part in tests.values()) <= nodes)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted, RunJudged
-from seatrial.runs import compiler_versions, shared_builds
+from seatrial.runs import compiler_probe, shared_builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
 from seatrial.suite.model import Build
@@ -108,9 +108,9 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
 
 @pytest.mark.parametrize("setup", ["sleep 60", "exit 3", "module() { false; }"])
 def test_what_cannot_be_asked_is_not_shared(setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler_versions, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(compiler_probe, "PROBE_SECONDS", 0.3)
     machine = a_machine(setup=setup, modules=["none"])
-    asked = compiler_versions.probe(machine, a_test(), "gcc", dict(os.environ))
+    asked = compiler_probe.probe(machine, a_test(), "gcc", dict(os.environ))
     assert asyncio.run(asked) is None
 
 

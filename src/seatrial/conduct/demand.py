@@ -209,6 +209,11 @@ class Demand(Protocol):
         """Return False where ``choose`` would choose nothing, to save the call."""
         return True
 
+    def asks_after_start(self, counts: InFlightCounts) -> bool:
+        """Return False where nothing more is wanted as a queued run has started. ``counts`` has it
+        as started."""
+        return True
+
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...
 
     def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:

@@ -179,6 +179,11 @@ class Mix(Demand):
             return True
         return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
 
+    def asks_after_start(self, counts: InFlightCounts) -> bool:
+        """Return False for the last queued run: the nodes that it took were counted as its own. But
+        others may queue again, or get nodes that fit few of them."""
+        return counts.queued > 0 or self._reserve == 1 or bool(counts.confined)
+
     def choose(self, offer: Offer) -> list[Candidate]:
         taking = _Taking(self, offer)
         if self._shared:
@@ -222,8 +227,7 @@ class Mix(Demand):
             waits = not self._shared and counts.queued < self._reserve
             if not waits and idle < self._least:
                 return
-            free = self._is_free
-            due = [n for n in open_ones if free[n] or self._is_due(n, taking, offer, idle)]
+            due = self._due(open_ones, taking, offer, idle)
             if not due:
                 return
             entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
@@ -239,20 +243,26 @@ class Mix(Demand):
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _is_due(self, entry: int, taking: _Taking, offer: Offer, idle: int) -> bool:
-        """Return whether an entry may have one more run in flight: it has fewer than its copies, or
-        the run would wait and be ready when one of them ends; or the pace allows it."""
+    def _due(
+        self, entries: Sequence[int], taking: _Taking, offer: Offer, idle: int
+    ) -> Sequence[int]:
+        """Return those of some entries that may have one more run in flight: they have fewer than
+        their copies, or the run would wait and be ready when one of them ends; or the pace allows
+        it."""
         counts = offer.counts
         if self._pace is not None:
-            width = taking.width(entry)
-            ahead = taking.launched_width(entry)
-            return self._pace.allows(entry, width, counts, offer.now, self._usual[entry], ahead)
-        if self._is_free[entry]:
-            return True
-        in_flight, copies = counts.in_flight[entry], self._copies[entry]
-        if in_flight < copies or self._shared:
-            return in_flight < copies
-        return in_flight < copies + self._reserve and taking.width(entry) > idle
+            widths = [taking.width(n) for n in entries]
+            usual, ahead = self._usual, taking.widths
+            return self._pace.allowed(entries, widths, counts, offer.now, usual, ahead)
+        free, copies, in_flight = self._is_free, self._copies, counts.in_flight
+        ready = 0 if self._shared else self._reserve
+        return [
+            n
+            for n in entries
+            if free[n]
+            or in_flight[n] < copies[n]
+            or (in_flight[n] < copies[n] + ready and taking.width(n) > idle)
+        ]
 
     def _fairest(self, entries: Sequence[int], counts: InFlightCounts, odd: bool) -> int:
         """Return the entry that has had the least for its share; of equal ones the widest. While
@@ -303,8 +313,7 @@ class Mix(Demand):
 
     def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
         """Return the entry that all others wait for on a shared node; None where there is none."""
-        ready = [n for n in self._claimed if self._cases[n]]
-        ready = [n for n in ready if self._is_due(n, taking, offer, 0)]
+        ready = self._due([n for n in self._claimed if self._cases[n]], taking, offer, 0)
         had = dict(zip(ready, self._had(ready, offer.counts), strict=True))
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
@@ -326,17 +335,13 @@ class _Taking:
         self._mix = mix
         self._offer = offer
         self._ahead: dict[int, int] = {}
-        self._widths: dict[int, int] = {}
+        self.widths: dict[int, int] = {}  # of the runs that were chosen, by entry
         self.choices: list[Candidate] = []
         self.turns = 0
         self.shut = mix._closed | offer.shut
 
     def has(self, entry: int) -> bool:
         return entry in self._ahead
-
-    def launched_width(self, entry: int) -> int:
-        """Return the width of the runs of an entry that were chosen."""
-        return self._widths.get(entry, 0)
 
     def next(self, entry: int) -> int:
         """Return the case whose turn it is, of an entry that has some."""
@@ -368,7 +373,7 @@ class _Taking:
             return False
         self.choices.append(choice)
         width = self._mix._shapes[choice.case].width
-        self._widths[entry] = self._widths.get(entry, 0) + width
+        self.widths[entry] = self.widths.get(entry, 0) + width
         self._ahead[entry] = self._ahead.get(entry, 0) + 1
         self.turns += self._mix._takes_turns(entry)
         return True

@@ -9,7 +9,7 @@ Time that was lost before is made up for by one run at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.in_flight import InFlightCounts
@@ -49,9 +49,11 @@ class Pace:
         """Return when the share will be used up (ns) by the runs so far, and by runs of the width
         ``ahead`` that are launched now."""
         due = self._used_up(entry, usual)
-        if due < now:
-            due = max(due, self._earliest(entry, now, usual))
-        return due + self._span(entry, ahead, usual) if ahead else due
+        if due < now and (earliest := self._earliest(entry, now, usual)) > due:
+            return earliest + self._span(entry, ahead, usual)
+        if not ahead:
+            return due
+        return self._base[entry] + self._span(entry, self._width[entry] + ahead, usual)
 
     def _used_up(self, entry: int, usual: float) -> int:
         """Return when the share is used up by the runs that were launched (ns); kept, as it is
@@ -72,36 +74,40 @@ class Pace:
         """Return in what time (ns) the share of an entry comes to a run of a width."""
         return math.ceil(width * usual * SECOND_NS / self._nodes[entry])
 
-    def allows(
+    def allowed(
         self,
-        entry: int,
-        width: int,
+        entries: Sequence[int],
+        widths: Sequence[int],
         counts: InFlightCounts,
         now: int,
-        usual: float,
-        ahead: int = 0,
-    ) -> bool:
-        """Return whether a run of a width may start now, after runs of the width ``ahead`` that
-        are launched with it. ``counts`` includes these."""
-        if counts.in_flight[entry] >= self._most[entry]:
-            return False
-        if counts.width[entry] + width <= self._nodes[entry]:
-            return True
-        return self._used_up(entry, usual) <= now and now >= self.due(entry, now, usual, ahead)
+        usual: Sequence[float],
+        ahead: Mapping[int, int],
+    ) -> list[int]:
+        """Return those of some entries of which a run of their width may start now, after runs of
+        the widths ``ahead`` that are launched with it. ``counts`` includes these."""
+        in_flight, held, most, nodes = counts.in_flight, counts.width, self._most, self._nodes
+        return [
+            n
+            for n, width in zip(entries, widths, strict=True)
+            if in_flight[n] < most[n]
+            and (held[n] + width <= nodes[n] or self.due(n, now, usual[n], ahead.get(n, 0)) <= now)
+        ]
 
     def next_start(
         self, now: int, launches: Sequence[Shape], counts: InFlightCounts, usual: Sequence[float]
     ) -> int | None:
         """Return the earliest time after now (ns) at which a share is used up, if runs of these
         shapes are launched now; None if there is none."""
-        ahead = [0] * len(usual)
-        runs = list(counts.in_flight)
-        for shape in launches:
-            ahead[shape.entry] += shape.width
-            runs[shape.entry] += 1
-        times = (
-            self.due(entry, now, usual[entry], width)
-            for entry, width in enumerate(ahead)
-            if runs[entry] < self._most[entry]
-        )
-        return min((time for time in times if time > now), default=None)
+        runs, ahead = counts.in_flight, [0] * len(usual)
+        if launches:
+            runs = list(runs)
+            for shape in launches:
+                ahead[shape.entry] += shape.width
+                runs[shape.entry] += 1
+        earliest = None
+        for entry, most in enumerate(self._most):
+            if runs[entry] < most:
+                due = self.due(entry, now, usual[entry], ahead[entry])
+                if due > now and (earliest is None or due < earliest):
+                    earliest = due
+        return earliest

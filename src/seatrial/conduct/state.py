@@ -193,7 +193,8 @@ class ConductorState:
             self.counts.start(flight.entry, flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
-            self.changed = True
+            if self.placer is not None or self.demand.asks_after_start(self.counts):
+                self.changed = True
 
     def _on_compat(self, event: events.CompatStarted) -> None:
         """Remember the nodes that did not answer. If none did, no node is to blame."""

@@ -81,8 +81,10 @@ class SimulatedRuns:
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
+        state = self._conductor.state
+        state.changed = False  # what was told before has been answered
         self._writer.add(events.JobStarted(now, *run.header, nodes=update.nodes))
-        return True
+        return state.changed
 
     def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
         if quiet := run.entry.quiet_after:

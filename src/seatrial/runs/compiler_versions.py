@@ -1,28 +1,19 @@
-"""The compilers of a toolchain, as they are found where a build is made.
+"""The compilers of a toolchain, as builds record them and runs tell of them.
 
-    found = await probe(machine, test, "gcc", environment)
-    found.facts["cc"]            # "gcc (Debian 12.2.0-14) 12.2.0"
+    found = read_found(build_directory)
+    found["cc"]                  # "gcc (Debian 12.2.0-14) 12.2.0"
 
-A build writes what it found into its directory (``FILE``). The probe asks the same questions in the
-same environment, before a build, so that builds of an older compiler are not taken for new ones.
+A build writes what it found by ``SCRIPT`` into its directory (``FILE``).
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from seatrial.files import read_regular
-from seatrial.machine.model import Machine
-from seatrial.runs.environment import exports, preamble, toolchain_variables
-from seatrial.runs.shell import kill_group
-from seatrial.suite.model import Test
 
 FILE = "seatrial.compilers"
-PROBE_SECONDS = 60.0
 MAX_BYTES = 1 << 16
 VERSIONS = ("cc", "cxx", "fc", "mpi")
 PACKAGES = ("spack", "easybuild")
@@ -55,23 +46,6 @@ _seatrial_version fc "$FC"
 _seatrial_mpi
 """
 
-# What else a build may find: two environments that differ here share no builds.
-_PATHS = r"""
-for _name in PATH LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH \
-  PKG_CONFIG_PATH CMAKE_PREFIX_PATH LOADEDMODULES; do
-  printf 'seatrial:path %s=%s\n' "$_name" "${!_name-}"
-done
-printf 'seatrial:path wrapper=%s\n' "$(timeout 10 $MPICC -show 2> /dev/null < /dev/null)"
-"""
-
-
-class FoundCompilers(NamedTuple):
-    """What a build finds: ``facts``, as a run's (host, toolchain, cc, ...), and the hash of the
-    versions and of where programs, headers and libraries are looked for."""
-
-    facts: dict[str, str]
-    digest: str
-
 
 def versions_of(facts: Mapping[str, str]) -> dict[str, str]:
     """Return the versions alone."""
@@ -81,46 +55,13 @@ def versions_of(facts: Mapping[str, str]) -> dict[str, str]:
 def read_found(directory: Path) -> dict[str, str]:
     """Return what a build wrote of its compilers; nothing where it wrote nothing."""
     try:
-        return _parsed(read_regular(directory / FILE, MAX_BYTES))
+        return parsed(read_regular(directory / FILE, MAX_BYTES))
     except OSError:
         return {}
 
 
-async def probe(
-    machine: Machine, test: Test, toolchain: str, environment: Mapping[str, str]
-) -> FoundCompilers | None:
-    """Return what builds of a test with a toolchain find on this host; None where it cannot be
-    told: a module does not load, or a program does not end."""
-    script = exports(toolchain_variables(machine, test, toolchain))
-    script += f"{preamble(machine, test, toolchain)}set +aeu\n{SCRIPT}{_PATHS}"
-    process = await asyncio.create_subprocess_exec(
-        "bash",
-        "-c",
-        script,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            said, _ = await process.communicate()
-    except TimeoutError:
-        kill_group(process.pid)
-        await process.communicate()
-        return None
-    finally:
-        kill_group(process.pid)
-    if process.returncode:
-        return None
-    found = _parsed(said)
-    facts = {name: text for name, text in found.items() if not name.startswith("path ")}
-    told = sorted((name, text) for name, text in found.items() if name != "host")
-    return FoundCompilers(facts, hashlib.sha256(repr(told).encode()).hexdigest()[:8])
-
-
-def _parsed(said: bytes) -> dict[str, str]:
+def parsed(said: bytes) -> dict[str, str]:
+    """Return what ``SCRIPT`` printed, name by name."""
     found = {}
     for line in said.decode(errors="replace").splitlines():
         if line.startswith("seatrial:"):

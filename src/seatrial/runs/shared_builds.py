@@ -30,7 +30,8 @@ from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
 from seatrial.machine.model import Machine
 from seatrial.runs.builds import BuildResult, lock_of, result_of
 from seatrial.runs.checksums import checksum
-from seatrial.runs.compiler_versions import FoundCompilers, probe, read_found, versions_of
+from seatrial.runs.compiler_probe import FoundCompilers, probe
+from seatrial.runs.compiler_versions import read_found, versions_of
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.environment import inherited, preamble
 from seatrial.suite.build_key import words_of
