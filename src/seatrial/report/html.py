@@ -5,7 +5,6 @@ page(report)         # its text
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +14,7 @@ from markupsafe import Markup, escape
 
 from seatrial.acceptance.criteria.waivers import covered
 from seatrial.draw import PALETTE
-from seatrial.lazy import jinja2
+from seatrial.lazy import jinja2, regex
 from seatrial.report import content
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.people import issues
@@ -24,9 +23,9 @@ from seatrial.verify.reading import plain, plain_page
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
-_MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
-_LONG: Final = re.compile(r"\S{37,}")
-_PART: Final = re.compile(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
+_MARKS: Final = regex(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
+_LONG: Final = regex(r"\S{37,}")
+_PART: Final = regex(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
 _BREAK: Final = "\x1f"  # where a line may break: `plain` leaves no such sign in a text
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
