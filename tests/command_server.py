@@ -24,7 +24,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from types import ModuleType
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
+from jinja2 import FileSystemBytecodeCache
 
 COMMAND = Path(sys.executable).with_name("seatrial")
 SERVE = "from tests.command_server import main; main()"  # a module's name would be the command's
@@ -58,28 +58,19 @@ sys.argv[0] = "seatrial"
 main()
 """
 
-# Imported at their first use, by Seatrial (see ``seatrial.lazy``) and by click.
+# Imported at their first use, by Seatrial (see ``seatrial.lazy``) and by others.
 LATE = (
     "ClusterShell.NodeSet",
+    "anyio._backends._asyncio",
     "concurrent.futures",
     "difflib",
+    "encodings.utf_8_sig",
     "multiprocessing",
-    "numpy",
+    "numpy.ma",
+    "numpy.random",
     "re2",
     "yaml",
 )
-
-# What the server runs itself before it forks.
-TYPICAL = (
-    "accept plan.yaml",
-    "accept status plan.yaml",
-    "runs",
-)
-TYPICAL_FILES = {
-    "machine.yaml": "{machine: here, nodes: [{names: here, cores: 1}], toolchains: {p: {}}}",
-    "suite/test.yaml": "{app: test, run: {walltime: 1m, script: 'true'}}",
-    "plan.yaml": "{plan: p, machine: machine.yaml, suites: [suite], components: [{component: c}]}",
-}
 
 # The line of the command, how many of its words are Seatrial's, the folder, the environment, the
 # umask, the ignored signals, the constants.
@@ -273,7 +264,8 @@ def _tell_ends(running: dict[int, int]) -> None:
 
 def _load_everything() -> None:
     """Import what commands import, and make what they make at the first use of a kind of file, so
-    that none needs to. That is half of the time that most commands take."""
+    that none needs to. That is half of the time that most commands take. Templates are compiled
+    once, as modules are: to compile them takes longer than to make a page."""
     import seatrial
 
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
@@ -283,41 +275,12 @@ def _load_everything() -> None:
     for kind in _structs(msgspec.Struct):
         with contextlib.suppress(NameError, TypeError):  # it is read from no file
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
-    _run_typical_commands()
+    compiled = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
+    for name in ("seatrial.web.render", "seatrial.report.html"):
+        sys.modules[name].environment().bytecode_cache = compiled
+    importlib.import_module("tests.typical_commands").run_typical_commands()
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
-
-
-def _run_typical_commands() -> None:
-    """Run commands here, in a folder of their own, with no output. Code that has run is adapted by
-    the interpreter: in a fork it is quicker, and writes to less of the memory that is shared."""
-    import seatrial.cli
-
-    environment, here = dict(os.environ), Path.cwd()
-    streams = [os.dup(number) for number in (1, 2)]
-    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere:
-        for name, text in TYPICAL_FILES.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(PATH=environment.get("PATH", os.defpath), HOME=folder)
-        for number in (1, 2):
-            os.dup2(nowhere.fileno(), number)
-        for words in TYPICAL:
-            sys.argv = [str(COMMAND), *words.split()]
-            try:
-                seatrial.cli.main()
-            except SystemExit as end:
-                assert end.code == 0, words
-        sys.stdout.flush()
-        for number, stream in zip((1, 2), streams, strict=True):
-            os.dup2(stream, number)
-            os.close(stream)
-        os.chdir(here)
-    os.environ.clear()
-    os.environ.update(environment)
 
 
 def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:

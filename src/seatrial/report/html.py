@@ -6,6 +6,7 @@ page(report)         # its text
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -32,19 +33,12 @@ SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many
 
 def page(report: content.Report) -> str:
     """Return the report as HTML text."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= _filters()
     sheets = [PALETTE, TEMPLATES / "report.css"]
     sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
     style = "".join(sheet.read_text() for sheet in sheets)
     style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
-    text = environment.get_template("report.html").render(
+    template = environment().get_template("report.html")
+    text = template.render(
         report=report,
         style=Markup(style),
         # for the content security policy, which allows no other style
@@ -60,6 +54,20 @@ def page(report: content.Report) -> str:
         drawing=Markup,
     )
     return plain_page(text)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return what makes text from the templates; each is compiled once."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= _filters()
+    return made
 
 
 def breakable(text: str) -> Markup:
