@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -174,6 +175,16 @@ def test_the_pure_rooms_reach_for_no_clock_disk_or_chance() -> None:
         in {"asyncio", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time"}
     ]
     assert not wrong
+
+
+def test_no_pattern_is_compiled_by_an_import() -> None:
+    """But by those that a process of its own runs as scripts, without Seatrial."""
+    begins = re.compile(r"^\w+(?:: [^=\n]+)? = \(?re\.compile\(", re.MULTILINE)
+    scripts = {"verify/python_function.py", "verify/search.py"}
+    wrong = {
+        str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.py") if begins.search(p.read_text())
+    }
+    assert wrong == scripts, "seatrial.lazy.regex compiles them at their first use"
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -46,8 +46,8 @@ def test_messages_of_libraries_are_not_written(tmp_path: Path) -> None:
 
 def test_files_rotate(tmp_path: Path) -> None:
     with log_to(tmp_path / "x.log", "info"):
-        for number in range(8 * MAX_BYTES // 1000):
-            log.info("%06d %s", number, "x" * 990)
+        for number in range(8 * MAX_BYTES // 4000):
+            log.info("%06d %s", number, "x" * 3990)
     files = sorted(tmp_path.iterdir())
     assert [file.name for file in files] == ["x.log", *(f"x.log.{i}" for i in range(1, FILES))]
     assert all(file.stat().st_size <= MAX_BYTES for file in files)

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import RunJudged
+from tests.gates import wait_for
 from tests.programs import COMMAND, Workplace
 from tests.waiting import LONG_S, until
 
@@ -61,7 +62,7 @@ def test_the_line_of_cron_twice_at_once_and_after_a_kill(place: Workplace) -> No
     plan |= {"suites": [str(place.suite)], "components": [{"component": "all", "repeat": 3}]}
     (place.folder / "plans/frost.yaml").write_text(yaml.safe_dump(plan))
     go = place.folder / "go"
-    place.test("waits", f"until [ -e {go} ]; do sleep 0.05; done")
+    place.test("waits", wait_for(go))
     first = begin(place, 0)
     until(lambda: place.ran(), "a run")
     assert begin(place).wait(30) == 1, "flock ends at once"

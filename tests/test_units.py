@@ -55,7 +55,7 @@ def test_what_is_no_size(text: str | int) -> None:
         bytes_of(text)
 
 
-@given(st.text() | st.from_regex(r"[0-9:.\-smhdkMGiB ]{0,12}", fullmatch=True))
+@given(st.text() | st.text("0123456789:.-smhdkMGiB ", max_size=12))
 def test_any_text_is_a_quantity_or_is_refused(text: str) -> None:
     for read in (seconds, bytes_of):
         try:

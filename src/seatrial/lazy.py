@@ -1,7 +1,9 @@
-"""Modules that take long to import and that few commands need: loaded at their first use.
+"""Modules and patterns that few commands need: made ready at their first use.
 
->>> from seatrial.lazy import np  # costs nothing
->>> np.zeros(3)                   # imports numpy
+>>> from seatrial.lazy import np, regex  # costs nothing
+>>> np.zeros(3)                            # imports numpy
+>>> NAME = regex("[a-z]+")               # costs nothing
+>>> NAME.fullmatch("stream")               # compiles it, which takes half a millisecond
 
 The standard library's LazyLoader enters a module in `sys.modules` before it is loaded, and until
 Python 3.12.3 a second thread could see it half-loaded (python/cpython#114763). Here a thread that
@@ -11,8 +13,11 @@ uses a module while another one loads it waits for the import lock.
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, AnyStr, cast
 
 __all__ = [
     "ElementTree",
@@ -22,6 +27,7 @@ __all__ = [
     "multiprocessing",
     "nodeset",
     "np",
+    "regex",
     "yaml",
 ]
 
@@ -33,6 +39,23 @@ class LazyModule(ModuleType):
         module = importlib.import_module(self.__name__)
         self.__dict__.update(module.__dict__)
         return getattr(module, name)
+
+
+def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return a regular expression that is compiled when it is first used. Raises re.error then."""
+    return cast("re.Pattern[AnyStr]", _LazyPattern(partial(re.compile, text, flags)))
+
+
+class _LazyPattern:
+    """Holds those methods of a compiled pattern that were used."""
+
+    def __init__(self, compiled: Callable[[], object]) -> None:
+        self._compiled = compiled
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(self._compiled(), name)  # re keeps what it has compiled
+        self.__dict__[name] = found
+        return found
 
 
 if TYPE_CHECKING:

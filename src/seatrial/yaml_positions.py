@@ -9,7 +9,6 @@ merge keys are refused. What is read is bounded in size and depth.
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import InvalidFiles
 from seatrial.file_model import Scalar
-from seatrial.lazy import yaml
+from seatrial.lazy import regex, yaml
 
 MAX_FILE_BYTES = 1 << 20
 MAX_VALUES = 200_000
@@ -260,9 +259,9 @@ class _Reader:
         return YamlNode(values, place, keys)
 
 
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_OTHER_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = regex(r"[-+]?[0-9]+")
+_OTHER_INTEGER = regex(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = regex(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Scalar | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),

@@ -82,9 +82,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     place = Workplace(tmp_path_factory.mktemp("whole"))
     place.local()
     rate = {"rate": {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}}
-    short(place, "t", 'echo "rate 4$p"; sleep 0.1', parameters={"p": [1, 2]}, metrics=rate)
+    short(place, "t", 'echo "rate 4$p"; sleep 0.2', parameters={"p": [1, 2]}, metrics=rate)
     (place.folder / "score.yaml").write_text(SCORE)
-    write_plan(place, "2s")
+    write_plan(place)
     done = accept(place)
     assert done.code == 0, done.said
     return place

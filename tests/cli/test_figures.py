@@ -16,15 +16,27 @@ from tests.programs import Done, Workplace
 HEAD = "case,metric,unit,value,n,sd\n"
 
 
-@pytest.fixture
-def measured(place: Workplace) -> Workplace:
-    """A place with the trial ``pt``: five runs of a test whose rate is about 952."""
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """A place with the trial ``pt``: five runs of a test whose rate is about 952. A copy of it is
+    in ``kept``."""
+    place = Workplace(tmp_path_factory.mktemp("measured"))
+    place.local(cores=2)
     script = "echo rate $((950 + ${SEATRIAL_ATTEMPT:-0} + $(ls -d ../*/ | wc -l)))"
     rate = {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}
     parameters = {"size": ["small", "large"]}
     place.test("hello", script, metrics={"rate": rate}, repeat=5, parameters=parameters)
     assert place.run("--name", "pt").code == 0
+    shutil.copytree(place.trials, place.folder / "kept")
     return place
+
+
+@pytest.fixture
+def measured(ran: Workplace) -> Workplace:
+    """The place as it was after its trial."""
+    shutil.rmtree(ran.trials)
+    shutil.copytree(ran.folder / "kept", ran.trials)
+    return ran
 
 
 def write(place: Workplace, text: str, head: str = HEAD) -> Path:

@@ -32,6 +32,7 @@ from seatrial.trial.driver import Driver
 from seatrial.trial.folder import TrialOptions, create
 from seatrial.trial.observer import Observer
 from seatrial.trial.prepare import new_tag, prepare_trial
+from tests.gates import wait_for
 from tests.journals import without_checksums
 from tests.programs import Workplace, until
 
@@ -739,7 +740,7 @@ def test_the_trial_is_in_the_store(place: Workplace) -> None:
 def test_a_local_trial_is_resumed_on_its_own_host(place: Workplace) -> None:
     """Another host cannot see the processes of the first, and would start them a second time."""
     gate = place.folder / "gate"
-    place.test("one", f"until [ -e {gate} ]; do sleep 0.05; done")
+    place.test("one", wait_for(gate))
     with place.start_run("--name", "t") as driving:
         driving.until(lambda: len(place.ran()) == 1, "the run")
         driving.kill()
@@ -767,7 +768,7 @@ def test_a_process_that_left_its_session_ends_with_its_run(place: Workplace) -> 
 
 def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None:
     gate, ready = place.folder / "gate", place.folder / "ready"
-    place.test("waits", f"touch {ready}; until [ -e {gate} ]; do sleep 0.05; done")
+    place.test("waits", f"touch {ready}; {wait_for(gate)}")
     with place.start_run("--name", "one") as other:
         other.until(ready.exists, "a run")
         place.test("waits", "true", run={"exclusive": True})

@@ -10,7 +10,7 @@ import pytest
 from seatrial.sinks import delivery
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.influx import Influx
-from tests.store.postgres import PostgresServer
+from tests.store.postgres import PostgresServer, shared_server
 from tests.store.trials import a_trial
 
 
@@ -27,10 +27,9 @@ def folder(tmp_path: Path) -> TrialFolder:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres() -> PostgresServer:
     """A server for all tests of a session."""
-    with PostgresServer() as server:
-        yield server
+    return shared_server()
 
 
 @pytest.fixture(scope="session")

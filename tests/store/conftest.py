@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,15 @@ import pytest
 from seatrial.store.location import Location
 from seatrial.store.opening import reopen_empty
 
-from .postgres import PostgresServer, program
+from .postgres import PostgresServer, program, shared_server
 
 NEEDS_POSTGRES = pytest.mark.needs(program("initdb"))
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres() -> PostgresServer:
     """A server for all tests of a session."""
-    with PostgresServer() as server:
-        yield server
+    return shared_server()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
     with PostgresServer() as server:
         url = server.database()               # a new database with a store in it
         server.kill(); server.start()
+    url = shared_server().database()          # of one server for all tests of a process
 
 It listens on a socket in a short folder of its own below /tmp alone.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import itertools
 import os
 import pwd
@@ -165,6 +167,13 @@ class PostgresServer:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(LONG_S)
         self._process = None
+
+
+@functools.cache
+def shared_server() -> PostgresServer:
+    """Return the server of this process, which ends with it. A test that kills one starts its
+    own."""
+    return PostgresServer().__enter__()
 
 
 def _binaries() -> Path | None:

@@ -32,16 +32,29 @@ from seatrial.store.schema import Store
 from seatrial.store.series import pass_counts
 from seatrial.store.sql_filters import conditions
 
+from .conftest import NEEDS_POSTGRES
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
 HOUR = 3600 * SECOND
 
 
-@pytest.fixture
-def store(tmp_path: Path, location: Location) -> Iterator[Store]:
-    a_trial(tmp_path, "old")
-    a_trial(tmp_path, "new", created=NOON + HOUR, machine="lumi", tags=("net", "io"))
-    with synced(location, tmp_path) as opened:
+@pytest.fixture(scope="module")
+def two_trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the trials ``old`` and ``new``; nothing changes them."""
+    folder = tmp_path_factory.mktemp("two")
+    a_trial(folder, "old")
+    a_trial(folder, "new", created=NOON + HOUR, machine="lumi", tags=("net", "io"))
+    return folder
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=NEEDS_POSTGRES)])
+def store(request: pytest.FixtureRequest, two_trials: Path) -> Iterator[Store]:
+    """What was read of them, in either database; it is only asked."""
+    if request.param == "sqlite":
+        location: Location = two_trials / "store.sqlite"
+    else:
+        location = request.getfixturevalue("postgres").database()
+    with synced(location, two_trials) as opened:
         yield opened
 
 
@@ -263,8 +276,8 @@ def test_trials_come_newest_first(store: Store) -> None:
     assert [row.tag for row in queries.trials(store)] == ["new", "old"]
 
 
-def test_a_trial_is_found_by_tag_beginning_or_path(store: Store, tmp_path: Path) -> None:
-    for wanted in ("old", "ol", str(tmp_path / "old")):
+def test_a_trial_is_found_by_tag_beginning_or_path(store: Store, two_trials: Path) -> None:
+    for wanted in ("old", "ol", str(two_trials / "old")):
         assert queries.trial(store, wanted).tag == "old"
     with pytest.raises(UsageError, match="no trial 'x'; the latest is new"):
         queries.trial(store, "x")

@@ -1,4 +1,4 @@
-"""One browser for all tests of a worker. Who uses it is marked ``needs("chromium")``."""
+"""A browser, and a server over many trials. Who uses it is marked ``needs("chromium")``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Not for a session: while it is open, its thread has an event loop, and others want theirs."""
+    """Its pages are closed after the module."""
     with chromium() as opened:
         yield opened
 

@@ -10,7 +10,9 @@ request that would leave this machine.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import json
 import os
 import re
@@ -119,21 +121,34 @@ class Served:
         return json.loads(text)
 
 
-@contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
-    """Debian's Chromium: its headless shell, which takes half the CPU time, if it is there."""
+@functools.cache
+def _chromium() -> tuple[Browser, asyncio.AbstractEventLoop]:
+    """Start Debian's Chromium: its headless shell, which takes half the CPU time, if it is there.
+    It ends with this process. Its event loop is the running one from here on."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=LONG_S * 1000)
-    with sync_playwright() as playwright:
-        program = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
-        browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
+    program = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
+    opened = (
+        sync_playwright()
+        .start()
+        .chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+    )
+    return opened, asyncio.get_running_loop()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """The one browser of this process: to start it takes a second of CPU time. Its pages are closed
+    at the end. Other tests want event loops of their own, so its loop is running only in here."""
+    browser, loop = _chromium()
+    asyncio._set_running_loop(loop)
+    try:
+        yield browser
+        for context in browser.contexts:
+            context.close()
+    finally:
+        asyncio._set_running_loop(None)
 
 
 @contextlib.contextmanager

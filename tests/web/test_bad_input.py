@@ -19,7 +19,7 @@ from tests.journals import without_checksums
 from tests.programs import Workplace, until
 
 from ..store.conftest import NEEDS_POSTGRES
-from ..store.postgres import PostgresServer
+from ..store.postgres import PostgresServer, shared_server
 from ..store.trials import a_trial
 from .lists import STREAMS, make_site, weekly
 from .served import Served
@@ -188,25 +188,24 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     pages += [(failures.data, {}, query) for query in ("", "match=hpl", "since=2026-11-21T13:00")]
     of = {"trial": "weekly", "run_id": "slow1"}
     pages += [(run.data, of, ""), (run.data, {**of, "run_id": "broken1"}, "find=line")]
-    with PostgresServer() as postgres:
-        sites = [
-            ServerState(trials, place) for place in (tmp_path / "s.sqlite", postgres.database())
-        ]
+    sites = [
+        ServerState(trials, place) for place in (tmp_path / "s.sqlite", shared_server().database())
+    ]
+    for site in sites:
+        synced(site.place, trials).close()
+    for page, path, query in pages:
+        asked = PageQuery(path, parse_qsl(query), "/page")
+        answers = []
         for site in sites:
-            synced(site.place, trials).close()
-        for page, path, query in pages:
-            asked = PageQuery(path, parse_qsl(query), "/page")
-            answers = []
-            for site in sites:
-                found = page(site, asked)
-                if path:
-                    from msgspec.structs import replace
+            found = page(site, asked)
+            if path:
+                from msgspec.structs import replace
 
-                    found = replace(found, now=0)
-                answers.append(as_json(found))
-            assert answers[0] == answers[1], query
-        for site in sites:
-            site.forget()
+                found = replace(found, now=0)
+            answers.append(as_json(found))
+        assert answers[0] == answers[1], query
+    for site in sites:
+        site.forget()
 
 
 # ---- journals and folders -----------------------------------------------------------------------

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from seatrial.web.formatting import runs_of
 from tests.programs import until
 
 from ..store.conftest import NEEDS_POSTGRES
-from ..store.postgres import PostgresServer
+from ..store.postgres import shared_server
 from ..store.trials import a_trial
 from .harbour import PART, TESTS, WHOLE, cut, rehearsed
 from .lists import weekly
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def postgres_store() -> Iterator[str]:
+def postgres_store() -> str:
     """A site's database, empty."""
-    with PostgresServer() as server:
-        yield server.database()
+    return shared_server().database()
 
 
 def judged(served: Served, tag: str) -> Any:

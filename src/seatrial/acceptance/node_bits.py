@@ -6,15 +6,15 @@ bits.of("n[001-128]") & bits.of("n[100-200]")
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold_or_empty
 
 MAX_KNOWN = 20_000  # node sets whose bits are kept
 
-_ROWS = re.compile(r"([A-Za-z0-9._-]*?)\[([0-9,-]+)\]")
-_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+_ROWS = regex(r"([A-Za-z0-9._-]*?)\[([0-9,-]+)\]")
+_NUMBERED = regex(r"(.*?)([0-9]+)")
 
 
 class NodeBits:

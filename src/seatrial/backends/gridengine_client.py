@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -14,14 +13,15 @@ from seatrial.backends.protocol import Submission
 from seatrial.backends.qdel_client import QdelClient
 from seatrial.backends.scheduler_client import Unanswered
 from seatrial.backends.task_states import TaskKey, TaskState
+from seatrial.lazy import regex
 from seatrial.machine.gridengine_hosts import COMMAND
 from seatrial.machine.model import Machine
 
 PATIENCE = 30.0  # seconds for an account beyond those after which it is written
 
 # Variables that a job has, which would be those of a job that submits jobs.
-_MISLEADING = re.compile(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\w+|PE\w*")
-_TASK = re.compile(r"(-?[0-9]+)\.([0-9]+)")
+_MISLEADING = regex(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\w+|PE\w*")
+_TASK = regex(r"(-?[0-9]+)\.([0-9]+)")
 
 
 class GridEngineClient(QdelClient):

@@ -16,6 +16,7 @@ from seatrial.backends.protocol import Submission
 from seatrial.backends.qdel_client import QdelClient
 from seatrial.backends.scheduler_client import Unanswered
 from seatrial.backends.task_states import TaskState
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.units import seconds
 
@@ -24,8 +25,8 @@ LISTING_SHARE = 20.0  # minimum age of a listing of an array, in durations of th
 NEAR_END = 0.1  # seconds between polls at the end of an array
 
 # Variables that change what commands print, or how they submit.
-_MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
-_TASK = re.compile(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
+_MISLEADING = regex(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
+_TASK = regex(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
 
 
 class _Listing(NamedTuple):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection
 from pathlib import Path
 
 from seatrial.backends.bundles import allocation_of
 from seatrial.backends.job_arrays import write_submission
 from seatrial.backends.protocol import Job, Submission
-from seatrial.lazy import nodeset
+from seatrial.lazy import nodeset, regex
 from seatrial.machine.model import Machine, Slurm
 from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
 
-_GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_GROUP = regex(r"\([^()]*\)|\[[^\[\]]*\]")
 
 
 def write(

@@ -13,12 +13,13 @@ from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
 from seatrial.backends.task_states import KEPT, TaskState, UnexpectedOutput
+from seatrial.lazy import regex
 from seatrial.machine.facts import unknown_features
 from seatrial.machine.model import Machine
 
 # Variables of users that change the output of Slurm's commands. Defaults of a site for sbatch, such
 # as SBATCH_ACCOUNT, are kept; the options of Seatrial take precedence over them.
-_MISLEADING = re.compile(
+_MISLEADING = regex(
     r"(SQUEUE|SACCT|SCANCEL|SCONTROL|SINFO)_\w+|SLURM_(CLUSTERS|TIME_FORMAT)"
     r"|SBATCH_(CLUSTERS|WAIT|INPUT|ERROR)"
 )

@@ -9,6 +9,7 @@ import pwd
 import re
 
 from seatrial.backends.task_states import ACTIVE, ENDED, PREFIX, TaskState, UnexpectedOutput
+from seatrial.lazy import regex
 
 SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,Name:|,State:|,exit_code:|,NodeList:|"
 SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
@@ -20,7 +21,7 @@ NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing"
 
 # Errors of sbatch that may pass: the controller was down, or a limit on the number of jobs was
 # reached. An error about an option, a partition or an account is permanent.
-TEMPORARY = re.compile(
+TEMPORARY = regex(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
     r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
     r"|configuration source|configuration file|backup controller|reset by peer|broken pipe"
@@ -28,12 +29,12 @@ TEMPORARY = re.compile(
     re.IGNORECASE,
 )
 # Errors of scontrol: the controller does not have the job.
-NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
-OVER = re.compile(r"already (finished|completing)|Invalid job id|not found|No such")
-_NUMBER = re.compile(r"[0-9]{1,18}")
-_JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
-_STATE = re.compile(r"[a-z_]+")
-_TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
+NO_JOB = regex(r"Invalid job id|Job \S+ not found")
+OVER = regex(r"already (finished|completing)|Invalid job id|not found|No such")
+_NUMBER = regex(r"[0-9]{1,18}")
+_JOB_ID = regex(r"([0-9]{1,18})(?:;\S+)?")
+_STATE = regex(r"[a-z_]+")
+_TASK = regex(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
 
 def parse_squeue(text: str) -> list[TaskState]:

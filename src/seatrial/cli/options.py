@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from seatrial.cli import complete
+from seatrial.lazy import regex
 from seatrial.settings import setting
 from seatrial.units import moment_of, share_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Decorator = Callable[..., Any]
 
-_LABEL = re.compile(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
+_LABEL = regex(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
 
 
 class Parsed(click.ParamType[Any]):

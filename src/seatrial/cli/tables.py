@@ -26,6 +26,7 @@ from itertools import zip_longest
 
 import click
 
+from seatrial.lazy import regex
 from seatrial.units import show_number
 from seatrial.verify.reading import plain_line
 
@@ -35,8 +36,8 @@ READABLE = 30  # a text column keeps its longest word, up to this width, while o
 
 # not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
-_BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
-_COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
+_BREAK_AFTER = regex(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
+_COLUMN = regex(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
 
 
 class _TextColumn:

@@ -23,14 +23,14 @@ from seatrial.importers import table_results
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedResults, ImportedRun
 from seatrial.importers.times import time_of
-from seatrial.lazy import ElementTree
+from seatrial.lazy import ElementTree, regex
 from seatrial.verify.figures import number
 
 CONFIGURATION = "configuration.xml"
 LIMIT = 64 << 20
 SQLITE = "SQLite format 3\0"
-_RULE = re.compile(r"[\s|+-]+")
-_TITLE = re.compile(r"[^|,]*:\s*")
+_RULE = regex(r"[\s|+-]+")
+_TITLE = regex(r"[^|,]*:\s*")
 _OWN = "jube_"
 
 

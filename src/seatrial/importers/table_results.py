@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from seatrial.importers.results import ImportedFigure, ImportedResults, Imported
 from seatrial.importers.times import time_of
 from seatrial.importers.verdict_words import code_of_word
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.trial.figures_file import CASE_NAME
 from seatrial.units import listed
 from seatrial.verify.figures import number
@@ -31,7 +31,7 @@ from seatrial.verify.figures import number
 MAX_BYTES = 256 << 20
 DELIMITERS = ",;\t|"
 MAX_NAMED = 12
-WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
+WITH_UNIT = regex(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
 NAMES = ("case", "metric", "value", "unit", "better", "time", "node", "status", "id")
 """The columns that a table may have, under these names if no others are given."""
 

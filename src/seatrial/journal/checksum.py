@@ -13,10 +13,11 @@ Lines without a checksum (of version 0.1, or written by a job) are not checked.
 
 from __future__ import annotations
 
-import re
 import zlib
 
-_MEMBER = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?')
+from seatrial.lazy import regex
+
+_MEMBER = regex(rb',"crc":"([0-9a-f]{8})"\}\n?')
 _WITHOUT_END = len(b',"crc":"01234567"}')
 ENDING = _WITHOUT_END + 1  # bytes: the checksum of a line and the line's end
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 
-_NAME = re.compile(r"process (\d+) on (\S+)")
+from seatrial.lazy import regex
+
+_NAME = regex(r"process (\d+) on (\S+)")
 
 
 def own_name() -> str:

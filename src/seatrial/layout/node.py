@@ -11,7 +11,6 @@ cores: ``0-5`` are six cores of one CPU each, ``0-5+24-29`` six cores of two: 0 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -19,9 +18,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.lazy import regex
+
 MAX_CPUS = 16_384
 
-_CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+_CPUS = regex(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 class Core(NamedTuple):

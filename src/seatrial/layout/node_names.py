@@ -16,7 +16,9 @@ from functools import cached_property
 
 from msgspec import Struct
 
-_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+from seatrial.lazy import regex
+
+_FIELD = regex(r"\{([A-Za-z_]\w*)\}")
 EXAMPLE = "write e.g. c{cabinet}-{row}c{chassis}s{router}n{node}"
 
 

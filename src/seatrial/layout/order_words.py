@@ -22,15 +22,16 @@ from typing import NamedTuple, get_args
 from seatrial.layout import orders
 from seatrial.layout.grid_order import Curve, GridOrder, Major, check_grid, order_of_grid
 from seatrial.layout.orders import MfdnKind, Order
+from seatrial.lazy import regex
 from seatrial.units import count
 
 EXAMPLES = "smp, round robin, folded, grid 8x8 by 2x2, mfdn 5 BDM, file NAME or random 1"
 
 _SIZE = r"\d{1,7}(?:[x,]\d{1,7})*"
-_GRID = re.compile(rf"grid ({_SIZE}) by ({_SIZE})((?: [a-z]+)*)", re.IGNORECASE)
-_MFDN = re.compile(r"mfdn (\d{1,6}) (\w+)(?: from (\w+))?", re.IGNORECASE)
-_RANDOM = re.compile(r"random (\d{1,15})", re.IGNORECASE)
-_FILE = re.compile(r"file (\S.*)", re.IGNORECASE)
+_GRID = regex(rf"grid ({_SIZE}) by ({_SIZE})((?: [a-z]+)*)", re.IGNORECASE)
+_MFDN = regex(r"mfdn (\d{1,6}) (\w+)(?: from (\w+))?", re.IGNORECASE)
+_RANDOM = regex(r"random (\d{1,15})", re.IGNORECASE)
+_FILE = regex(r"file (\S.*)", re.IGNORECASE)
 _MAJORS: dict[str, Major] = {"row": "R", "column": "C"}
 _CURVES: dict[str, Curve] = {"z": "Z", "peano": "P", "hilbert": "H"}
 _SIMPLE: dict[str, Callable[[Sequence[int]], Order]] = {

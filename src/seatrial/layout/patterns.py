@@ -22,14 +22,14 @@ from msgspec.structs import replace
 from seatrial.arrays import Floats, Ints
 from seatrial.layout.node import spans
 from seatrial.layout.orders import MAX_RANKS
-from seatrial.lazy import np
+from seatrial.lazy import np, regex
 
 HEAD = "seatrial pattern 1"
 MAX_PAIRS = 1 << 21
 """Pairs that a recorded pattern keeps: those with the most bytes."""
 _FORMAT = "docs/placement.md has the format"
 _LARGEST = 1 << 62
-_NAME = re.compile(r"[\w.:-]{1,256}", re.ASCII)
+_NAME = regex(r"[\w.:-]{1,256}", re.ASCII)
 
 
 class PatternCall(NamedTuple):

@@ -15,9 +15,10 @@ import re
 from typing import NamedTuple
 
 from seatrial.layout.node import MAX_CPUS, Core, NodeLayout, checked
+from seatrial.lazy import regex
 
-_WORD = re.compile(r"\s*(\[?)\s*([A-Za-z][A-Za-z0-9]*)?(?::?(\d+))?(\([^()]*\))?\s*(\]?)\s*")
-_LOOP = re.compile(r"(\d+)\*(\d+)")
+_WORD = regex(r"\s*(\[?)\s*([A-Za-z][A-Za-z0-9]*)?(?::?(\d+))?(\([^()]*\))?\s*(\]?)\s*")
+_LOOP = regex(r"(\d+)\*(\d+)")
 _KINDS = {
     "pack": "socket",
     "package": "socket",
@@ -29,7 +30,7 @@ _KINDS = {
     "pu": "pu",
     **dict.fromkeys(("machine", "die", "group", "tile", "module", "cluster"), ""),
 }
-_CACHE = re.compile(r"l[1-5][di]?(cache)?|memcache|memorysidecache")
+_CACHE = regex(r"l[1-5][di]?(cache)?|memcache|memorysidecache")
 _EXAMPLE = "write e.g. pack:2 numa:2 core:6 pu:1"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
 from seatrial.machine.failures import check_known_failures, check_log_rules
@@ -19,15 +19,15 @@ from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.machine.topologies import check_topology
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
-_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUORUM = regex(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
+_VARIABLES = regex(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
 _OWN_OF_QSUB = {
-    "pbs": re.compile(r"-[NJoejIXfSzC]|.*\bblock\b.*"),
-    "gridengine": re.compile(r"-(N|t|o|e|j|S|b|r|sync|terse|verify|now|pe)"),
+    "pbs": regex(r"-[NJoejIXfSzC]|.*\bblock\b.*"),
+    "gridengine": regex(r"-(N|t|o|e|j|S|b|r|sync|terse|verify|now|pe)"),
 }
-_RULE = re.compile(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
+_RULE = regex(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 

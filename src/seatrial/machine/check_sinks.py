@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from urllib.parse import urlsplit
 
 from seatrial.documents import Spot
+from seatrial.lazy import regex
 from seatrial.machine.sinks import CHATS, Sink
 from seatrial.units import bytes_of, seconds
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SECRET = regex(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 _MAX_BYTES = 16 << 20
 
 # The keys of each kind: required, optional.
@@ -25,7 +25,7 @@ _KEYS: dict[str, tuple[set[str], set[str]]] = {
     **dict.fromkeys(CHATS, ({"url"}, {"events", "template"})),
     "mail": ({"to"}, {"url", "sender", "user", "token", "events"}),
 }
-_ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
+_ADDRESS = regex(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
 _SCHEMES = {"mail": ("smtp", "smtps")}
 _OF_KINDS = set().union(*(must | may for must, may in _KEYS.values()))
 

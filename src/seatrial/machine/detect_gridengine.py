@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.machine.gridengine_hosts import COMMAND, HostSeen, parse_hosts
 from seatrial.machine.model import GridEngine, Launcher, Machine, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
+_SIZE = regex(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 

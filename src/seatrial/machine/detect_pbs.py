@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 
 _COMMAND = ("pbsnodes", "-a", "-F", "json")
-_SIZE = re.compile(r"([0-9]{1,15})(b|kb|mb|gb|tb)", re.IGNORECASE)
+_SIZE = regex(r"([0-9]{1,15})(b|kb|mb|gb|tb)", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 
 

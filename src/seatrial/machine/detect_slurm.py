@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup, Slurm
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
@@ -21,7 +22,7 @@ from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 from seatrial.machine.topologies import levels_of_switches, made
 
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
+_FIELD = regex(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
 def detect_cluster(name: str | None) -> tuple[Machine, str]:

@@ -9,17 +9,17 @@ returned. What others drained stays as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from seatrial.lazy import regex
 from seatrial.machine.detect_slurm import ask_slurm, fields_of
 from seatrial.machine.facts import fold
 
 NOTE = "seatrial:"
 LONGEST_NOTE = 200
 
-_AWAY = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
+_AWAY = regex(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
 
 
 class DrainState(NamedTuple):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from seatrial.lazy import nodeset
+from seatrial.lazy import nodeset, regex
 from seatrial.machine.layouts import layout_of
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
 MAX_NODES = 100_000
 
-_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
-_GROUP = re.compile(r"\[([^\]]*)\]")
-_SPAN = re.compile(r"([0-9]+)-([0-9]+)")
-_ROWS = re.compile(
+_NODE = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDED = regex(r"(?:[^,\[]|\[[^\]]*\])+")
+_GROUP = regex(r"\[([^\]]*)\]")
+_SPAN = regex(r"([0-9]+)-([0-9]+)")
+_ROWS = regex(
     r"([A-Za-z](?:[A-Za-z0-9._-]*[A-Za-z._-])?)"
     r"\[([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\]"
 )

@@ -8,10 +8,9 @@ Sources: `ld.so --list-tunables` of glibc 2.36, the manual's chapter Memory Allo
 
 from __future__ import annotations
 
-import re
-
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 
 TUNABLES = "GLIBC_TUNABLES"
 PREFIX = "glibc.malloc."
@@ -37,7 +36,7 @@ MALLOC_TUNABLES = frozenset(
     }
 )
 
-_TUNABLE = re.compile(r"glibc\.malloc\.([^=:]*)")
+_TUNABLE = regex(r"glibc\.malloc\.([^=:]*)")
 
 
 def tunable_of(name: str) -> str | None:

@@ -11,21 +11,21 @@ or blocks are the groups), or JSON with the place of each node: a name, or an ob
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.files import read_regular
+from seatrial.lazy import regex
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine, XnameLevel
 from seatrial.machine.slurm_topology import switches_of
 
 MAX_FILE_BYTES = 64 << 20
-_XNAME = re.compile(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
+_XNAME = regex(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
 _LEVELS: dict[XnameLevel, int] = {"cabinet": 1, "chassis": 2, "blade": 3}
 _USUAL = ("group", "switch", "cabinet", "rack", "row")  # of the keys of a place
-_OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
+_OUTSIDE = regex(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
 
 
 def groups_in(file: Path, by: str = "") -> dict[str, str]:

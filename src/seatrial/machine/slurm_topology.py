@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
+_FIELD = regex(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")
 MAX_LEVELS = 32
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
+from seatrial.lazy import regex
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.failures import check_known_failures
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
@@ -39,7 +39,7 @@ from seatrial.units import seconds, share_of, show_seconds, span_of
 LONGEST_TAG = 100
 ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 # Keys that apply to components of one kind only.
 _OF_KIND = {

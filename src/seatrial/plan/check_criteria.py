@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from functools import partial
 from pathlib import Path
 from typing import get_args
 
 from seatrial.documents import Spot
 from seatrial.files import open_regular
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.plan.bounds import bound_of, is_relative
 from seatrial.plan.checklist import id_of
@@ -40,7 +40,7 @@ _WITHOUT_STAGE = {
 
 _OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_SHA256 = regex(r"[0-9a-fA-F]{64}")
 
 
 def check_conditions(
@@ -274,7 +274,7 @@ def check_ids(plan: Plan, at: Spot) -> None:
 
 # ---- checklists ----------------------------------------------------------------------------
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_ID = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _KEYS = frozenset(
     ("component", "kind", "about", "phases", "items", "criteria", "evidence", "waivers")
 )

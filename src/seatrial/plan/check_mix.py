@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.documents import Spot
+from seatrial.lazy import regex
 from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan import policy
@@ -27,7 +28,7 @@ from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_
 
 MAX_UNIONS = 1000  # of kinds of nodes, which are few
 
-_TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
+_TOO_LARGE = regex(r"needs \d+ nodes?( with .*| in .*)?; there are")
 
 
 class ComponentInPhase(NamedTuple):

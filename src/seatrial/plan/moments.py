@@ -3,14 +3,14 @@ time zone."""
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime
 from typing import Annotated, NamedTuple
 
 from seatrial.file_model import Duration, FileModel, doc
+from seatrial.lazy import regex
 from seatrial.units import span_of
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-")
+_DATE = regex(r"[0-9]{4}-[0-9]{2}-")
 
 AskedMoment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
 

@@ -23,6 +23,7 @@ from msgspec import Struct
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import open_regular
+from seatrial.lazy import regex
 from seatrial.trial.folder import TrialFolder
 from seatrial.verify.reading import plain_line
 
@@ -32,13 +33,13 @@ MAX_FILES: Final = 10_000
 _AT_ONCE = 1 << 20
 NOTES: Final = "notes.jsonl"
 _DOCUMENT: Final = "document "
-_LINE = re.compile(
+_LINE = regex(
     r"([0-9a-f]{64}) +(\d{1,15}) +(?:"
     rf"([A-Za-z0-9][A-Za-z0-9._+-]{{0,99}})/({'|'.join(map(re.escape, NAMES))})"
     rf"|({re.escape(NOTES)}|{_DOCUMENT}\S.{{0,1000}}))"
 )
 _DECISION = "decision: "
-_FENCED = re.compile(rf"^```{PLACE}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = regex(rf"^```{PLACE}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class File(Struct, frozen=True, kw_only=True):

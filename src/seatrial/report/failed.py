@@ -6,19 +6,19 @@ table.rows[0]      # ["cm4", "failed", "over quota", "exit code 3, not 0", 38, N
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Final
 
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
+from seatrial.lazy import regex
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.verify.reading import plain_line
 
 NAMED: Final = 3  # runs that a row names
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
-_MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
+_MEASURED = regex(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
 def failed(history: TrialHistory) -> Table:

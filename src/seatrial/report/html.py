@@ -5,8 +5,8 @@ page(report)         # its text
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from seatrial.acceptance.criteria.waivers import covered
 from seatrial.draw import PALETTE
-from seatrial.lazy import jinja2
+from seatrial.lazy import jinja2, regex
 from seatrial.report import content
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.people import issues
@@ -24,28 +24,21 @@ from seatrial.verify.reading import plain, plain_page
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
-_MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
-_LONG: Final = re.compile(r"\S{37,}")
-_PART: Final = re.compile(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
+_MARKS: Final = regex(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
+_LONG: Final = regex(r"\S{37,}")
+_PART: Final = regex(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
 _BREAK: Final = "\x1f"  # where a line may break: `plain` leaves no such sign in a text
 SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
 def page(report: content.Report) -> str:
     """Return the report as HTML text."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= _filters()
     sheets = [PALETTE, TEMPLATES / "report.css"]
     sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
     style = "".join(sheet.read_text() for sheet in sheets)
     style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
-    text = environment.get_template("report.html").render(
+    template = environment().get_template("report.html")
+    text = template.render(
         report=report,
         style=Markup(style),
         # for the content security policy, which allows no other style
@@ -61,6 +54,20 @@ def page(report: content.Report) -> str:
         drawing=Markup,
     )
     return plain_page(text)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return what makes text from the templates; each is compiled once."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= _filters()
+    return made
 
 
 def breakable(text: str) -> Markup:

@@ -7,12 +7,12 @@ Text that people wrote is escaped, and stays on one line.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from seatrial.acceptance.criteria import Result, overall
 from seatrial.acceptance.criteria.waivers import covered
+from seatrial.lazy import regex
 from seatrial.report import content
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.people import issues
@@ -20,7 +20,7 @@ from seatrial.units import show_seconds
 from seatrial.verify.reading import plain_line
 
 MARK: Final = "> **Rehearsed.** In virtual time, on a simulated machine: nothing here was measured."
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+_SPECIAL = regex(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def text(report: content.Report) -> str:

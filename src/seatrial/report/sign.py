@@ -11,7 +11,6 @@ for an option.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from seatrial.errors import TrialError, UsageError
+from seatrial.lazy import regex
 from seatrial.verify.reading import plain_line
 
 NAMESPACE: Final = "seatrial-report"
@@ -31,10 +31,10 @@ MAX_SIGNERS_BYTES: Final = 1 << 20
 MAX_PRINCIPALS: Final = 200  # of a file of allowed signers that are asked for
 SignatureState = Literal["good", "unknown", "bad"]
 _ANYONE = "signer"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 _ARMOUR = b"-----BEGIN SSH SIGNATURE-----"
-_PUBLIC = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+(?: [^\n]*)?")
-_KEY = re.compile(r"\b[A-Z0-9-]+ key (SHA256:\S+)")
+_PUBLIC = regex(r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+(?: [^\n]*)?")
+_KEY = regex(r"\b[A-Z0-9-]+ key (SHA256:\S+)")
 
 
 class Checked(NamedTuple):

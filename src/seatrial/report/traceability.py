@@ -5,13 +5,13 @@ tables = traceability(trials, others)       # none, where nothing has an id, a c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, criteria_of, label
 from seatrial.acceptance.criteria.waivers import covered
 from seatrial.acceptance.evidence_status import words_of
+from seatrial.lazy import regex
 from seatrial.plan.checklist import ItemStatus
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Component
@@ -19,7 +19,7 @@ from seatrial.report.content import Cell, Other, ReportComponent, Table, bounded
 from seatrial.units import listed
 
 MAX_TESTS = 6  # that a row names
-_NUMBER = re.compile(r"([0-9]+)")
+_NUMBER = regex(r"([0-9]+)")
 COLUMNS = (
     "clause | id | requirement | component | by | tests | asked | found | n: count | state: state"
 )

@@ -16,7 +16,6 @@ themselves, so differences leave them out.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.lazy import np
+from seatrial.lazy import np, regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,9 +38,9 @@ MAX_LINES = 5000
 MAX_KEYS = 20_000
 LONGEST = 600
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FACT = re.compile(r"([a-z0-9_]+\.[^\t]{1,200})\t(.+)")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ufffd]")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FACT = regex(r"([a-z0-9_]+\.[^\t]{1,200})\t(.+)")
+_CONTROL = regex(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ufffd]")
 
 
 class FactTable(NamedTuple):

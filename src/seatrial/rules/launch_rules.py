@@ -6,20 +6,20 @@ rules_header(rules, "/var/log/guard")         # C, which runs/guard/guard.c incl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from seatrial.documents import Spot, load_checked
 from seatrial.file_model import FileModel, doc
+from seatrial.lazy import regex
 from seatrial.machine.failures import end_of
 from seatrial.rules.launch_expressions import as_c, quoted
 from seatrial.suite.expressions import ExpressionError
 from seatrial.units import SECOND_NS
 
 MAX_LAUNCH_RULES = 300
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+_NAME = regex(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
 class LaunchException(FileModel, frozen=True):

@@ -5,13 +5,13 @@ rules = load([Path("rules/frost.yaml")])      # after the shipped ones; equal na
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
 from seatrial.documents import Faults, Spot, decode, read
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 from seatrial.rules.model import Rule, RuleFile, RuleWaiver
 from seatrial.suite.expressions import ExpressionError, compile_expression
@@ -20,7 +20,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 OWN = Path("rules")  # below the working directory, as machines are
 
 _KINDS = ("holds", "alike", "unique", "complete")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+_NAME = regex(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
 def load(paths: Iterable[Path] = ()) -> RuleFile:

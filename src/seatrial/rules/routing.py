@@ -19,14 +19,15 @@ from typing import Annotated, NamedTuple
 
 from seatrial.documents import Spot, load_checked
 from seatrial.file_model import FileModel, doc
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 from seatrial.rules.facts import FactTable
 from seatrial.rules.model import Rule
 from seatrial.rules.readers import nets_by_address, routes_in
 
-_NET = re.compile(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
-_NUMBER = re.compile(r"[0-9]{1,6}")
-_TARGET = re.compile(r"target\.(.+)")
+_NET = regex(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
+_NUMBER = regex(r"[0-9]{1,6}")
+_TARGET = regex(r"target\.(.+)")
 
 
 class Attachment(FileModel, frozen=True):

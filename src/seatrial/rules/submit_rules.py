@@ -13,11 +13,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from seatrial.documents import Spot, load_checked
 from seatrial.file_model import Duration, FileModel, doc
+from seatrial.lazy import regex
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.units import seconds
 
 NO_QUOTA = 1e12  # GiB: where a user has none
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_NAME = regex(r"[a-z][a-z0-9_]{0,39}")
 _FIELDS = ("used", "quota", "limit", "files", "files_quota", "files_limit")
 
 

@@ -7,11 +7,11 @@ than a file does; else by a list: masks or numbers of CPUs, and of cores in a ra
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 
 from seatrial.layout.node import mask, spans
 from seatrial.layout.order_files import rankmap
+from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs.geometry import Cores, TaskGeometry, has_whole_nodes, in_objects
 from seatrial.runs.rank_order import RankOrder
@@ -22,9 +22,9 @@ from seatrial.suite.variables import NODEFILE, ORDER_FILE
 
 RANKFILE = "job.rankfile"  # in the run directory
 
-_BINDING = re.compile(r"-bind-to[ =](\S*)")
-_PALS_BINDING = re.compile(r"--cpu-bind\b")
-_SRUN_BINDING = re.compile(r"--cpu[-_]bind\b|(?:^|\s)-m|--distribution\b")
+_BINDING = regex(r"-bind-to[ =](\S*)")
+_PALS_BINDING = regex(r"--cpu-bind\b")
+_SRUN_BINDING = regex(r"--cpu[-_]bind\b|(?:^|\s)-m|--distribution\b")
 _SRUN_WORDS: dict[Bind, str] = {"core": "cores", "numa": "ldoms", "socket": "sockets"}
 
 

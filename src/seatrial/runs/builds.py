@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import re
 import shlex
 import shutil
 import time
@@ -25,6 +24,7 @@ from typing import NamedTuple
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.runs import compiler_versions
 from seatrial.runs.environment import (
@@ -50,7 +50,7 @@ JOB = "seatrial.sh"
 RESULT = "seatrial.result"
 
 GRACE_SECONDS = 5
-_NO_SPACE = re.compile("No space left on device|Disk quota exceeded")
+_NO_SPACE = regex("No space left on device|Disk quota exceeded")
 _REMEDY = "see to the space and the health of the file system, then resume the trial"
 
 # The processes of the script do not hold the lock: one that stays behind would stop a later build.
@@ -76,7 +76,7 @@ exit "$_code"
 
 
 # A build script whose first command is a variable that is to name a compiler.
-_FIRST_CALL = re.compile(r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))")
+_FIRST_CALL = regex(r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))")
 
 # The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
 _PREBUILT = """\

@@ -4,7 +4,6 @@ and writing the script."""
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
@@ -19,7 +19,7 @@ from seatrial.verify.reading import OWN_WORDS
 
 NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:,+-]+")
+_PLAIN = regex(r"[A-Za-z0-9_./:,+-]+")
 
 
 def exports(variables: Mapping[str, Scalar]) -> str:
@@ -37,7 +37,8 @@ def inherited(machine: Machine) -> dict[str, str]:
     own = Path(sys.prefix) / "bin"
     if sys.prefix == sys.base_prefix:
         return environment
-    others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own.resolve()]
+    real = os.path.realpath(own)
+    others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != real]
     path = os.pathsep.join(others)
     needed = [name for name in _programs(machine) if (own / name).exists()]
     alone = not all(shutil.which(name, path=path) for name in needed)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import Counter
 from pathlib import Path
 
 from seatrial.files import open_descriptor, open_regular
+from seatrial.lazy import regex
 from seatrial.suite.variables import HUNG_FILE
 
 HUNG_SCRIPT = "hung.sh"
@@ -24,8 +24,8 @@ MAX_BYTES = 64 << 10
 MAX_KINDS = 3  # that a verdict names
 COLLECT_SECONDS = 60.0  # the longest time that a hung run is kept for it
 
-_TASK = re.compile(r" *(\d+): ?(.*)")  # a line that `srun --label` labelled
-_KIND = re.compile(r"\S+: (\d{1,9}) ([!-~]{1,40} (?:running|in [!-~]{1,60}(?: state)?))")
+_TASK = regex(r" *(\d+): ?(.*)")  # a line that `srun --label` labelled
+_KIND = regex(r"\S+: (\d{1,9}) ([!-~]{1,40} (?:running|in [!-~]{1,60}(?: state)?))")
 _SHELLS = ("bash ", "sh ")
 
 

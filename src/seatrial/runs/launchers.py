@@ -3,11 +3,11 @@ none."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs import binding
 from seatrial.runs.containers import START, has_container
@@ -182,8 +182,8 @@ def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
 # which are cores and GPUs of a host with tasks in them; each has ``-a`` tasks, ``-c`` cores and
 # ``-g`` GPUs; a host has ``-r`` of them. ``-d packed``: ranks fill one after the other.
 # ``-b packed:n``: a task is bound to n cores.
-_SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)")
-_BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
+_SETS = regex(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)")
+_BINDING = regex(r"(?:^|\s)(?:-b|--bind\b)")
 
 
 def jsrun(launcher: Launcher, case: Case) -> list[str]:

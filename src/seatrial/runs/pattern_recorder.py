@@ -23,6 +23,7 @@ from seatrial.layout.node import spans
 from seatrial.layout.orders import MAX_RANKS
 from seatrial.layout.pattern_records import PatternMerger, RankRecord, parsed_record
 from seatrial.layout.patterns import Pattern, parsed, written
+from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Test
 from seatrial.suite.recording import LIBRARY, PATTERN_FILE
@@ -36,7 +37,7 @@ _FOLDER = "pattern"
 _MAX_RECORD_BYTES = 1 << 26
 _MAX_TOLD = 5
 _OTHER_MPI = "other-mpi"
-_RECORD = re.compile(r"([0-9a-f]{16})\.(begin|\d{1,7})", re.ASCII)
+_RECORD = regex(r"([0-9a-f]{16})\.(begin|\d{1,7})", re.ASCII)
 
 _START = """\
 #!/bin/sh

@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.runs.builds import BuildResult, lock_of, result_of
 from seatrial.runs.checksums import checksum
@@ -323,13 +323,13 @@ def remove(build: StoredBuild) -> bool:
 # ---- what a build may differ in ------------------------------------------------------------------
 
 # What make, CMake, Autoconf, compilers and their wrappers read, whatever the script says.
-_READ_BY_TOOLS = re.compile(
+_READ_BY_TOOLS = regex(
     r"\w*(FLAGS|LIBS|_ROOT|_PREFIX|PATH)"
     r"|(CC|CXX|FC|F77|F90|CPP|LD|AR|MPI(CC|CXX|FC))"
     r"|(OMPI|MPICH|I_MPI|CRAY|CRAYPE|PE|CUDA|ROCM|HIP|NVHPC|MKL|CMAKE|CC|CXX)_\w+"
 )
 # They differ from shell to shell, and decide nothing of a build.
-_OF_SESSIONS = re.compile(
+_OF_SESSIONS = regex(
     r"PWD|OLDPWD|SHLVL|_|MANPATH|INFOPATH|WINDOWPATH|(SEATRIAL|XDG|SSH|DBUS|GPG|SLURM)_\w*"
 )
 

@@ -11,20 +11,20 @@ The answer decides what becomes of a request:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
 
 from seatrial.journal.events import Event
+from seatrial.lazy import regex
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.post import HttpResponse, Server, Unreachable
 from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
 
-_DROPPED = re.compile(r"dropped[= ](\d+)")
+_DROPPED = regex(r"dropped[= ](\d+)")
 
 
 class InfluxDB(SinkTarget):

@@ -12,17 +12,18 @@ and numbers that are not finite are omitted.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from functools import lru_cache
+
+from seatrial.lazy import regex
 
 LONGEST_STRING = 65_000  # bytes; InfluxDB accepts 64 KiB
 LONGEST_TAG = 512
 
-_PLAIN = re.compile(r"[A-Za-z0-9_.:/+@%-]*")
-_CONTROL = re.compile(r" *[\x00-\x1f\x7f\x85\u2028\u2029][\x00-\x20\x7f\x85\u2028\u2029]*")
-_ESCAPING = re.compile(r"\\(?=[,= \"\\]|$)")
-_SPECIAL = re.compile(r"([,= ])")
+_PLAIN = regex(r"[A-Za-z0-9_.:/+@%-]*")
+_CONTROL = regex(r" *[\x00-\x1f\x7f\x85\u2028\u2029][\x00-\x20\x7f\x85\u2028\u2029]*")
+_ESCAPING = regex(r"\\(?=[,= \"\\]|$)")
+_SPECIAL = regex(r"([,= ])")
 _INTEGER_LIMIT = 1 << 63
 
 

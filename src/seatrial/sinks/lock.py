@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import signal
 import socket
 import time
@@ -19,13 +18,14 @@ from pathlib import Path
 
 from seatrial.errors import SeatrialError, TrialError
 from seatrial.files import open_descriptor
+from seatrial.lazy import regex
 from seatrial.sinks.cursor import folder_of
 from seatrial.trial.folder import TrialFolder
 
 WAIT_S = 0.5
 STOP_S = 10.0
 
-_OWNER = re.compile(r"process ([1-9]\d{0,9}) on (\S+)")
+_OWNER = regex(r"process ([1-9]\d{0,9}) on (\S+)")
 
 
 class DeliveryLocked(SeatrialError):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.store import queries
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
@@ -30,10 +30,10 @@ LONGEST_OUTPUT = 16384
 
 _TIMES = (*RUN_TIMES, "started", "last", "time")
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
-_ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_ILLEGAL = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _BREAKS = ("\t", "\r", "\n")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNSAFE_IN_JSON = regex("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 # ---- JSON ---------------------------------------------------------------------------------

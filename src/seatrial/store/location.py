@@ -9,14 +9,14 @@ A URL may hold a password. Whatever people see goes through ``shown``.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from seatrial.errors import StoreError, UsageError
+from seatrial.lazy import regex
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_NAME = re.compile(r"[\w./~+-]+")
-_HARMLESS = re.compile(r"(?:host|port|user|dbname)=[^&]*")
+_SCHEME = regex(r"[a-z][a-z0-9+.-]*")
+_NAME = regex(r"[\w./~+-]+")
+_HARMLESS = regex(r"(?:host|port|user|dbname)=[^&]*")
 
 Location = Path | str
 """A file's path, or the URL of a PostgreSQL database."""

@@ -12,9 +12,9 @@ a row a run, where a row a node would cost a hundred times that for large jobs.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.store.schema import Writer, chunks, marks
 
@@ -23,10 +23,10 @@ MAX_NODE_SETS = 10_000  # whose ends are remembered, as many jobs have the same 
 
 Span = tuple[int, int]
 
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_NAME = regex(r"[A-Za-z0-9._-]+")
 _RANGE = "[0-9]+(?:-[0-9]+)?"
-_SIMPLE = re.compile(rf"([A-Za-z0-9._-]*)\[({_RANGE}(?:,{_RANGE})*)\]([A-Za-z0-9._-]*)")
-_NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
+_SIMPLE = regex(rf"([A-Za-z0-9._-]*)\[({_RANGE}(?:,{_RANGE})*)\]([A-Za-z0-9._-]*)")
+_NUMBERED = regex(r"(.*?)([0-9]+)([^0-9]*)")
 
 
 class NodePlaces:

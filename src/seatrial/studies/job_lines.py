@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.backends import gridengine_batch, pbs_batch, slurm_batch
 from seatrial.backends.protocol import Job
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, quote
 from seatrial.runs.launchers import launch_of
@@ -36,7 +37,7 @@ _REQUESTS = {
     "gridengine": ("#$", gridengine_batch.request_words),
 }
 
-_OF_RUN = re.compile(r"\bjob\.[a-z]+\b")  # files that a run's directory has
+_OF_RUN = regex(r"\bjob\.[a-z]+\b")  # files that a run's directory has
 
 
 def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> list[str]:

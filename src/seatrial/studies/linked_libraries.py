@@ -5,11 +5,11 @@ libraries_of(side)["stream"]["libmpi.so.40"]     # {"/opt/openmpi/lib/libmpi.so.
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from pathlib import Path
 
 from seatrial.files import read_regular
+from seatrial.lazy import regex
 from seatrial.runs.builds import RESULT
 from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
@@ -19,7 +19,7 @@ MAX_BYTES = 1 << 20
 LONGEST = 60
 
 # ``libm.so.6 => /lib/libm.so.6 (0x7f...)``; what is not found has no address
-_LIBRARY = re.compile(r"\t(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?")
+_LIBRARY = regex(r"\t(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?")
 
 
 def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:

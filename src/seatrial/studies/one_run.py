@@ -20,6 +20,7 @@ from msgspec import Struct
 from seatrial.errors import SeatrialError
 from seatrial.journal import events
 from seatrial.journal.codes import code_of
+from seatrial.lazy import regex
 from seatrial.runs.launchers import launch_line
 from seatrial.runs.task_gpus import TASK_GPUS
 from seatrial.store import queries
@@ -174,7 +175,7 @@ def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
 
 # ---- how its tasks were started -----------------------------------------------------------
 
-_LAUNCH = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
+_LAUNCH = regex(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
 
 
 class Launched(Struct, frozen=True):

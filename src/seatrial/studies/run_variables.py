@@ -12,12 +12,13 @@ from itertools import islice
 from pathlib import Path
 
 from seatrial.files import read_regular
+from seatrial.lazy import regex
 from seatrial.trial.folder import TrialFolder
 
 MAX_ENVIRONMENTS = 200  # of a trial that are read
 MAX_BYTES = 4 << 20
 
-_VARIABLE = re.compile(
+_VARIABLE = regex(
     r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
     re.MULTILINE | re.DOTALL,
 )

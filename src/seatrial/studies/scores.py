@@ -18,6 +18,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.lazy import regex
 from seatrial.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
 from seatrial.studies.formulas import (
     graph500,
@@ -38,8 +39,8 @@ from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 DAY = 86400.0
 
 # The units of a rate, as people write them: Gflop/s, GFLOPS, TF/s; TEPS, GTEPS, edges/s.
-_OPERATIONS = (re.compile(r"flop|^[kMGTPE]?F(/s|ps)?$", re.IGNORECASE), "Gflop/s")
-_EDGES = (re.compile(r"teps|edges", re.IGNORECASE), "TEPS")
+_OPERATIONS = (regex(r"flop|^[kMGTPE]?F(/s|ps)?$", re.IGNORECASE), "Gflop/s")
+_EDGES = (regex(r"teps|edges", re.IGNORECASE), "TEPS")
 _RATES = {"hpl": _OPERATIONS, "hpcg": _OPERATIONS, "graph500": _EDGES}
 
 

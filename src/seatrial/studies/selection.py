@@ -10,7 +10,6 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
+from seatrial.lazy import regex
 from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.store.rows import TrialRow
@@ -46,7 +46,7 @@ KEYS: dict[str, str] = {
 _TRIAL_KEYS = ("machine", "plan", "component", "phase")
 _YES_OR_NO = ("rehearsed", "given")
 _PARAMETER = "param."
-_PIECE = re.compile(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
+_PIECE = regex(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
 _EXAMPLE = "write e.g. nightly, nightly:toolchain=gcc*, or @machine=frost,since=2026-05-01"
 
 

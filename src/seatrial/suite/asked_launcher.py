@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine import model as machines
 from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
@@ -19,7 +20,7 @@ from seatrial.suite.quantities import DEFAULT
 from seatrial.suite.run_spec import Launcher, RunSpec
 
 LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
-_LAUNCHES = re.compile(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
+_LAUNCHES = regex(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
 
 
 def asked_launcher(run: RunSpec, parameters: Mapping[str, Scalar]) -> Launcher | None:

@@ -11,12 +11,12 @@ braces.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from seatrial.layout.node_choice import NodeWish, choose_nodes
 from seatrial.layout.node_order import RANDOM, axes_of
 from seatrial.layout.topology import Topology
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import usable_nodes
@@ -25,7 +25,7 @@ from seatrial.suite.model import Case, show
 from seatrial.suite.quantities import DEFAULT, Names
 from seatrial.suite.run_spec import AskedNodes, RunSpec
 
-_SEPARATOR = re.compile(r",|\sand\s")
+_SEPARATOR = regex(r",|\sand\s")
 KEYS = ("within", "across", "order", "near")
 EXAMPLE = "write e.g. within chassis, across group, order Y, near lnet"
 

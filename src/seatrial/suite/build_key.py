@@ -15,7 +15,6 @@ import functools
 import hashlib
 import os
 import platform
-import re
 import stat
 from itertools import islice
 from pathlib import Path
@@ -26,6 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, JobOptions, Test, show
 from seatrial.suite.toolchain_flags import toolchain_of
@@ -34,7 +34,7 @@ from seatrial.suite.toolchain_flags import toolchain_of
 MAX_FILES = 200
 MAX_BYTES = 1 << 28
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def build_parameters(build: Build, parameters: dict[str, Scalar]) -> dict[str, Scalar]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import keyword
 import os
-import re
 from pathlib import Path
 
 from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.machine.check import faults_of_variables
 from seatrial.machine.failures import check_known_failures, log_pattern
 from seatrial.suite.check_expressions import ExpressionChecker
@@ -50,9 +50,9 @@ RUN_FILES = frozenset(
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
-_PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
+_PARAMETER = regex(r"[A-Za-z][A-Za-z0-9_]*")
+_SHA256 = regex(r"[0-9a-fA-F]{64}")
+_MEANT = regex(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
 
 
 def check(test: Test, spot: Spot, names_known: bool = True) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
+from seatrial.lazy import regex
 from seatrial.suite import run_settings
 from seatrial.suite.asked_launcher import fault_of_launcher
 from seatrial.suite.asked_order import fault_of_order
@@ -18,7 +18,7 @@ from seatrial.suite.run_spec import AskedNodes
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
 from seatrial.units import seconds, span_of
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_WORD = regex(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa")
 
 

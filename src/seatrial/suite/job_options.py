@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.lazy import regex
 from seatrial.machine.model import BatchSettings, GridEngine, Pbs, Slurm, SlurmOverride
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import JobOptions, show
@@ -27,7 +28,7 @@ TEXT_KEYS = ("partition", "account", "qos", "reservation")
 ASKED_KEYS = (*GPU_KEYS, "memory", *TEXT_KEYS, "options")
 _OVERRIDDEN = (*TEXT_KEYS, "constraint")
 
-_INSERTED = re.compile(r"\{([^{}]*)\}")
+_INSERTED = regex(r"\{([^{}]*)\}")
 _LONGEST = 1000
 
 # Options of sbatch by which Seatrial describes a job itself, and what is to be used instead.
@@ -41,7 +42,7 @@ _OWN = {
     **dict.fromkeys(("cpus-per-task", "c"), "run.threads_per_task"),
     **dict.fromkeys(("time", "t"), "run.walltime"),
 }
-_OPTION = re.compile(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
+_OPTION = regex(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
 
 
 class AskedOptions:

@@ -13,7 +13,6 @@ trials are skipped. Loading runs no code of the suite.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from msgspec.structs import replace
 
 from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
 from seatrial.errors import UsageError, suggest
+from seatrial.lazy import regex
 from seatrial.suite.check import check
 from seatrial.suite.check_spec import Check
 from seatrial.suite.model import Input, Test
@@ -32,7 +32,7 @@ TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
 TRIAL_FILE = "trial.json"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
 
 
 class Suite(NamedTuple):

@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from seatrial.lazy import regex
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.units import bytes_of
 
@@ -22,7 +23,7 @@ Names = Mapping[str, Any]
 Quantity = Callable[[Names], Any]
 
 # A unit stands by itself, or right behind a number.
-_SIZE = re.compile(r"(.*(?:\s|\)|(?<![A-Za-z_.\d])\d+\.?\d*))([kKMGTP]i?B|B|[kKMGTP])", re.DOTALL)
+_SIZE = regex(r"(.*(?:\s|\)|(?<![A-Za-z_.\d])\d+\.?\d*))([kKMGTP]i?B|B|[kKMGTP])", re.DOTALL)
 
 
 def quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]) -> Quantity:

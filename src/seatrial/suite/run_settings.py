@@ -8,11 +8,11 @@ All of them may follow from parameters, so that a tuning can try several.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 from seatrial.errors import suggest
+from seatrial.lazy import regex
 from seatrial.machine.glibc import known, near, tunable_of
 from seatrial.machine.model import PAGES, Machine
 from seatrial.suite.expressions import ExpressionError
@@ -28,7 +28,7 @@ OPEN_FILES_FILE, JOB_STATS_FILE = "open_files.txt", "job_stats.txt"
 
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
 
-_FILE_SYSTEM = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_FILE_SYSTEM = regex(r"[A-Za-z0-9_][\w.+-]*")
 
 
 class AskedSettings:
@@ -176,7 +176,7 @@ CONTAINER_FILE = "container.txt"
 TAKES_NAMES = frozenset({"podman", "podman-hpc", "shifter", "sarus"})
 """Runtimes that keep their images themselves: a path is none of them."""
 
-_NAME = re.compile(r"[A-Za-z0-9][\w./:@+~=-]*")
+_NAME = regex(r"[A-Za-z0-9][\w./:@+~=-]*")
 
 
 def is_path(image: str) -> bool:

@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.suite.model import Case, Test, show
 
 Predicate = Callable[[Case, Test], bool | None]
 """Whether a case of a test is selected; None if that depends on parameters that are not bound, as
 the case stands for a whole test (its ``id`` is "")."""
 
-_TOKEN = re.compile(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
-_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+_TOKEN = regex(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
+_QUOTED = regex(r""""([^"]*)"|'([^']*)'""")
 _DEEPEST = 50
 
 

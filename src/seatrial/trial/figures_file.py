@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.files import read_regular
+from seatrial.lazy import regex
 from seatrial.units import show_bytes
 
 MAX_FILE_BYTES = 16 << 20
@@ -39,7 +40,7 @@ COLUMNS: dict[str, str] = {
     "max": "the greatest of them",
 }
 _REQUIRED = ("metric", "unit", "value", "n")
-CASE_NAME = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
+CASE_NAME = regex(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
 """A case as people write it: test, parameters, toolchain."""
 _DELIMITERS = ",;\t"
 

@@ -14,7 +14,6 @@ import contextlib
 import getpass
 import hashlib
 import os
-import re
 import shutil
 import socket
 import time
@@ -31,6 +30,7 @@ from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
+from seatrial.lazy import regex
 from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
@@ -53,7 +53,7 @@ MAX_CASES_BYTES = 1 << 30
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
 _MAKING = ".making-"
 
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_TAG = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):

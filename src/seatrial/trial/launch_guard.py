@@ -11,20 +11,20 @@ of the site judges them when the job launches them.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.file_model import Scalar
+from seatrial.lazy import regex
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.suite.model import Case, Test, show
 from seatrial.trial.tasks import Tasks
 
 PATIENCE_S = 10.0
 MAX_PROGRAMS = 50
-_WORD = re.compile(r"""(?:[^\s;|&()<>`"']|"[^"\n]*"|'[^'\n]*')+""")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WORD = regex(r"""(?:[^\s;|&()<>`"']|"[^"\n]*"|'[^'\n]*')+""")
+_VARIABLE = regex(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class GuardFailed(Exception):

@@ -8,7 +8,6 @@ A trial that was abandoned keeps its tag. The next one of its component gets a n
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -25,7 +24,7 @@ from seatrial.files import read_regular
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.trial_life import TrialLife, TrialState
-from seatrial.lazy import yaml
+from seatrial.lazy import regex, yaml
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
@@ -37,7 +36,7 @@ from seatrial.yaml_positions import MAX_FILE_BYTES
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
-_NUMBERED = re.compile(r"-\d+")  # the end of the tag of a later trial
+_NUMBERED = regex(r"-\d+")  # the end of the tag of a later trial
 
 RECORDS = Component(component="", kind="checklist", about="What people recorded about the plan")
 

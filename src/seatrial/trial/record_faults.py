@@ -9,11 +9,11 @@ held to this.
 from __future__ import annotations
 
 import datetime
-import re
 import time
 from collections.abc import Iterator
 
 from seatrial.journal import events
+from seatrial.lazy import regex
 from seatrial.plan.checklist import RESULTS
 from seatrial.plan.moments import day_of
 
@@ -23,7 +23,7 @@ MAX_TEXT = 2000  # characters
 DAY_SECONDS = 86400  # a date may be that of another time zone
 STATES = ("", "open", "closed")
 KINDS = ("milestone", "part", "incident")
-_SUM = re.compile(r"[0-9a-f]{64}")
+_SUM = regex(r"[0-9a-f]{64}")
 
 
 def fault_of(event: events.PersonsEvent | events.RunReviewed) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from seatrial.errors import UsageError
 from seatrial.files import is_full, open_regular
 from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
+from seatrial.lazy import regex
 from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
 from seatrial.rules.load import with_shipped
@@ -57,7 +57,7 @@ SUMMED_AT_ONCE = 256 << 10  # bytes whose checksums are made in the loop itself
 LOOK_AGAIN_SECONDS = 0.5
 STDERR_TAIL = 8192
 
-_WRITE_ERROR = re.compile(
+_WRITE_ERROR = regex(
     "write error: (No space left on device|Disk quota exceeded|Input/output error)"
 )
 

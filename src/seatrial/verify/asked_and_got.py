@@ -6,12 +6,12 @@ faults_of_settings(case.settings, run_directory)   # "asked 2M pages, 0 of 512 M
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.files import read_regular
 from seatrial.journal.codes import MISPLACED
+from seatrial.lazy import regex
 from seatrial.suite.model import RunSettings
 from seatrial.suite.run_settings import CONTAINER_FILE, DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
 from seatrial.units import show_bytes
@@ -23,8 +23,8 @@ LEAST_KB_USUAL = 32 << 10
 LEAST_SHARE = 0.5  # of the memory: stacks and static data are not malloc's
 MAX_BYTES = 128 << 10
 
-_SAMPLE = re.compile(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
-_STRIPES = re.compile(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
+_SAMPLE = regex(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
+_STRIPES = regex(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
 
 
 class PagesUsed(NamedTuple):

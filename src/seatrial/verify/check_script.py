@@ -20,6 +20,7 @@ from typing import Any
 
 from seatrial.files import is_of_host
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.suite.check_spec import Check
 from seatrial.suite.model import Test, show
 from seatrial.units import bytes_of, seconds, show_bytes, show_seconds
@@ -55,10 +56,8 @@ OTH = {
 
 _NAMES = {code.name: code for code in codes.CODES.values()}
 # The last words of bash, of programs that it starts, and of Python.
-_NO_MEMORY = re.compile(
-    r"\S+: .*\bcannot allocate (memory|[0-9]+ bytes)|MemoryError", re.IGNORECASE
-)
-_VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_NO_MEMORY = regex(r"\S+: .*\bcannot allocate (memory|[0-9]+ bytes)|MemoryError", re.IGNORECASE)
+_VARIABLE = regex(r"[A-Za-z]\w*", re.ASCII)
 
 
 def find_by_script(

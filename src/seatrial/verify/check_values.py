@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from seatrial.errors import suggest
+from seatrial.lazy import regex
 from seatrial.machine.facts import facts_of, groups_with, unfold
 from seatrial.machine.model import Machine
 from seatrial.suite.check_spec import Check
@@ -29,12 +30,11 @@ PATTERNS = ("matches", "value")
 Names = Mapping[str, Any]
 NO_NAMES: Names = MappingProxyType({})
 
-_IN_TEXT = re.compile(r"\$(?:\{([A-Za-z]\w*)\}|([A-Za-z]\w*))", re.ASCII)
+_NAME = r"\$(?:\{([A-Za-z]\w*)\}|([A-Za-z]\w*))"
+_IN_TEXT = regex(_NAME, re.ASCII)
 # What is escaped or in brackets stands for itself. Elsewhere a dollar before a letter can match
 # nothing, as it is the end of a line: so it is a name.
-_IN_PATTERN = re.compile(
-    rf"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|{_IN_TEXT.pattern}", re.ASCII | re.DOTALL
-)
+_IN_PATTERN = regex(rf"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|{_NAME}", re.ASCII | re.DOTALL)
 
 
 class ValueBounds(NamedTuple):

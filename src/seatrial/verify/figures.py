@@ -13,14 +13,15 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.journal.codes import Code
+from seatrial.lazy import regex
 from seatrial.units import Direction
 
 ELAPSED = "elapsed"
 """A metric of every run: the seconds of its script, lower is better. A figure of that name that the
 test gives itself takes its place."""
 
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
+_NUMBER = regex(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
+_NOT_FINITE = regex(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
 
 

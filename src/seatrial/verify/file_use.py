@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from seatrial.files import read_regular
+from seatrial.lazy import regex
 from seatrial.suite.run_settings import JOB_STATS_FILE, OPEN_FILES_FILE
 from seatrial.verify.figures import MetricValue
 
@@ -32,10 +33,10 @@ UNITS = {
 }
 """The figures and their units. None has a direction."""
 
-_LOOK = re.compile(r"(\d{1,12}) (\S{1,100}) (\d{1,12}) (\d{1,12}|-)")
-_SUM = re.compile(r"(lustre_[a-z_]+) (\d{1,20})")
-_JOB = re.compile(r'- job_id: +("?)(.*?)\1\s*')
-_COUNTER = re.compile(r"  (\w+): +\{ samples: +(\d{1,20})(?:.*?\bsum: +(\d{1,20}))?.*\}")
+_LOOK = regex(r"(\d{1,12}) (\S{1,100}) (\d{1,12}) (\d{1,12}|-)")
+_SUM = regex(r"(lustre_[a-z_]+) (\d{1,20})")
+_JOB = regex(r'- job_id: +("?)(.*?)\1\s*')
+_COUNTER = regex(r"  (\w+): +\{ samples: +(\d{1,20})(?:.*?\bsum: +(\d{1,20}))?.*\}")
 _PARTS_OF_RENAMES = frozenset(
     {"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"}
 )

@@ -9,13 +9,13 @@ REASON`` for each check that failed there. Other words of the OLCF Test Harness 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
@@ -37,10 +37,10 @@ GOOD: Final = frozenset({"SUCCESS", "OK", "GOOD", "PASS", "PASSED"})
 BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF", "PERF-FAIL"})
 """The states of a node in ``nodecheck.txt``, in capitals or not."""
 
-_LINE = re.compile(
+_LINE = regex(
     r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
 )
-_NODE = re.compile(r"failed_node\{node=([^}]+)\}")
+_NODE = regex(r"failed_node\{node=([^}]+)\}")
 
 
 def is_named(names: Collection[str]) -> bool:

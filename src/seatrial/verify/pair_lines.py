@@ -8,15 +8,15 @@ than six repetitions, and in outputs of older versions of the probe.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from seatrial.lazy import regex
 from seatrial.verify.reading import plain
 
 END = "pingpong finished, all messages correct"
 Interval = tuple[float, float]
 _INTERVAL = r"(?: \((\d+\.\d+)\.\.(\d+\.\d+)\))?"
-_LINE = re.compile(
+_LINE = regex(
     r"pair (\d+) (\d+) nodes (\S+) (\S+) cpus (-?\d+) (-?\d+) "
     rf"latency ([\d.]+) us{_INTERVAL} bandwidth ([\d.]+) MiB/s{_INTERVAL}"
 )

@@ -11,12 +11,12 @@ Pure. CPUs have the numbers that Linux gives to hardware threads.
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.layout.node import spans
+from seatrial.lazy import regex
 from seatrial.suite.check_spec import PlacementCheck
 from seatrial.units import count, listed
 from seatrial.verify.figures import MetricValue
@@ -26,7 +26,7 @@ LONGEST_SET = 8192  # characters of a set of CPUs
 
 Cpus = frozenset[int]
 
-_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_RANGE = regex(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 class ThreadPlace(NamedTuple):

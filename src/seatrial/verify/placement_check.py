@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS
 from seatrial.layout import orders
+from seatrial.lazy import regex
 from seatrial.suite.check_spec import Check
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.variables import HOSTFILE, ORDER_FILE
@@ -24,8 +25,8 @@ from seatrial.verify.reading import DEFAULT_LIMIT, Missing, read_text
 
 MAX_THREADS = 100_000
 
-_GIVEN = re.compile(r"^given node (\S{1,255}) mask (\S+)$", re.MULTILINE)
-_ASKED = re.compile(r"^asked slot ([0-9]{1,6}) mask (\S+)$", re.MULTILINE)
+_GIVEN = regex(r"^given node (\S{1,255}) mask (\S+)$", re.MULTILINE)
+_ASKED = regex(r"^asked slot ([0-9]{1,6}) mask (\S+)$", re.MULTILINE)
 
 
 def places_in(text: str) -> list[ThreadPlace]:

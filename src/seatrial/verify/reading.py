@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from seatrial.errors import SeatrialError
 from seatrial.files import is_of_host, open_regular, read_start
+from seatrial.lazy import regex
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
 
-_CONTROLS = re.compile(
+_CONTROLS = regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 CHUNK = 1 << 20

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
@@ -20,13 +19,14 @@ import msgspec
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
 from seatrial.files import open_descriptor, read_regular, write_durably
+from seatrial.lazy import regex
 from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
 from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
 
 Identity = tuple[object, ...]
 
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%^*+-]*")
+_PLAIN = regex(r"[A-Za-z0-9_][A-Za-z0-9_./%^*+-]*")
 _ORDER = [
     "test",
     "metric",

@@ -26,6 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seatrial.lazy import regex
 from seatrial.log import logger
 
 COOKIE = "seatrial"
@@ -40,7 +41,7 @@ WRONG_S = 1.0  # delay of the response to a wrong token
 MAX_WRONG = 20  # wrong tokens that may wait for their response
 MAX_UNJUDGED = 200  # tokens that may wait until they are judged
 
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^][:]*)(?::[0-9]*)?", re.IGNORECASE)
+_HOST = regex(r"(\[[0-9a-f:.]+\]|[^][:]*)(?::[0-9]*)?", re.IGNORECASE)
 
 _log = logger(__name__)
 

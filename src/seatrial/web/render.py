@@ -37,27 +37,33 @@ _NESTED = (dict, list)
 _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 
+@cache
+def environment() -> Environment:
+    """Return what makes text from the templates; each is compiled once."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS | run_figures.FILTERS)
+    made.globals.update(
+        GLOBALS | run_figures.GLOBALS,
+        version=__version__,
+        static=_static,
+        areas=AREAS,
+        json_link=json_link,
+        run_times=RUN_TIMES,
+    )
+    return made
+
+
 class Renderer:
-    """The templates, read once."""
+    """Makes pages as HTML."""
 
     def __init__(self) -> None:
-        environment = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters.update(FILTERS | run_figures.FILTERS)
-        environment.globals.update(
-            GLOBALS | run_figures.GLOBALS,
-            version=__version__,
-            static=_static,
-            areas=AREAS,
-            json_link=json_link,
-            run_times=RUN_TIMES,
-        )
-        self._template = environment.get_template
+        self._template = environment().get_template
 
     def html(
         self, page: Page, state: ServerState, query: PageQuery, data: Struct, refused: str = ""

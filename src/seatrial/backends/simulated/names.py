@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 
-_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
+_NUMBERED = regex(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 class NodeNames:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.machine.facts import fold
 from seatrial.verify.node_findings import BAD, FINDINGS, GOOD, MAX_NODES, NODECHECK, metric_of
 from seatrial.verify.outputs import oth
@@ -17,7 +17,7 @@ from seatrial.verify.reading import Missing, Unreadable, plain_line, read_text, 
 OUTPUT = "output_check.txt"
 LAST_BYTES = 4096
 LONGEST_REASON = 400
-_NODE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+_NODE = regex(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 def read_archive(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportNote]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.lazy import regex
 from seatrial.verify.reading import read_text
 
 TEST_FILE = "rgt_test_input.ini"
@@ -28,7 +29,7 @@ REQUIRED = ("job_name", "nodes", "walltime", "batch_filename", "build_cmd", "che
 WHOLE_NUMBERS = ("nodes", "total_processes", "processes_per_node")
 LIMIT = 1 << 20  # bytes of such a file
 
-_KEY = re.compile(r"\s*([^#;\[=:\s][^=:]*?)\s*[=:]")
+_KEY = regex(r"\s*([^#;\[=:\s][^=:]*?)\s*[=:]")
 
 
 class OthTest(Struct, frozen=True):

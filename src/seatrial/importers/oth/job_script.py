@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from seatrial.lazy import regex
+
 OWN_FOLDERS = {
     "scripts_dir": "$RGT_TEST_SCRIPTS_DIR",
     "working_dir": "$RGT_TEST_WORK_DIR",
@@ -32,9 +34,9 @@ HARNESS_PROGRAMS = (
 """The programs of the harness that a job calls. Seatrial does their work: oth.sh has functions of
 these names that do nothing."""
 
-_DIRECTIVE = re.compile(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
-_KEY = re.compile(r"__([A-Za-z0-9_]+?)__")
-_LOGIN = re.compile(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
+_DIRECTIVE = regex(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
+_KEY = regex(r"__([A-Za-z0-9_]+?)__")
+_LOGIN = regex(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
 
 # What a directive's option is in a test; "" where Seatrial does it itself.
 _OPTIONS = {
@@ -176,8 +178,8 @@ def may_be_variables(lines: Sequence[str], keys: set[str]) -> bool:
 
 # A backslash; a name of a variable; the start of a range. A name that is assigned, called, or the
 # rest of one; a range; a descriptor; a word in braces.
-_LITERAL_BEFORE = re.compile(r"(\\|\$[\w{#!]*|[{,]|\.\.)$")
-_LITERAL_AFTER = re.compile(r"\w*(\+?=|\[|\(|\.\.|[<>},])")
+_LITERAL_BEFORE = regex(r"(\\|\$[\w{#!]*|[{,]|\.\.)$")
+_LITERAL_AFTER = regex(r"\w*(\+?=|\[|\(|\.\.|[<>},])")
 
 
 def _single_quoted(text: str) -> list[bool]:
@@ -203,7 +205,7 @@ def _single_quoted(text: str) -> list[bool]:
     return inside
 
 
-_LAUNCHED = re.compile(r"(\s*)srun\s+(.*)")
+_LAUNCHED = regex(r"(\s*)srun\s+(.*)")
 _SIZES = {
     "-n": "tasks",
     "--ntasks": "tasks",

@@ -32,6 +32,7 @@ from seatrial.importers.oth.archive import read_archive
 from seatrial.importers.oth.status_table import StatusRow, read_status_table
 from seatrial.importers.results import ImportedFigure, ImportedResults, ImportedRun, machine_among
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.units import SECOND_NS
 
 STATUS = "Status"
@@ -43,7 +44,7 @@ LATEST_S = 4e9  # seconds since the epoch: no run is from after 2096
 LIMIT = 1 << 16  # bytes of an event
 
 _SKIPPED = {STATUS, ARCHIVE, "Source", "Scripts", "Correct_Results", "Performance", ".git"}
-_EVENT = re.compile(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
+_EVENT = regex(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
 _PASSED_ON = {code.number for code in (codes.PASS, codes.FAILED, codes.WRONG_ANSWER)} | {
     code.number for code in (codes.PERFORMANCE, codes.NODE_FAILURE, codes.CANCELLED, codes.TIMEOUT)
 }

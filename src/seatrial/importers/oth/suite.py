@@ -25,13 +25,14 @@ from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth import job_script
 from seatrial.importers.oth.copies import NOT_COPIED, CopyGroup, groups, template_lines
 from seatrial.importers.oth.ini import SCRIPTS, TEST_FILE, OthTest, TestList, find_tests, read_test
+from seatrial.lazy import regex
 from seatrial.verify.reading import head
 
 SHELL = "oth.sh"
 FOLDER_OF_SCRIPTS = '"$RGT_TEST_SCRIPTS_DIR"'
 LONGEST_SCRIPT = 1 << 20  # bytes
 CHECK, REPORT = "check_cmd.sh", "report_cmd.sh"
-_PLAIN = re.compile(r"[A-Za-z][\w./{}$-]*", re.ASCII)
+_PLAIN = regex(r"[A-Za-z][\w./{}$-]*", re.ASCII)
 _WORDS_OF_YAML = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _OTHER_LAUNCHERS = {"slurm": "jsrun|aprun|poe", "pbs": "jsrun|srun|poe", "lsf": "srun|aprun"}
 

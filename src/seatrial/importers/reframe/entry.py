@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,14 +11,15 @@ from msgspec import Struct
 from seatrial.file_model import Scalar
 from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
+from seatrial.lazy import regex
 from seatrial.structs import copied
 from seatrial.units import SECOND_NS
 from seatrial.verify.references import Reference
 
 _NONE = ("", "null", "none", "nan")
 _TIMES = ("s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "min", "h")
-_PARAMETER = re.compile(r"\s+%")
-_FIXTURE = re.compile(r"\s+~\S.*")
+_PARAMETER = regex(r"\s+%")
+_FIXTURE = regex(r"\s+~\S.*")
 
 
 class ReframeFigure(NamedTuple):

@@ -11,23 +11,23 @@ line has one figure:
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, figure_of, number_or_none
 from seatrial.importers.times import time_of
+from seatrial.lazy import regex
 from seatrial.verify.figures import number
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
 
 MAX_BYTES = 1 << 30
-_LINE = re.compile(
+_LINE = regex(
     r"(?P<time>[^|]+)\|reframe [^|]*\|(?P<info>[^|]+)\|jobid=(?P<job>[^|]*)"
     r"\|(?P<name>[^|=]+)=(?P<value>[^|]*)"
     r"\|ref=(?P<ref>\S+) \(l=(?P<lower>[^,]+), u=(?P<upper>[^)]+)\)\|(?P<unit>.*)"
 )
-_INFO = re.compile(r"(.+?) (?:@|on )(\S+?):(\S+?)(?:\+| using )(\S+)")
+_INFO = regex(r"(.+?) (?:@|on )(\S+?):(\S+?)(?:\+| using )(\S+)")
 _KNOWN = ("job_completion_time", "jobid", "system", "environ", "partition")
 
 

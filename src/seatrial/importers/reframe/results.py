@@ -9,7 +9,6 @@ their names and jobs.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,10 +21,11 @@ from seatrial.importers.reframe.entry import ReframeEntry, references_of, run_of
 from seatrial.importers.reframe.perflog import read_perflog
 from seatrial.importers.reframe.report import read_report
 from seatrial.importers.results import ImportedResults, machine_among
+from seatrial.lazy import regex
 from seatrial.units import SECOND_NS
 from seatrial.verify.references import Reference, identity
 
-_LOG = re.compile(r".*\.log(\.h[0-9]+)?")
+_LOG = regex(r".*\.log(\.h[0-9]+)?")
 _LATE_NS = 3600 * SECOND_NS  # a log's time may be so much later than the end of the session
 
 

@@ -29,14 +29,15 @@ from seatrial.importers.reframe.source import (
     ReframeTest,
     read_tests,
 )
+from seatrial.lazy import regex
 from seatrial.suite.load import load
 from seatrial.verify.reading import Unreadable, read_text
 from seatrial.yaml_positions import Faults
 
 LIMIT = 4 << 20
 SOURCES = "src"  # ReFrame's name of the folder beside a test's source
-_PLAIN_VALUE = re.compile(r"[\w./+:,=-]*", re.ASCII)
-_TIME_LIMIT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_PLAIN_VALUE = regex(r"[\w./+:,=-]*", re.ASCII)
+_TIME_LIMIT = regex(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _COMPILERS = {
     **dict.fromkeys((".c",), ("$CC", "$CFLAGS", "cflags")),
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), ("$CXX", "$CXXFLAGS", "cxxflags")),

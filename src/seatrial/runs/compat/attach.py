@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import UsageError
+from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 
 PATIENCE_SECONDS = 30.0
 
-_OWNER = re.compile(r"\bUserId=(\S+?)\((\d+)\)")
-_BINDS = re.compile(r"^TaskPlugin\s*=.*\b(?:affinity|cgroup)", re.MULTILINE)
+_OWNER = regex(r"\bUserId=(\S+?)\((\d+)\)")
+_BINDS = regex(r"^TaskPlugin\s*=.*\b(?:affinity|cgroup)", re.MULTILINE)
 
 
 class RunningJob(NamedTuple):

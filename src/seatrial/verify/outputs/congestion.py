@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
@@ -20,8 +21,8 @@ TESTS: dict[str, tuple[str, Better]] = {
 STATISTICS = ("avg", "p99")
 NETWORKS = ("isolated", "congested")  # the same as in GPCNeT, so that both make the same table
 
-_TITLE = re.compile(r"^congestion of \d+ ranks: ", re.MULTILINE)
-_DONE = re.compile(r"^congestion finished, all messages correct$", re.MULTILINE)
+_TITLE = regex(r"^congestion of \d+ ranks: ", re.MULTILINE)
+_DONE = regex(r"^congestion finished, all messages correct$", re.MULTILINE)
 _ROW = r"^{test} {statistic} alone (\S+) loaded (\S+) {unit} impact (\S+) low (\S+) high (\S+)$"
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import UniqueValues, once
 
-_TITLE = re.compile(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
+_TITLE = regex(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
 _TABLES = {
-    "isolated": re.compile(r"Isolated Network Tests"),
-    "congested": re.compile(r"Network Tests running with Congestion Tests(?: \(.*\))?"),
-    "impact": re.compile(r"Network Tests running with Congestion Tests - Key Results"),
+    "isolated": regex(r"Isolated Network Tests"),
+    "congested": regex(r"Network Tests running with Congestion Tests(?: \(.*\))?"),
+    "impact": regex(r"Network Tests running with Congestion Tests - Key Results"),
 }
 _UNITS: dict[str, tuple[str, Better]] = {
     "usec": ("us", "lower"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import UniqueValues, end_whole, whole
 
@@ -20,9 +21,9 @@ FIGURES = (
 )
 
 # Before version 3 there was BFS alone, and no prefix.
-_LINE = re.compile(r"(?:(bfs|sssp)[ \t]+)?(\w+):[ \t]*(?:![ \t]*)?(\S+)[ \t]*")
-_KEY = re.compile(r"(?:(?:bfs|sssp)[ \t]+)?(?:\w+_(?:TEPS|time|validate)|NBFS):")
-_FAILED = re.compile(r"^.*\bvalidation (?:failed|error).*$", re.MULTILINE | re.IGNORECASE)
+_LINE = regex(r"(?:(bfs|sssp)[ \t]+)?(\w+):[ \t]*(?:![ \t]*)?(\S+)[ \t]*")
+_KEY = regex(r"(?:(?:bfs|sssp)[ \t]+)?(?:\w+_(?:TEPS|time|validate)|NBFS):")
+_FAILED = regex(r"^.*\bvalidation (?:failed|error).*$", re.MULTILINE | re.IGNORECASE)
 
 
 def parse(text: str) -> list[MetricValue]:

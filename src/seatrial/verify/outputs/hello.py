@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number
 from seatrial.verify.outputs._text import once, whole
 from seatrial.verify.placement import ThreadPlace, cpus_of, figures_of
@@ -15,12 +16,12 @@ from seatrial.verify.placement import ThreadPlace, cpus_of, figures_of
 LINE = "rank "  # how the line of a thread begins, and no other
 _LAST = "hello finished"
 _N = r"([0-9]{1,9})"
-_PLACE = re.compile(
+_PLACE = regex(
     rf"rank {_N} of {_N} thread {_N} of {_N} node (\S{{1,255}}) cpu {_N}(?: core (\S+))? "
     rf"numa {_N} mask (\S+)"
 )
 
-_INIT = re.compile(r"^init min \S+ median \S+ max (\S+) s$", re.MULTILINE)
+_INIT = regex(r"^init min \S+ median \S+ max (\S+) s$", re.MULTILINE)
 
 
 def places(text: str) -> list[ThreadPlace]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number
 from seatrial.verify.outputs._text import UniqueValues, once
@@ -43,9 +44,9 @@ _OPTIONAL: dict[str, tuple[str, Better]] = {
 }
 FIGURES = (*_REQUIRED, *_OPTIONAL)
 
-_BEGIN = re.compile(r"^Begin of Summary section\.$", re.MULTILINE)
-_END = re.compile(r"^End of Summary section\.$", re.MULTILINE)
-_CLOSED = re.compile(r"^End of HPC Challenge tests\.$", re.MULTILINE)
+_BEGIN = regex(r"^Begin of Summary section\.$", re.MULTILINE)
+_END = regex(r"^End of Summary section\.$", re.MULTILINE)
+_CLOSED = regex(r"^End of HPC Challenge tests\.$", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 FIGURES = ("rate", "bandwidth")
 
-_RESULT = re.compile(
+_RESULT = regex(
     r"^(?:Final Summary::|[ \t]+)?HPCG result is (VALID|INVALID)"
     r"(?: with a GFLOP/s rating of[ \t]*[=:][ \t]*(\S+))?(.*)\n",
     re.MULTILINE,
 )
-_AFTER = re.compile(r"^(?:Final Summary::|[ \t]+)\S.*[=:].*\n", re.MULTILINE)
-_BANDWIDTH = re.compile(
+_AFTER = regex(r"^(?:Final Summary::|[ \t]+)\S.*[=:].*\n", re.MULTILINE)
+_BANDWIDTH = regex(
     r"^(?:GB/s Summary::|[ \t]+)Raw Total B/W[ \t]*[=:][ \t]*(\S+)[ \t]*\n", re.MULTILINE
 )
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
-_ROW = re.compile(r"W[RC]\w+[ \t]")
-_RESIDUAL = re.compile(r"=[ \t]*(\S+)[ \t]+\.{4,6}[ \t]+(\w+)[ \t]*$")
-_FINISHED = re.compile(r"^Finished[ \t]+(\d+) tests with the following results:", re.MULTILINE)
-_PASSED = re.compile(r"^[ \t]+(\d+) tests completed and passed residual checks,", re.MULTILINE)
-_END = re.compile(r"^End of Tests\.", re.MULTILINE)
+_ROW = regex(r"W[RC]\w+[ \t]")
+_RESIDUAL = regex(r"=[ \t]*(\S+)[ \t]+\.{4,6}[ \t]+(\w+)[ \t]*$")
+_FINISHED = regex(r"^Finished[ \t]+(\d+) tests with the following results:", re.MULTILINE)
+_PASSED = regex(r"^[ \t]+(\d+) tests completed and passed residual checks,", re.MULTILINE)
+_END = regex(r"^End of Tests\.", re.MULTILINE)
 _UNCHECKED = "it has a result without a residual that passed"
 
 

@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once, whole
 
-_TITLE = re.compile(
+_TITLE = regex(
     r"^#[ \t]+Intel ?\(R\) MPI Benchmarks?(?: Suite)? V?(\d\.\d[.\d]*|20\d\d[.\d]*)(?: [^,\n]*)?,",
     re.MULTILINE,
 )
-_BENCHMARK = re.compile(r"^#[ \t]*Benchmarking[ \t]+(\S+).*$", re.MULTILINE)
-_PROCESSES = re.compile(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
-_GROUPS = re.compile(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
-_MODE = re.compile(r"#[ \t]*MODE:[ \t]*(\S+).*")
+_BENCHMARK = regex(r"^#[ \t]*Benchmarking[ \t]+(\S+).*$", re.MULTILINE)
+_PROCESSES = regex(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
+_GROUPS = regex(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
+_MODE = regex(r"#[ \t]*MODE:[ \t]*(\S+).*")
 _WITHIN = (_PROCESSES, _GROUPS, _MODE)  # a benchmark's lines
-_LISTED = re.compile(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
-_END = re.compile(r"^# All processes entering MPI_Finalize", re.MULTILINE)
+_LISTED = regex(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
+_END = regex(r"^# All processes entering MPI_Finalize", re.MULTILINE)
 _COLUMNS: dict[str, tuple[str, str, Better]] = {
     "t[usec]": ("time", "us", "lower"),
     "t_min[usec]": ("time_min", "us", "lower"),

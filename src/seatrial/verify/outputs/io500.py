@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from math import prod, sqrt
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number
 from seatrial.verify.outputs._text import UniqueValues, once, whole
 
@@ -29,11 +30,11 @@ METADATA = (
 FIGURES = (*BANDWIDTH, *METADATA, "bandwidth", "iops", "score")
 _UNITS = dict.fromkeys(BANDWIDTH, "GiB/s") | dict.fromkeys(METADATA, "kIOPS")
 
-_PHASE = re.compile(
+_PHASE = regex(
     r"\[RESULT\][ \t]+(\S+)[ \t]+(\S+) (GiB/s|kIOPS)[ \t]+: time (\S+) seconds( \[INVALID\])?[ \t]*"
 )
-_SCORE = re.compile(r"^\[SCORE ?\].*\n", re.MULTILINE)
-_PRINTED = re.compile(
+_SCORE = regex(r"^\[SCORE ?\].*\n", re.MULTILINE)
+_PRINTED = regex(
     r"\[SCORE ?\][ \t]+Bandwidth (\S+) GiB/s[ \t]+: IOPS (\S+) kiops[ \t]+: TOTAL (\S+)"
     r"( \[INVALID\])?[ \t]*\n"
 )

@@ -13,20 +13,21 @@ from collections import Counter
 from msgspec import DecodeError, Struct, field
 
 from seatrial.decoding import decoder
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once, whole
 
-_TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
-_FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
-_HEADER = re.compile(
+_TITLE = regex(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
+_FINISHED = regex(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
+_HEADER = regex(
     r"^Operation[ \t]+Max[ \t]?\(MiB\)[ \t]+Min[ \t]?\(MiB\)[ \t]+Mean[ \t]?\(MiB\)"
     r"[ \t]+Std ?Dev\b.*$",
     re.MULTILINE,
 )
-_BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", in old versions
-_RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
-_MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
-_FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
+_BLANK_WITHIN = regex(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", in old versions
+_RAN = regex(r"^(write|read)[ \t]", re.MULTILINE)
+_MAX = regex(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
+_FAULT = regex(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
 _STATISTICS = ("max", "min", "mean")
 
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once, whole
 
-_LOOP = re.compile(
+_LOOP = regex(
     r"Loop time of (\S+) on \d+ procs(?: \([^)]*\))? for (\d+) steps with (\d+) atoms[ \t]*"
 )
-_SPEED = re.compile(r"Performance: (\S+) (\S+/day)(?:, .*)?")
-_UNITS = re.compile(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
+_SPEED = regex(r"Performance: (\S+) (\S+/day)(?:, .*)?")
+_UNITS = regex(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
 _RATED = {"lj", "metal", "micro", "nano", "electron", "real"}  # units with a speed in .../day
 _TIMED = ("% CPU use with ", "task timing breakdown:")  # not printed by ``timer off``
-_ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
-_END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
+_ERROR = regex(r"^ERROR\b.*", re.MULTILINE)
+_END = regex(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:

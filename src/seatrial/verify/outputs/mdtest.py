@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
-_STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)
-_FINISHED = re.compile(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
+_STARTED = regex(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)
+_FINISHED = regex(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
 # 1.8 and 1.9 say only SUMMARY; newer versions may have a second table, with times.
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"^SUMMARY(?: rate)?(?: \(in ops/sec\))?: \(of (\d+) iterations?\)[ \t]*\n"
     r"[ \t]+Operation[ \t]+(.*)\n",
     re.MULTILINE,
 )
-_OPERATION = re.compile(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
+_OPERATION = regex(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
 _OPERATIONS = {"creation", "stat", "rename", "read", "removal"}
 # The rows of each kind, and the major version since which mdtest always prints them (0 if not run).
 _ALWAYS = {
@@ -29,8 +30,8 @@ _ALWAYS = {
     "File": {"creation": 1, "stat": 1, "read": 3, "removal": 1},
     "Tree": {"creation": 1, "removal": 1},
 }
-_COMMAND = re.compile(r"^Command line used:[ \t]*\S+(.*)$", re.MULTILINE)
-_FLAGS = re.compile(r"(?<!\S)-([A-Za-z]+)")
+_COMMAND = regex(r"^Command line used:[ \t]*\S+(.*)$", re.MULTILINE)
+_FLAGS = regex(r"(?<!\S)-([A-Za-z]+)")
 _PLAIN = ["Max", "Min", "Mean", "Std", "Dev"]
 _PER_RANK = ["per", "Rank:", "Max", "Min", "Mean", "per", "Iteration:", *_PLAIN]
 _STATISTICS = ("max", "min", "mean")

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import UniqueValues
 
-_STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
-_COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
-_VERIFIED = re.compile(r"^[ \t]*Verification[ \t]*=", re.MULTILINE)
+_STARTED = regex(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
+_COMPLETED = regex(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
+_VERIFIED = regex(r"^[ \t]*Verification[ \t]*=", re.MULTILINE)
 _RATES = {
     "Mop/s total": "rate",
     "Mop/s/process": "rate_per_process",

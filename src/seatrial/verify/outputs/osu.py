@@ -13,29 +13,30 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import end_whole
 
-_TITLE_LINE = re.compile(r"^(# OSU .*)\n", re.MULTILINE)
-_TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[3-7][.\d]*[ \t]*")
-_HEADER = re.compile(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
-_APART = re.compile(r"[ \t]{2,}|\t")
+_TITLE_LINE = regex(r"^(# OSU .*)\n", re.MULTILINE)
+_TITLE = regex(r"# OSU (.+?)(?: Test)? v[3-7][.\d]*[ \t]*")
+_HEADER = regex(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
+_APART = regex(r"[ \t]{2,}|\t")
 _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
-    (re.compile(r"(?:Avg )?Lat(?:ency)? ?\(us\)"), "latency", "us", "lower"),
-    (re.compile(r"(Min|Max) Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
-    (re.compile(r"(P\d+) Tail Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
-    (re.compile(r"Overall ?\(us\)"), "overall", "us", "lower"),
-    (re.compile(r"Pure Comm\. ?\(us\)"), "communication", "us", "lower"),
-    (re.compile(r"Overlap ?\(%\)"), "overlap", "%", "higher"),
-    (re.compile(r"(?:(?:Bi-)?Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
-    (re.compile(r"Messages/s"), "message_rate", "1/s", "higher"),
+    (regex(r"(?:Avg )?Lat(?:ency)? ?\(us\)"), "latency", "us", "lower"),
+    (regex(r"(Min|Max) Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
+    (regex(r"(P\d+) Tail Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
+    (regex(r"Overall ?\(us\)"), "overall", "us", "lower"),
+    (regex(r"Pure Comm\. ?\(us\)"), "communication", "us", "lower"),
+    (regex(r"Overlap ?\(%\)"), "overlap", "%", "higher"),
+    (regex(r"(?:(?:Bi-)?Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
+    (regex(r"Messages/s"), "message_rate", "1/s", "higher"),
 )
 # Columns that are ignored: settings, and the parts of the overall time of a non-blocking call.
-_PASSED_OVER = re.compile(
+_PASSED_OVER = regex(
     r"Iterations|(?:Compute|Coll\. Init|MPI_Test|MPI_Wait|(?:Min|Max) Comm\.) ?\(us\)"
 )
-_CHECKED = re.compile(r"Validation")
+_CHECKED = regex(r"Validation")
 
 
 def parse(text: str) -> list[MetricValue]:

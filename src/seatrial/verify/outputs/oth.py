@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, shown
 
 FILE = "metrics.txt"
 
-_NUMBER = re.compile(r"-?([0-9]*\.)?[0-9]+([eE][+-]?[0-9]+)?", re.ASCII)  # as OTH's apptest.py
-_LIKE_A_NUMBER = re.compile(r"[-+.]?[0-9*]|[-+]?(nan|inf)", re.ASCII | re.IGNORECASE)
+_NUMBER = regex(r"-?([0-9]*\.)?[0-9]+([eE][+-]?[0-9]+)?", re.ASCII)  # as OTH's apptest.py
+_LIKE_A_NUMBER = regex(r"[-+.]?[0-9*]|[-+]?(nan|inf)", re.ASCII | re.IGNORECASE)
 
 
 def parse(text: str) -> list[MetricValue]:

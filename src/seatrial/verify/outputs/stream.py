@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import UniqueValues
 
@@ -16,10 +17,8 @@ KERNELS = ("Copy", "Scale", "Add", "Triad")
 FIGURES = tuple(kernel.lower() for kernel in KERNELS)
 
 # Blanks only between the columns: \s would run across lines.
-_ROW = re.compile(
-    r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$", re.MULTILINE
-)
-_RATE = re.compile(r"^Function[ \t]+(?:Best )?Rate[ \t]+\(?(\S*?)\)?[ \t]", re.MULTILINE)
+_ROW = regex(r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$", re.MULTILINE)
+_RATE = regex(r"^Function[ \t]+(?:Best )?Rate[ \t]+\(?(\S*?)\)?[ \t]", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:

@@ -12,23 +12,22 @@ The CPU that the last line tells is that of one moment, and not taken.
 
 from __future__ import annotations
 
-import re
-
+from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.outputs._text import end_whole, whole
 from seatrial.verify.placement import ThreadPlace, cpus_of, figures_of
 
 _N = r"([0-9]{1,9})"
 _CPUS = r"([0-9,-]+)"
-_HELLO = re.compile(
+_HELLO = regex(
     rf"Hello from rank {_N},(?: thread {_N},)? on (\S{{1,255}})\. \(core affinity = {_CPUS}\).*"
 )
-_HOST = re.compile(rf"Node +{_N}, hostname (\S{{1,255}}), .*")
-_RANK = re.compile(
+_HOST = regex(rf"Node +{_N}, hostname (\S{{1,255}}), .*")
+_RANK = regex(
     rf"Node +{_N}, rank +{_N}, thread +{_N}, "
     rf"\((?:cpu *=? *[0-9]{{1,9}}, *)?(?:affinity|set) *=? *{_CPUS}\).*"
 )
-_RANKS = re.compile(rf"MPI summary: {_N} ranks.*")
+_RANKS = regex(rf"MPI summary: {_N} ranks.*")
 
 
 def places(text: str) -> list[ThreadPlace]:

@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from seatrial.layout.topology import Topology
+from seatrial.lazy import regex
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 
 # Patterns of names, and the words for their first two numbers.
 _PLACES = (
-    (re.compile(r"(x\d+)c(\d+)s(\d+)b(\d+)n(\d+)"), "cabinet", "chassis"),
-    (re.compile(r"(c\d+-\d+)c(\d+)s(\d+)n(\d+)"), "cabinet", "chassis"),
-    (re.compile(r"(r\d+)i(\d+)n(\d+)"), "rack", "IRU"),
+    (regex(r"(x\d+)c(\d+)s(\d+)b(\d+)n(\d+)"), "cabinet", "chassis"),
+    (regex(r"(c\d+-\d+)c(\d+)s(\d+)n(\d+)"), "cabinet", "chassis"),
+    (regex(r"(r\d+)i(\d+)n(\d+)"), "rack", "IRU"),
 )
 _SHARE = 0.9  # of the names that must match a pattern
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from seatrial.lazy import regex
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store.rows import RunRow
 from seatrial.suite.proving import PLACEMENT_FILE
@@ -35,7 +35,7 @@ NAMES = (
     *(name + TAIL for name in OUTPUTS),
 )
 
-_KEY = re.compile("[0-9a-f]{1,64}")
+_KEY = regex("[0-9a-f]{1,64}")
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
