@@ -199,7 +199,7 @@ mask=$(while read -r name list; do
 rank=${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}
 echo "Hello from rank $rank, thread 0, on $(uname -n). (core affinity = $mask)"
 """
-WORDS = ["round robin", "folded", "random 5", "file down", "grid 3x2 by 1x2 column"]
+WORDS = ["round robin", "random 5", "file down"]  # to launchers, every order is a list of ranks
 
 
 @pytest.fixture(scope="module")
