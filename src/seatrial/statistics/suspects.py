@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -121,22 +122,22 @@ class _Table:
 
     def __init__(self, jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]]) -> None:
         numbers: dict[tuple[str, str], int] = {}
-        runs: list[int] = []
-        members: list[int] = []
-        for number, job in enumerate(jobs):
-            keys = {("node", node) for node in job.nodes}
-            keys |= {("group", group) for node in job.nodes for group in groups.get(node, ())}
-            runs += [number] * len(keys)
-            members += [numbers.setdefault(key, len(numbers)) for key in keys]
-        run, member = np.array(runs, dtype=np.int64), np.array(members, dtype=np.int64)
+        of_node: dict[str, list[int]] = {}  # itself and its groups
+        for node in dict.fromkeys(node for job in jobs for node in job.nodes):
+            keys = [("node", node), *(("group", group) for group in groups.get(node, ()))]
+            of_node[node] = [numbers.setdefault(key, len(numbers)) for key in keys]
+        members = [set(chain.from_iterable(map(of_node.__getitem__, job.nodes))) for job in jobs]
+        counts = np.array([len(each) for each in members], dtype=np.int64)
+        run = np.repeat(np.arange(len(jobs)), counts)
+        member = np.fromiter(chain.from_iterable(members), dtype=np.int64)
         alike = _alike(run, member, len(jobs), len(numbers))
         self.names: list[list[tuple[str, str]]] = [
             [] for _ in range(int(alike.max(initial=-1)) + 1)
         ]
         for key, index in numbers.items():
             self.names[alike[index]].append(key)
-        pairs = np.unique(np.stack([alike[member], run]), axis=1)
-        self.member, self.run = pairs[0], pairs[1]
+        pairs = np.unique(alike[member] * len(jobs) + run)
+        self.member, self.run = np.divmod(pairs, max(len(jobs), 1))
         self.bad = np.array([job.bad for job in jobs], dtype=bool)
         self.size = np.array([len(set(job.nodes)) for job in jobs], dtype=float)
 
