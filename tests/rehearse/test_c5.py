@@ -8,7 +8,6 @@ and 260 jobs were excluded or failed.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from seatrial.journal import journal
 from seatrial.journal.events import AlertRaised, Event, JobEnded, JobStarted
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.summary import Rehearsed
-from tests.programs import COMMAND
+from tests.programs import Workplace
 
 PLANS = Path(__file__).parents[2] / "plans"
 REPORTED_PLAN = PLANS / "c5-stability-as-reported.yaml"
@@ -72,7 +71,9 @@ def test_as_reported_it_gives_the_papers_table(reported: Reported) -> None:
     trial = reported.trial
     assert trial.missed, "at most 14 ran in the gap"
     words = ["variability", trial.tag, "--exclude", "10", "--json"]
-    table = json.loads(seatrial("--trials", str(reported.folder), *words))["table"]
+    done = Workplace(reported.folder).seatrial("--trials", str(reported.folder), *words)
+    assert done.code == 0, done.said
+    table = json.loads(done.out)["table"]
     rows = {row["test"]: row for row in table}
     assert {test: row["mean"] for test, row in rows.items()} == {
         test: pytest.approx(row.mean, rel=0.003) for test, row in REPORTED.items()
@@ -86,12 +87,6 @@ def test_as_reported_it_gives_the_papers_table(reported: Reported) -> None:
     executed = sum(test.accepted + test.others for test in trial.tests)
     assert executed == pytest.approx(EXECUTED, rel=0.05)
     assert trial.utilisation == pytest.approx(0.470, abs=0.015)
-
-
-def seatrial(*words: str) -> str:
-    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_what_was_reported_happens_when_it_was_reported(reported: Reported) -> None:
@@ -140,13 +135,13 @@ def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
 
 
 def healthy(folder: Path, name: str, **watch: Any) -> Path:
-    """One of C5's plans on a machine where nothing goes wrong."""
+    """Four days of one of C5's plans on a machine where nothing goes wrong."""
     machine = yaml.safe_load((PLANS.parent / "machines" / "c5.yaml").read_text())
     machine["rehearsal"]["node_failures"] = 0
     (folder / "c5.yaml").write_text(yaml.safe_dump(machine))
     plan = yaml.safe_load((PLANS / name).read_text())
     plan |= {"machine": "./c5.yaml", "suites": [str(PLANS.parent / "suites" / "c5")]}
-    plan["components"][0]["watch"] = watch
+    plan["components"][0] |= {"watch": watch, "duration": "4d"}
     plan["rehearsal"]["events"] = []
     for behaviour in plan["rehearsal"]["tests"].values():
         for fault in ("wrong", "fails", "hangs"):
@@ -156,7 +151,7 @@ def healthy(folder: Path, name: str, **watch: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", ["c5-stability-as-reported.yaml", "c5-stability.yaml"])
-def test_ten_healthy_days_raise_no_alert(tmp_path: Path, name: str) -> None:
+def test_healthy_days_raise_no_alert(tmp_path: Path, name: str) -> None:
     """With watches that are stricter than those that a plan has unless it says otherwise."""
     plan = healthy(tmp_path, name, short_for="5m", silent_for="10m", wait_factor=3)
     store = tmp_path / "store.sqlite"

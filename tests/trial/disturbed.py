@@ -12,10 +12,11 @@ the same way whoever gave the jobs to Slurm. A job takes 5 to 20 ticks and print
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, overload
 
 from seatrial.journal.events import (
@@ -45,7 +46,7 @@ LEAST, MOST = 5, 20  # ticks of a job
 SCHEDULING = "bf_interval=1,bf_continue"
 
 # A fault is a file: the first job of the test that finds it takes it; doubt stays as long as its
-# file is there. A job whose script is on a node that is to be killed stays until then.
+# file is there. The first job that takes "stay" names its node, and stays until that is killed.
 JOB = """\
 job=${{SEATRIAL_RUN:-$SLURM_JOB_ID}}
 stamp() {{ echo "$1 $job $SLURM_JOB_NUM_NODES $EPOCHREALTIME" >> {stamps}; }}
@@ -55,11 +56,8 @@ stamp began
 take {faults}/hang.{test} && sleep infinity
 for ((left = {least} + RANDOM % {span}; left > 0; left--)); do
   echo "$left more"
-  while [ -e {faults}/stay.$SLURMD_NODENAME ]; do
-    touch {faults}/stays.$SLURMD_NODENAME
-    echo and more
-    {pause}
-  done
+  take {faults}/stay && echo $SLURMD_NODENAME > {faults}/stays
+  while [ -e {faults}/stay.$job ]; do echo and more; {pause}; done
   {pause}
 done
 take {faults}/wrong.{test} && answer=41
@@ -92,7 +90,8 @@ class Scene:
         self.tick = tick
         self.faults = place.folder / "faults"
         self.faults.mkdir()
-        self.back = 0  # ns, when the killed node was started again
+        self.node = ""  # which is killed
+        self.back = 0  # ns, when it was started again
         self.starts = 0  # how often seatrial was started,
         self._begun = 0  # and how often it had begun to drive before that
         self._stamps = place.folder / "stamps"
@@ -238,12 +237,21 @@ def supervise(
     codes: Sequence[int] = (0, 1),
 ) -> int:
     """``until seatrial accept ...; do :; done``, killed at these moments, while the acts are done
-    beside it. How often it was killed; it ends by itself after the last, with one of the codes."""
+    beside it. How often it was killed; it ends by itself after the last, with one of the codes. If
+    an act fails, seatrial is ended and the failure raised."""
     began = time.monotonic()
+
+    def end_if_failed(acts: Future[None]) -> None:
+        if acts.exception() is not None:
+            driving.send(signal.SIGTERM)
+
     with ThreadPoolExecutor(1) as beside:
         doing = beside.submit(_do, sorted(acts, key=lambda act: act.time), began)
+        doing.add_done_callback(end_if_failed)
         left, killed = sorted(kills), 0
         while True:
+            if doing.done():
+                doing.result()
             with start() as driving:
                 try:
                     wait = began + left[0] - time.monotonic() if left else 3600.0
@@ -258,6 +266,8 @@ def supervise(
             # then, seatrial says so and ends.
             if done.code == OWNED and OWNED_WORDS in done.said:
                 continue
+            if doing.done():
+                doing.result()
             assert done.code in codes, done.said
             doing.result()
             return killed
@@ -271,16 +281,16 @@ def _do(acts: Sequence[Act], began: float) -> None:
 
 # ---- faults, and whether each was found, classed and answered --------------------------------
 
-NODE = "n003"
 NOTICED_S = 45.0  # by then Slurm has called a silent node down, after its timeout of 10 s
 
 
 def kill_busy_node(scene: Scene, *, declare_down: bool = False) -> None:
     """A slurmd, and what runs on its node, at a moment when that is the script of a job."""
-    scene.arm(f"stay.{NODE}")
-    until((scene.faults / f"stays.{NODE}").exists, f"a script on {NODE}")
-    scene.cluster.kill_node(NODE, declare_down=declare_down)
-    scene.cure(f"stay.{NODE}")
+    scene.arm("stay")
+    stays = scene.faults / "stays"
+    until(lambda: stays.exists() and stays.read_text().endswith("\n"), "a script that stays")
+    scene.node = stays.read_text().strip()
+    scene.cluster.kill_node(scene.node, declare_down=declare_down)
 
 
 def let_back_in(scene: Scene) -> None:
@@ -295,11 +305,11 @@ def start_node(scene: Scene) -> None:
     """The node comes back, but not before seatrial has called it down."""
 
     def called_down() -> bool:
-        return any(NODE in unfold(event.nodes) for event in scene.events(NodeDown))
+        return any(scene.node in unfold(event.nodes) for event in scene.events(NodeDown))
 
-    until(called_down, f"{NODE} to be called down")
+    until(called_down, f"{scene.node} to be called down")
     scene.back = time.time_ns()
-    scene.cluster.start_node(NODE)
+    scene.cluster.start_node(scene.node)
 
 
 def restart_controller(scene: Scene, away: float, *, abruptly: bool = False) -> None:
@@ -311,18 +321,19 @@ def restart_controller(scene: Scene, away: float, *, abruptly: bool = False) -> 
 
 def node_failure(scene: Scene) -> str:
     """The node was called down, what ran there was a node failure, and was run elsewhere."""
-    downs = [event for event in scene.events(NodeDown) if NODE in unfold(event.nodes)]
-    assert len(downs) == 1, f"{NODE} was called down {len(downs)} times"
-    ups = [event for event in scene.events(NodeUp) if NODE in unfold(event.nodes)]
-    assert len(ups) == 1, f"{NODE} was called up {len(ups)} times"
+    node = scene.node
+    downs = [event for event in scene.events(NodeDown) if node in unfold(event.nodes)]
+    assert len(downs) == 1, f"{node} was called down {len(downs)} times"
+    ups = [event for event in scene.events(NodeUp) if node in unfold(event.nodes)]
+    assert len(ups) == 1, f"{node} was called up {len(ups)} times"
     failed = [event for event in ends(scene.place) if event.verdict == "node failure"]
     assert failed, "no run was called a node failure"
     for verdict in failed:
-        assert NODE in nodes_of(scene, verdict.run_id), f"{verdict.run_id} was not on {NODE}"
-        assert NODE not in nodes_of(scene, next_run(scene, verdict))
-    there = [e for e in scene.events(ScriptStarted) if NODE in unfold(e.nodes)]
-    assert not [e for e in there if downs[0].time < e.time < scene.back], f"runs on {NODE}"
-    return f"slurmd killed: {NODE} down, {len(failed)} node failure, next run elsewhere"
+        assert node in nodes_of(scene, verdict.run_id), f"{verdict.run_id} was not on {node}"
+        assert node not in nodes_of(scene, next_run(scene, verdict))
+    there = [e for e in scene.events(ScriptStarted) if node in unfold(e.nodes)]
+    assert not [e for e in there if downs[0].time < e.time < scene.back], f"runs on {node}"
+    return f"slurmd killed: {node} down, {len(failed)} node failure, next run elsewhere"
 
 
 def hung(scene: Scene) -> str:

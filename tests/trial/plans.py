@@ -28,7 +28,7 @@ def write_plan(place: Workplace, duration: str = "1s", **keys: Any) -> Path:
 
 
 def short(
-    place: Workplace, name: str, script: str = "sleep 0.1", walltime: str = "1s", **keys: Any
+    place: Workplace, name: str, script: str = "sleep 0.25", walltime: str = "1s", **keys: Any
 ) -> Path:
     """A test whose runs take a moment, and may take 1 s, which a plan's duration must hold."""
     return place.test(name, f"{script}\necho ok", run={"walltime": walltime}, **keys)

@@ -37,7 +37,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workplace,
         place = Workplace(folder)
         place.slurm(cluster)
         place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
-        place.test("a", "sleep 1", run={"walltime": "1m"}, repeat=6)
+        place.test("a", "sleep 1", run={"walltime": "1m", "exclusive": True}, repeat=3)
         yield place, cluster
 
 

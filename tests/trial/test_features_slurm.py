@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 def place(tmp_path: Path, cluster: SlurmCluster) -> Workplace:
     place = Workplace(tmp_path)
     place.slurm(cluster, nodes=NODES)
-    run = {"walltime": "10s", "exclusive": True}
+    run = {"walltime": "5s", "exclusive": True}
     place.test("large", "sleep 1\necho ok", run=run, requires={"features": ["big"]})
     place.test("any", "sleep 1\necho ok", run=run)
     return place
@@ -46,7 +46,7 @@ def test_copies_that_no_nodes_fit_are_refused_before_anything_runs(place: Workpl
 
 
 def test_a_mix_has_no_more_in_flight_than_fit(place: Workplace) -> None:
-    write_plan(place, "20s", tests={"large": {"weight": 3}, "any": {"weight": 1}})
+    write_plan(place, "10s", tests={"large": {"weight": 3}, "any": {"weight": 1}})
     done = accept(place)
     assert done.code == 0, done.said
     tag = "p-mix"

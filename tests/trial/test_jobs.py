@@ -23,6 +23,7 @@ from seatrial.runs.directory import prepare
 from seatrial.trial import staging
 from seatrial.trial.driver import Driver
 from seatrial.trial.plan_trials import begin
+from tests.gates import wait_for
 from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.plans import (
@@ -39,9 +40,6 @@ from tests.trial.plans import (
 from tests.waiting import until_true
 
 TARGETS = ["t0", "t1", "t2"]
-WAIT = (
-    'if [ "$TARGET" = t0 ]; then until [ -e {free} ]; do sleep 0.05; done; fi; mkdir "$DIRECTORY"'
-)
 
 
 def scratch(place: Workplace, command: str) -> dict[str, Any]:
@@ -150,9 +148,9 @@ def test_a_placement_command_that_hangs_holds_up_one_target_of_slurm(
 ) -> None:
     """And a driver that is killed meanwhile leaves no run of the parted arrays behind."""
     free = place.folder / "free"
-    command = WAIT.format(free=free)
+    command = f'if [ "$TARGET" = t0 ]; then {wait_for(free)}; fi; mkdir "$DIRECTORY"'
     place.slurm(cluster, **scratch(place, command))
-    short(place, "a", "true", walltime="60s")
+    short(place, "a", "sleep 1", walltime="60s")
     write_plan(place, "10m", file_system="scratch")
     with start(place) as driving:
         driving.until(lambda: used(place) == {"t1", "t2"}, "runs on the other targets")

@@ -14,13 +14,13 @@ from collections import defaultdict
 import pytest
 
 from seatrial.journal.events import RunJudged, RunSubmitted
-from tests.gates import wait_for
+from tests.gates import pause, wait_for
 from tests.programs import Driving, Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import LONG_S
 
-CASES = 100
-SLURM_CASES = 50  # as each is a job of Slurm's
+CASES = 50
+SLURM_CASES = 24  # as each is a job of Slurm's
 KILLS = 10
 KILLS_OF_A_TRIAL = 5
 # A step daemon whose message of a job's end was lost on a busy host sends it again 15 s later
@@ -61,7 +61,8 @@ def finish(place: Workplace, tag: str, cases: int, timeout: float = LONG_S) -> N
 
 
 def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) -> None:
-    place.test("short", "sleep 0.04; echo ok", parameters={"n": f"range(0, {CASES})"},
+    script = f"{pause(place.folder, 0.08)}; echo ok"
+    place.test("short", script, parameters={"n": f"range(0, {CASES})"},
                build={"script": "sleep 0.1"}, verify=[{"contains": "ok"}])  # fmt: skip
     kills = trials = 0
     while kills < KILLS:
@@ -77,7 +78,7 @@ def test_killed_ten_times_on_this_host(place: Workplace, chance: random.Random) 
 def test_killed_ten_times_on_slurm(
     place: Workplace, cluster: SlurmCluster, chance: random.Random
 ) -> None:
-    place.slurm(cluster, jobs=30)
+    place.slurm(cluster, jobs=SLURM_CASES // 2)
     place.constants = {"backends.batch.SHORTEST_POLL": 0.2, "backends.batch.POLL_SHARE": 4}
     place.test("short", "sleep 0.5; echo ok", parameters={"n": f"range(0, {SLURM_CASES})"},
                verify=[{"contains": "ok"}])  # fmt: skip
@@ -141,7 +142,7 @@ def test_a_machine_that_dies_with_its_jobs_loses_runs_by_name_and_runs_them_agai
 def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Random) -> None:
     """The power fails: the driver, the controller (which forgets its last seconds), the nodes and
     what ran there. Runs end as node failures or are lost; those that were lost run again."""
-    cases = 40
+    cases = 24
     with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=2)) as cluster:
         place.slurm(cluster, {"lost_after": "2s", "visible_after": "1s"}, jobs=16)
         place.constants = {"backends.batch.SHORTEST_POLL": 0.2}

@@ -24,13 +24,19 @@ RULES = [
 BUILD = {"script": 'cp -r "$SOURCE_DIR"/. .'}
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site's folder, with its guard."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    write(folder, RULES)
+    return folder
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def place(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    (tmp_path / "site").mkdir()
-    write(tmp_path / "site", RULES)
     made = Workplace(tmp_path)
-    made.local(cores=2, guard=str(tmp_path / "site"))
+    made.local(cores=2, guard=str(site))
     return made
 
 
@@ -38,7 +44,7 @@ def old_program(place: Workplace) -> Path:
     return programs.of_mpich(place.folder / "bin", "3.4.2")
 
 
-def test_a_run_with_a_refused_program_is_not_submitted(place: Workplace) -> None:
+def test_a_run_with_a_refused_program_is_not_submitted(place: Workplace, site: Path) -> None:
     program = old_program(place)
     place.test("old", f"$LAUNCH {program} -x", run={"tasks": 2})
     place.test("alone", f"{program} || true", run={"tasks": 1})
@@ -50,7 +56,7 @@ def test_a_run_with_a_refused_program_is_not_submitted(place: Workplace) -> None
     assert not list(place.trial("t").path.glob("runs/old/*"))
     (ended,) = (each for each in place.events("t", SubmitEnded) if each.refused)
     assert ended.reason == place.why("old")
-    entries = list(log_entries(place.folder / "site"))
+    entries = [each for each in log_entries(site) if place.folder in Path(each.path).parents]
     assert [(each.rule, each.action, each.path) for each in entries] == [
         ("old-mpich", "refuse", str(program))
     ]
@@ -72,7 +78,8 @@ def test_the_program_of_a_build_is_judged_when_it_is_built(place: Workplace) -> 
 
 
 def test_without_its_guard_runs_start_and_people_are_told(place: Workplace) -> None:
-    (place.folder / "site" / "guard").unlink()
+    (place.folder / "site").mkdir()
+    place.local(cores=2, guard=str(place.folder / "site"))
     place.test("old", f"{old_program(place)} || true", run={"tasks": 2})
     place.test("more", "true", run={"tasks": 2})
     done = place.run("--name", "t")

@@ -25,7 +25,7 @@ from tests.trial.plans import TAG, passed, start, write_plan
 
 pytestmark = pytest.mark.slurm
 
-SECONDS = 30
+SECONDS = 26
 RESERVE = 9  # so many runs end between two polls
 MIX = {"climate": {"share": "50%"}, "waves": {"copies": 2}, "filler": {"fill": True}}
 PLANNED = {"climate": 1 / 2, "waves": 1 / 3, "filler": 1 / 6}
@@ -72,7 +72,7 @@ def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: Slur
 
 def test_it_is_said_when_runs_share_nodes(tmp_path: Path, cluster: SlurmCluster) -> None:
     """Runs of one core, not exclusive, on nodes with four: Slurm puts several on one."""
-    place = write_mix(tmp_path, cluster, 8, "sleep 2\necho ok")
+    place = write_mix(tmp_path, cluster, 6, "sleep 2\necho ok")
     warned = place.seatrial("accept", "plan.yaml", "--dry-run")
     assert "climate (1 of 4 cores), filler (1 of 4 cores), waves (1 of 4 cores)" in warned.said
     found = shares_of(place)
@@ -95,7 +95,7 @@ def test_utilisation_is_of_nodes_where_jobs_share_them_and_one_dies(
         {"criterion": "utilisation", "at_least": "99%"},
         {"criterion": "availability", "at_least": "99%"},
     ]
-    write_plan(place, "15s", tests={"small": {"copies": 6}}, reserve=4, criteria=criteria)
+    write_plan(place, "12s", tests={"small": {"copies": 6}}, reserve=4, criteria=criteria)
     with start(place, "-q") as driving:
         driving.until(lambda: passed(place) > 2, "runs that passed")
         cluster.kill_node(cluster.node_names[-1], declare_down=True)

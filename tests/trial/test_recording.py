@@ -1,4 +1,4 @@
-"""What people record: by a hundred processes at once, with and without a driver, by several
+"""What people record: by many processes at once, with and without a driver, by several
 accounts, though some are killed; none is lost, none is there twice."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from seatrial.trial.requests import Request
 from tests.programs import Workplace
 from tests.trial.plans import TAG, control, ends, short, start, write_plan
 
-WRITERS = 100
+WRITERS = 40
 FORK = multiprocessing.get_context("fork")
 
 
@@ -66,7 +66,7 @@ def checklist_plan(place: Workplace, items: int) -> Path:
     return path
 
 
-def test_a_hundred_writers_make_one_trial_of_records_and_lose_nothing(place: Workplace) -> None:
+def test_many_writers_make_one_trial_of_records_and_lose_nothing(place: Workplace) -> None:
     prepared = prepare_plan(checklist_plan(place, 1))
 
     def write(i: int) -> None:
@@ -109,7 +109,7 @@ def test_who_comes_a_moment_late_makes_no_second_trial(
     assert sorted(path.name for path in place.trials.iterdir()) == ["p-ft", "p-records"]
 
 
-def test_a_hundred_people_tick_the_same_item_and_one_of_them_counts(place: Workplace) -> None:
+def test_many_people_tick_the_same_item_and_one_of_them_counts(place: Workplace) -> None:
     prepared = prepare_plan(checklist_plan(place, 2))
     (part,) = prepared.checklists
 
@@ -127,7 +127,7 @@ def test_a_hundred_people_tick_the_same_item_and_one_of_them_counts(place: Workp
     assert shown.out.count("does not count") == 18
 
 
-def test_a_hundred_writers_beside_a_driver_lose_nothing(place: Workplace) -> None:
+def test_many_writers_beside_a_driver_lose_nothing(place: Workplace) -> None:
     place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
     short(place, "a")
     write_plan(place, duration="120s")

@@ -42,16 +42,17 @@ from seatrial.trial.driver import Driver
 from seatrial.trial.outcome import TWICE
 from seatrial.trial.plan_trials import begin
 from seatrial.trial.run_collector import CollectedRun, EndedRun
+from tests.gates import wait_for
 from tests.programs import LONG_S, Driving, Workplace, until
 from tests.trial.plans import TAG, ends, short, write_plan
 from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 4}
+    place.constants = {"verify.search.SEARCH_SECONDS": 2}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
-    place.test("long", "sleep 1000", run={"walltime": "1s"})
+    place.test("long", "sleep 1000", run={"walltime": "500ms"})
     done = place.run("--name", "t")
     assert place.verdicts() == {"endless": "check error", "long": "timeout"}, done.said
     ended = [event.test for event in place.events("t", RunJudged)]
@@ -77,16 +78,6 @@ def test_a_module_that_does_not_load_is_the_reason(
     assert reason in place.why("t")
 
 
-def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
-    """Ctrl-C and walltimes work while it is tried."""
-    place.constants = {"verify.search.SEARCH_SECONDS": 4}
-    place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
-    place.test("long", "sleep 1000", run={"walltime": "1s"})
-    done = place.run("--name", "t")
-    assert place.verdicts() == {"evil": "check error", "long": "timeout"}, done.said
-    assert [event.test for event in place.events("t", RunJudged)] == ["long", "evil"]
-
-
 SEARCH = b"verify/search.py"
 
 
@@ -106,6 +97,7 @@ def searches_of(driving: Driving) -> list[int]:
 
 
 def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -> None:
+    """Its text is short: the driver tries it itself for a moment, and then a process does."""
     place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
     with place.start_run("--name", "t") as driving:
         driving.until(lambda: bool(searches_of(driving)), "the search")
@@ -113,15 +105,14 @@ def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -
         driving.send(signal.SIGTERM)
         driving.end()
     until(lambda: SEARCH not in command_of(search), "the search to end without its driver")
-    place.constants = {"verify.search.SEARCH_SECONDS": 1}
+    place.constants = {"verify.search.SEARCH_SECONDS": 0.3}
     assert place.resume("t").code == 1
     assert place.verdicts() == {"evil": "check error"}
 
 
 def test_a_run_that_ended_while_the_driver_was_stopped_is_no_timeout(place: Workplace) -> None:
     gate = place.folder / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
-    place.test("a", wait, run={"walltime": "3s"}, repeat=2)
+    place.test("a", wait_for(gate), run={"walltime": "3s"}, repeat=2)
     with place.start_run("--name", "t", "--jobs", "2") as driving:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
         started = time.monotonic()
@@ -370,8 +361,8 @@ def drive(
     patience = LONG_S if appears else 0.05
     slurm = {"visible_after": patience}
     place.local(file_systems={"scratch": scratch}, scheduler="slurm", slurm=slurm)
-    short(place, "good", f"sleep 0.1; {script}", metrics={"rate": _metric(r"rate (\S+)")})
-    short(place, "bad", "sleep 0.1; exit 3")
+    short(place, "good", f"sleep 0.3; {script}", metrics={"rate": _metric(r"rate (\S+)")})
+    short(place, "bad", "sleep 0.3; exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
     prepared = prepare_plan(place.folder / "plan.yaml")
     trial = begin(place.trials, prepared, prepared.parts[0])

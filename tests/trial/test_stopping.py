@@ -17,6 +17,7 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialPaused,
 )
+from tests.gates import wait_for
 from tests.programs import Driving, Workplace, job_shells, until
 from tests.slurm.cluster import SlurmCluster
 
@@ -31,7 +32,7 @@ class Jobs:
         self.place = place
         self.cluster = cluster
         self.gate = place.folder / "gate"
-        script = f"until [ -e {self.gate} ]; do sleep 0.05; done; echo through"
+        script = f"{wait_for(self.gate)}; echo through"
         verify = [{"contains": "through"}]
         place.test("wait", script, parameters={"n": f"range(0, {CASES})"}, verify=verify)
 
@@ -163,7 +164,7 @@ def test_a_stale_request_to_cancel_cancels_no_resume(place: Workplace) -> None:
 
 def test_builds_are_ended_by_a_cancellation_and_made_again(place: Workplace) -> None:
     begun, gate = place.folder / "begun", place.folder / "gate"
-    build = {"script": f"touch {begun}; until [ -e {gate} ]; do sleep 0.05; done"}
+    build = {"script": f"touch {begun}; {wait_for(gate)}"}
     place.test("slow", build=build)
     with place.start_run("--name", "t") as driving:
         driving.until(begun.exists, "the build")
@@ -182,7 +183,7 @@ def test_a_build_outlives_its_driver_and_is_not_made_twice(
     place: Workplace, number: signal.Signals
 ) -> None:
     begun, gate = place.folder / "begun", place.folder / "gate"
-    build = {"script": f"echo x >> {begun}; until [ -e {gate} ]; do sleep 0.05; done; touch made"}
+    build = {"script": f"echo x >> {begun}; {wait_for(gate)}; touch made"}
     place.test("slow", "test -e $BUILD/made", build=build)
     with place.start_run("--name", "t") as driving:
         driving.until(begun.exists, "the build")

@@ -24,6 +24,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.units import SECOND_NS
+from tests.gates import pause
 from tests.programs import Workplace, until
 from tests.trial.plans import (
     TAG,
@@ -136,9 +137,9 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
 def test_a_placement_command_that_fails_stalls_nothing(place: Workplace) -> None:
     """On each target it fails in a way of its own; on the last one it works."""
     says = {
-        "hangs": "did not end in 2 s",
+        "hangs": "did not end in 1 s",
         "fails": "no such target",
-        "floods": "did not end in 2 s",
+        "floods": "did not end in 1 s",
         "lies": "did not create",
     }
     command = """
@@ -148,7 +149,7 @@ case $TARGET in
   floods) yes;;
   works) mkdir "$DIRECTORY";;
 esac"""
-    root = on_targets(place, command, timeout="2s", targets=[*says, "works"])
+    root = on_targets(place, command, timeout="1s", targets=[*says, "works"])
     short(place, "a", walltime="30s")
     write_plan(place, "10m", file_system="scratch")
 
@@ -176,11 +177,11 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
     gauge = place.folder / "gauge"
     (place.folder / "gauge.sh").write_text(f". {gauge}")
     gauge.write_text("echo 99")
-    about = {"command": f"bash {place.folder}/gauge.sh", "every": "100ms", "timeout": "1s"}
+    about = {"command": f"bash {place.folder}/gauge.sh", "every": "100ms", "timeout": "500ms"}
     place.local(gauges={"load": about})
     short(place, "heavy", walltime="30s")
     short(place, "light", walltime="30s")
-    throttle = {"gauge": "load", "high": 10, "low": 5, "stale_after": "1200ms"}
+    throttle = {"gauge": "load", "high": 10, "low": 5, "stale_after": "700ms"}
     write_plan(place, "10m", tests={"heavy": {}, "light": {"io": "light"}}, throttles=[throttle])
 
     def reading(text: str, says: str = "") -> None:
@@ -201,12 +202,12 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
         reading("echo 1")
         driving.until(lambda: passed(place, "heavy") > 1, "heavy runs")
         for rubbish, says in (
+            ("while :; do echo x; done", "did not end in 500 ms"),
+            ("sleep 986.25 & sleep 986.25", "did not end in 500 ms"),
             ("echo rubbish", "'rubbish'"),
             ("echo nan", "'nan'"),
             ("true", "printed nothing"),
             ("echo 7; exit 2", "exit code 2"),
-            ("sleep 986.25 & sleep 986.25", "did not end in 1 s"),
-            ("while :; do echo x; done", "did not end in 1 s"),
         ):
             reading(rubbish, says)
         driving.until(lambda: bool(alerts(place, "gauge")), "the alert")
@@ -227,7 +228,8 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
 def test_a_hung_run_is_ended_and_others_are_not(place: Workplace) -> None:
     """The slow one writes to a file of its own, more often than it has to."""
     place.test("hangs", "sleep 985.25", run={"walltime": "10m"})
-    place.test("slow", "for i in {1..30}; do echo $i >> own; sleep 0.1; done",
+    wait = pause(place.folder, 0.1)
+    place.test("slow", f"for i in {{1..30}}; do echo $i >> own; {wait}; done",
                run={"walltime": "60s"})  # fmt: skip
     place.test("told", "sleep 4", run={"walltime": "60s"})
     tests = {name: {"quiet_for": "2s"} for name in ("hangs", "slow", "told")}
@@ -263,7 +265,7 @@ def test_alerts_run_the_sites_command_at_a_bounded_rate(place: Workplace) -> Non
     for name in ("a", "b", "c"):
         short(place, name, "", verify=[{"contains": "never"}])
     short(place, "good")
-    write_plan(place, "10m", alerts={"command": command, "at_most": 1, "per": "4s"},
+    write_plan(place, "10m", alerts={"command": command, "at_most": 1, "per": "2s"},
                retry={"stop_after": 2})  # fmt: skip
     run_until(place, lambda: told.exists() and told.read_text().count("\n") > 1, "two alerts")
     assert {event.test for event in place.events(TAG, TestStopped)} == {"a", "b", "c"}

@@ -27,7 +27,7 @@ from tests.trial.disturbed import (
 
 pytestmark = pytest.mark.slurm
 
-SECONDS = 34.0  # it goes on for longer where a slow machine has not answered all by then
+SECONDS = 26.0  # it goes on for longer where a slow machine has not answered all by then
 PATIENCE_S = 120.0
 KILLS = 3
 LEAST_OCCUPANCY = 0.6  # it is 0.8 to 0.95 where nobody else computes

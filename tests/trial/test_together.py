@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.events import JobQueued, JobStarted, RunJudged, RunSubmitted
+from tests.gates import wait_for
 from tests.programs import Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
@@ -98,8 +99,8 @@ def test_a_run_that_hangs_is_ended_at_its_own_walltime_and_the_others_go_on(
 
 def test_runs_are_judged_as_they_end_and_one_can_be_cancelled(place: Workplace) -> None:
     """What waits is not begun, what runs is ended, and the others go on."""
-    go_on = place.folder / "go on"
-    script = f'until [ -e "{go_on}" ]; do sleep 0.05; done'
+    go_on = place.folder / "go-on"
+    script = wait_for(go_on)
     place.test("tuned", f"[ $v = a ] || {{ {script}; }}", parameters={"v": ["a", "b", "c", "d"]})
     with place.start_run("--name", "t", "--together") as driving:
         driving.until(lambda: place.count(JobStarted) == 2, "the second has started")

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import BuildEnded, BuildStarted, RunJudged, RunSubmitted
+from tests.gates import wait_for
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 
@@ -84,7 +85,7 @@ def test_killed_between_build_and_verdict(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()
     gate = tmp_path / "gate"
-    library(place, "lib", f"until [ -e {gate} ]; do sleep 0.05; done")
+    library(place, "lib", wait_for(gate))
     with place.start_run("--name", "t") as driving:
         driving.until(place.more(0, BuildStarted), "the build")
         driving.send(signal.SIGKILL)

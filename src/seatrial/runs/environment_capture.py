@@ -10,7 +10,6 @@ whether two runs had the same environment, and the files tell the differences.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import re
@@ -18,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from seatrial.files import read_start
+from seatrial.lazy import regex
 from seatrial.runs.checksums import sizes_of
 from seatrial.suite.variables import IMAGE_DIGEST, RUN_ONLY
 
@@ -37,8 +37,25 @@ _NAMES = (
 _NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _NAMES += ("CI", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL", "BUILD_DISPLAY_NAME")
 _NAMES += ("JOB_ID", "JOB_NAME", "JOB_SCRIPT", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "TMP")
-_OF_CI = ("CI_", "GITLAB_", "GITHUB_", "RUNNER_", "JENKINS_", "HUDSON_")
-_PREFIXES = ("SLURM", "PBS_", "SGE_", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_", *_OF_CI)
+_OF_CI = (b"CI_", b"GITLAB_", b"GITHUB_", b"RUNNER_", b"JENKINS_", b"HUDSON_")
+_PREFIXES = (
+    b"SLURM",
+    b"PBS_",
+    b"SGE_",
+    b"SEATRIAL_",
+    b"SSH_",
+    b"XDG_",
+    b"BASH_FUNC_",
+    b"_",
+    *_OF_CI,
+)
+
+# A variable in the output of bash's ``declare -x``: a name, and a value in quotes, which may have
+# several lines.
+_VARIABLE = regex(
+    rb"""^declare -\w*x\w* ([^=\n]*)(?:=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
@@ -49,7 +66,7 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
         text = read_start(path, MAX_BYTES, follow=False).data
         if not text:
             return ""
-        kept = _volatile(tuple(parameters)).sub(b"", text)
+        kept = _stable(text, parameters)
         digest = hashlib.sha256(kept).hexdigest()[:16]
         if not sizes_of(environments, [digest]).get(digest):  # a crash of the host may have cut it
             _write(environments / digest, kept)
@@ -64,15 +81,15 @@ def drop(run: Path) -> None:
         os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
 
 
-@functools.lru_cache(maxsize=64)
-def _volatile(parameters: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Return a pattern for the variables that do not count, in the output of bash's ``declare -x``:
-    a name, and a value in quotes, which may have several lines."""
-    names = "|".join(re.escape(name) for name in (*_NAMES, *parameters))
-    prefixes = "|".join(re.escape(prefix) for prefix in _PREFIXES)
-    value = r"""=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*)"""
-    pattern = rf"^declare -\w*x\w* (?:(?:{names})|(?:{prefixes})[^=\n]*)(?:{value})?\n"
-    return re.compile(pattern.encode(), re.MULTILINE | re.DOTALL)
+def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
+    """Return the text without the variables that do not count."""
+    left_out = {name.encode() for name in (*_NAMES, *parameters)}
+
+    def kept(variable: re.Match[bytes]) -> bytes:
+        name = variable[1]
+        return b"" if name in left_out or name.startswith(_PREFIXES) else variable[0]
+
+    return _VARIABLE.sub(kept, text)
 
 
 def _write(target: Path, text: bytes) -> None:
