@@ -28,6 +28,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
@@ -56,6 +57,20 @@ from seatrial.cli import main
 sys.argv[0] = "seatrial"
 main()
 """
+
+# Imported at their first use, by Seatrial (see ``seatrial.lazy``) and by others.
+LATE = (
+    "ClusterShell.NodeSet",
+    "anyio._backends._asyncio",
+    "concurrent.futures",
+    "difflib",
+    "encodings.utf_8_sig",
+    "multiprocessing",
+    "numpy.ma",
+    "numpy.random",
+    "re2",
+    "yaml",
+)
 
 # The line of the command, how many of its words are Seatrial's, the folder, the environment, the
 # umask, the ignored signals, the constants.
@@ -222,10 +237,13 @@ def serve(requests: socket.socket) -> bool:
             request, streams, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 3)
             if not request:
                 return False
+            asked: Request = json.loads(request)
+            for constant in asked[-1]:
+                _holders(constant)  # searched for once, and in no fork
             pid = os.fork()
             if pid == 0:
                 requests.detach()  # its descriptor is closed and will be another file's
-                _become(json.loads(request), streams)
+                _become(asked, streams)
                 return True
             *both, status = streams
             for stream in both:
@@ -252,18 +270,15 @@ def _load_everything() -> None:
 
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
         importlib.import_module(module.name)
-    for name in ("ClusterShell.NodeSet", "concurrent.futures", "multiprocessing", "numpy", "yaml"):
+    for name in LATE:
         importlib.import_module(name)
     for kind in _structs(msgspec.Struct):
         with contextlib.suppress(NameError, TypeError):  # it is read from no file
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
-    plan = Path(__file__).parents[1] / "plans" / "c5-stability.yaml"
-    sys.modules["seatrial.plan.prepare"].prepare_plan(plan, with_builds=False)
-    for name in ("anyio._backends._asyncio", "numpy.random"):
-        importlib.import_module(name)  # they are imported at their first use
     compiled = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
     for name in ("seatrial.web.render", "seatrial.report.html"):
         sys.modules[name].environment().bytecode_cache = compiled
+    importlib.import_module("tests.typical_commands").run_typical_commands()
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
 
@@ -302,19 +317,20 @@ def _become(request: Request, streams: list[int]) -> None:
     sys.orig_argv = line
     sys.argv = [str(COMMAND), *line[len(line) - count :]]
     for name, value in constants.items():
-        _replace(name, value)
+        for module in _holders(name):
+            setattr(module, name.rpartition(".")[2], value)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _replace(name: str, value: object) -> None:
-    """Replace a constant in its module and in those that imported it from there."""
+@functools.cache
+def _holders(name: str) -> list[ModuleType]:
+    """Return the modules that have a constant: its own, and those that imported it from there."""
     module, _, constant = name.rpartition(".")
     old = getattr(sys.modules[f"seatrial.{module}"], constant)
-    for loaded in [sys.modules[name] for name in sys.modules if name.startswith("seatrial.")]:
-        if loaded.__dict__.get(constant) is old:
-            setattr(loaded, constant, value)
+    loaded = [sys.modules[name] for name in sys.modules if name.startswith("seatrial.")]
+    return [each for each in loaded if each.__dict__.get(constant) is old]
 
 
 def _run() -> NoReturn:

@@ -79,6 +79,7 @@ def test_the_zipapp_installs_what_runs_the_probes(zipapp: Path, tmp_path: Path) 
     assert f"{command} is installed" in told
     link = tmp_path / "seatrial"
     link.symlink_to(command)
+    assert call(link, "run", "--help", at=tmp_path, env=env).startswith("Usage: seatrial run ")
     call(link, "probes", at=tmp_path, env=env)
     chosen = ["-k", "stream and threads=1", "--set", "elements=100000", "--name", "t"]
     ran = call(link, "run", "probes", *chosen, at=tmp_path, env=env)
@@ -101,7 +102,7 @@ def test_the_zipapp_says_what_it_cannot_do(zipapp: Path, tmp_path: Path) -> None
 
     other = tmp_path / "seatrial-1.0-cp39-sparc.pyz"
     other.symlink_to(zipapp)
-    assert "is not for this Python (cp3" in refused(other, "new")
+    assert "on this machine (cp3" in refused(other, "new")
     (tmp_path / "there").mkdir()
     (tmp_path / "there/file").write_text("mine")
     assert "there: is there already" in refused(zipapp, "there")

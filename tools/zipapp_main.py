@@ -22,10 +22,10 @@ exec "$(dirname "$(readlink -f "$0")")/python" -P -c 'from seatrial.cli import m
 def fault(archive: Path) -> str:
     """Return why this Python cannot use the packages, "" if it can. The file's name tells for which
     Python and machine they are."""
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    if f"-{python}-{platform.machine()}" in archive.name:
+    wanted = f"cp{sys.version_info.major}{sys.version_info.minor}-{platform.machine()}"
+    if f"-{wanted}" in archive.name:
         return ""
-    return f"{archive.name} is not for this Python ({python}) on {platform.machine()}"
+    return f"{archive.name} is not named as one for this Python on this machine ({wanted})"
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
         return 2
     folder = Path(words[0]).absolute()
     if reason := fault(archive):
-        print(f"seatrial: {reason}; take the file whose name has these", file=sys.stderr)
+        print(f"seatrial: {reason}; take the one that is, under its own name", file=sys.stderr)
         return 2
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         print(f"seatrial: {folder}: is there already; name a new folder", file=sys.stderr)

@@ -85,7 +85,6 @@ def test_a_recorded_run_orders_its_ranks(slurm_place: Workplace, cluster: SlurmC
     launcher = {"kind": "mpirun", "flavour": "openmpi", "command": chain.launcher.command}
     toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
     place.slurm(cluster, {"poll": "0.5s"}, toolchains={"mpi": toolchain})
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     hosts = ("--set", "hosts=2")
     done = record(place, "before", *hosts)
     assert done.code == 0, done.said

@@ -138,7 +138,7 @@ def test_metis_is_a_candidate(kind: str) -> None:
 def test_the_busiest_link_is_relieved(kind: str) -> None:
     network, sizes = network_of(kind, 16), [16] * 16
     pattern = irregular(256, 3)
-    found = ranked(pattern, network, sizes, by="link_load", seconds=1.0)
+    found = ranked(pattern, network, sizes, by="link_load", seconds=0.4)
     loads = [one.score.link_load for one in found if one.score is not None]
     assert loads == sorted(loads)
     relieved = next(one for one in found if one.name.startswith("links relieved from"))

@@ -71,7 +71,6 @@ class RecordedRun:
             for of in ("OMPI", "PRTE")
             for more in ("", "_CONFIRM")
         }
-        environment |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
         line = [self.mpiexec, *([] if self.mpiexec == MPIEXEC else ["--oversubscribe"]), "-n", "4"]
         line += [f"./{START}", str(program or self.folder / "every_call"), *words]
         done = subprocess.run(

@@ -103,7 +103,7 @@ def test_native_and_compat_are_two_toolchains(
 ) -> None:
     """An MPI starts the same program natively and over rsh: no file of the user's own."""
     mpicc, native, compat = TOOLCHAINS[name]
-    tools = {"cc": "cc", "mpicc": mpicc}
+    tools = {"cc": "cc", "mpicc": mpicc, "cflags": "-O0"}
     place.slurm(
         cluster,
         toolchains={

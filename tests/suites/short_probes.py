@@ -12,13 +12,6 @@ from typing import Any
 
 from seatrial.machine.model import Launcher
 
-RANKS_SLEEP = {
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
-    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
-}
-"""Variables by which a rank of Open MPI 5 that waits sleeps for 20 us: its core is free."""
-
 # A probe's later option replaces an earlier one. From 6 repetitions on there are intervals.
 _SHORT = """\
 #!/bin/sh

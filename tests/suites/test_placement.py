@@ -7,7 +7,7 @@ import json
 import math
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from seatrial.machine.facts import unfold
 from seatrial.machine.model import Toolchain
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
-from tests.suites.short_probes import RANKS_SLEEP, short
+from tests.suites.short_probes import short
 
 PLACEMENT = Path(__file__).parents[2] / "suites" / "placement"
 HOPS = Path(__file__).parent / "data" / "hops.c"
-LEVELS = [{"router": 2}, {"chassis": 4}, {"group": 8}]
+TREE = {"kind": "tree", "levels": [{"router": 2}, {"chassis": 4}, {"group": 8}]}
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,19 @@ def own_toolchain() -> Toolchain:
 def a_place(
     place: Workplace,
     cluster: SlurmCluster,
-    topology: dict[str, Any] | None = None,
-    **environment: Any,
+    *options: str,
+    topology: Mapping[str, Any] = TREE,
 ) -> None:
     chain = own_toolchain()
     assert chain.launcher is not None
-    launcher = short(place.folder, chain.launcher, "--bind-to", "none")
-    toolchain = {"mpicc": chain.mpicc, "launcher": launcher}
-    place.slurm(
-        cluster,
-        {"poll": "0.5s"},
-        topology=topology or {"kind": "tree", "levels": LEVELS},
-        toolchains={"mpi": {**toolchain, "environment": {**chain.environment, **environment}}},
-    )
-    place.env |= RANKS_SLEEP
+    launcher = short(place.folder, chain.launcher, "--bind-to", "none", *options)
+    toolchain = {
+        "mpicc": chain.mpicc,
+        "cflags": "-O0",
+        "launcher": launcher,
+        "environment": chain.environment,
+    }
+    place.slurm(cluster, {"poll": "0.5s"}, topology=topology, toolchains={"mpi": toolchain})
 
 
 def started(place: Workplace, *words: str) -> None:
@@ -106,7 +105,7 @@ def test_latency_rises_with_the_level_as_the_delays_do(
     library = place.folder / "hops.so"
     mpicc = own_toolchain().mpicc
     subprocess.run([mpicc, "-O2", "-shared", "-fPIC", "-o", library, HOPS], check=True)
-    a_place(place, cluster, LD_PRELOAD=str(library))
+    a_place(place, cluster, "-x", f"LD_PRELOAD={library}")  # for the ranks alone
     pairs = "router|within chassis and across router|within group and across chassis"
     shallow, middle, deep = pairs.split("|")
     turned = ("--set", "hosts=2", "--set", "place=router,chassises")
@@ -134,12 +133,13 @@ def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmClu
     chosen = "pairs and place=chassis or collectives and place=Y"
     started(place, "-k", chosen, "--set", "hosts=4", "--name", "t")
     assert set(place.verdicts().values()) == {"pass"}
-    a_place(place, cluster, {"kind": "torus", "axes": {"x": 2, "y": 2, "z": 2}})
-    for axis, neighbour in zip("ZX", (1, 4), strict=True):
-        chosen = f"collectives and place={axis}"
-        started(place, "-k", chosen, "--set", "hosts=2", "--name", axis)
-        (ran,) = place.events(axis, JobStarted)
-        assert unfold(ran.nodes) == (cluster.node_names[0], cluster.node_names[neighbour])
+    a_place(place, cluster, topology={"kind": "torus", "axes": {"x": 2, "y": 2, "z": 2}})
+    turned = ("--set", "hosts=2", "--set", "place=Z,X")
+    started(place, "-k", "collectives", *turned, "--name", "axes", "-j", "1")
+    cases = {case.id: case.parameters["place"] for case in place.trial("axes").cases()}
+    nodes = {cases[ran.case]: unfold(ran.nodes) for ran in place.events("axes", JobStarted)}
+    first = cluster.node_names[0]
+    assert nodes == {"Z": (first, cluster.node_names[1]), "X": (first, cluster.node_names[4])}
 
 
 def test_the_tables_of_a_cray_xc(place: Workplace) -> None:

@@ -18,7 +18,7 @@ from seatrial.suite.model import Case
 from seatrial.verify.pair_lines import pair_lines
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
-from tests.suites.short_probes import RANKS_SLEEP, short
+from tests.suites.short_probes import short
 
 PROBES = Path(__file__).parents[2] / "suites" / "probes"
 FIGURES = {
@@ -76,7 +76,7 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     chain = next(iter(detect("here").toolchains.values()))
     assert chain.launcher is not None, "make test brings an MPI where the machine has none"
     launcher = short(place.folder, chain.launcher)
-    toolchain = to_builtins(replace(chain, cflags="-O1")) | {"launcher": launcher}
+    toolchain = to_builtins(replace(chain, cflags="-O0")) | {"launcher": launcher}
     place.local(cores=2, toolchains={"mpi": toolchain})
     chosen = ("-m", str(place.machine), "-k", words, *settings)
     done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
@@ -137,10 +137,9 @@ def test_probes_with_mpi_run_in_jobs(place: Workplace, cluster: SlurmCluster) ->
     chain = next(iter(detect("here").toolchains.values()))
     assert chain.launcher is not None, "make test brings an MPI where the machine has none"
     launcher = short(place.folder, chain.launcher, "--bind-to", "none")
-    toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    toolchain = to_builtins(replace(chain, cflags="-O0")) | {"launcher": launcher}
     place.slurm(cluster, toolchains={"mpi": toolchain})
     words = "(hello or pingpong or collectives) and not hosts=2 or pairs and hosts=2"
-    place.env |= RANKS_SLEEP
     done = place.seatrial(
         *("run", str(PROBES), "-m", str(place.machine), "-k", words, "--name", "t"), timeout=120
     )

@@ -116,7 +116,6 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
     }
     gcc = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
     place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": gcc})
-    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     write_suites(place)
     plan = place.folder / "plan.yaml"
     text = edited(

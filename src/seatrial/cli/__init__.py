@@ -217,7 +217,7 @@ def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
     _open_standard_streams()
     try:
-        code = seatrial.main(standalone_mode=False)
+        code = seatrial.main(prog_name="seatrial", standalone_mode=False)
     except InvalidFiles as error:  # each line begins with file:line, for editors and grep
         _tell(str(error))
         code = error.exit_code

@@ -26,8 +26,8 @@ class DefaultGroup(click.Group):
         the default command takes a file and there is none of that name."""
         if args and (word := args[0]) not in (*self.commands, "-h", "--help"):
             takes_files = isinstance(self._argument.type, click.Path)
-            near = "" if word.startswith("-") else suggest(word, self.commands)
-            if takes_files and near and not os.path.lexists(word):
+            no_file = takes_files and not word.startswith("-") and not os.path.lexists(word)
+            if no_file and (near := suggest(word, self.commands)):
                 context.fail(f"no command and no file {word!r}; {near}")
             args = [self.default, *args]
         return super().parse_args(context, args)

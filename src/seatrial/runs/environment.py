@@ -37,7 +37,8 @@ def inherited(machine: Machine) -> dict[str, str]:
     own = Path(sys.prefix) / "bin"
     if sys.prefix == sys.base_prefix:
         return environment
-    others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own.resolve()]
+    real = os.path.realpath(own)
+    others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != real]
     path = os.pathsep.join(others)
     needed = [name for name in _programs(machine) if (own / name).exists()]
     alone = not all(shutil.which(name, path=path) for name in needed)
