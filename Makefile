@@ -9,9 +9,9 @@ BIN := $(VENV)/bin
 MPICH := .venv-mpich
 TOOLCHAIN ?= default
 REPEAT ?= 5
-# Four at a time on two cores, as many tests wait for something; a file's tests stay together.
-PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
-# In a new checkout each of those four would compile all tests; two processes compile half of them each.
+# Five at a time on two cores, as many tests wait for something; a file's tests stay together.
+PYTEST_ARGS ?= -n 5 --dist loadfile --no-loadscope-reorder
+# In a new checkout each of those five would compile all tests; two processes compile half of them each.
 COMPILE_TESTS = ls -d tests/*/ | xargs -n 12 -P 2 $(BIN)/python -m pytest --collect-only -qq > /dev/null || true
 # How many mutants `make mutants` tries, or all; drawn by the seed.
 MUTANTS ?= 400

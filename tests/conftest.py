@@ -72,41 +72,44 @@ settings.load_profile("unhurried")
 LONGEST = (
     "test_slurm.py",
     "test_acceptance_slurm.py",
-    "test_compat.py",
-    "test_mix_slurm.py",
     "test_pbs.py",
+    "test_mix_slurm.py",
     "test_slurm_gpus.py",
-    "test_c5_surrogates.py",
     "test_sustained.py",
     "test_gridengine.py",
-    "test_sustained_slurm.py",
     "test_compat_runs.py",
-    "test_placement.py",
+    "test_sustained_slurm.py",
+    "test_compat.py",
     "test_accept.py",
     "test_against_slurm.py",
-    "test_kill.py",
-    "test_damage.py",
-    "test_changing.py",
     "test_together.py",
     "test_stopping.py",
-    "test_tuning.py",
-    "test_tutorials.py",
-    "test_elapsed.py",
-    "test_probes.py",
     "test_supervise.py",
-    "test_running.py",
-    "test_rank_order.py",
-    "test_changing_slurm.py",
-    "test_local.py",
-    "test_live.py",
-    "test_features_slurm.py",
-    "test_release.py",
-    "test_binding.py",
-    "test_placement_check.py",
-    "test_c5.py",
     "test_shared_builds.py",
+    "test_changing.py",
+    "test_running.py",
+    "test_kill.py",
+    "test_elapsed.py",
+    "test_damage.py",
+    "test_local.py",
+    "test_run_collector.py",
+    "test_placement_check.py",
+    "test_beside.py",
+    "test_live.py",
+    "test_release.py",
+    "test_changing_slurm.py",
+    "test_binding.py",
+    "test_webhook.py",
+    "test_placement.py",
+    "test_rank_order.py",
+    "test_c5.py",
+    "test_docs_site.py",
+    "test_questions.py",
+    "test_outputs.py",
+    "test_tuning.py",
+    "test_jobs.py",
 )
-APART = 8  # files between two of them
+APART = 10  # files between two of them
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
@@ -126,8 +129,8 @@ def missing(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files that take longest over the first part of the run: others use the cores while
-    they wait, and no worker is left alone with one of them at the end."""
+    """Spread the files that take longest over the run, the longest first: others use the cores
+    while they wait, and no worker is left alone with one of them at the end."""
     files = dict.fromkeys(item.path for item in items)
     others = [path for path in files if path.name not in LONGEST]
     longest = sorted(files.keys() - others, key=lambda path: (LONGEST.index(path.name), path))
