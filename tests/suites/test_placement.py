@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.journal.events import JobStarted, MetricRecorded, RunJudged
+from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.machine.detect import detect
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import Toolchain
@@ -137,7 +137,7 @@ def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmClu
     turned = ("--set", "hosts=2", "--set", "place=Z,X")
     started(place, "-k", "collectives", *turned, "--name", "axes", "-j", "1")
     cases = {case.id: case.parameters["place"] for case in place.trial("axes").cases()}
-    nodes = {cases[ran.case]: unfold(ran.nodes) for ran in place.events("axes", JobStarted)}
+    nodes = {cases[ran.case]: unfold(ran.nodes) for ran in place.events("axes", ScriptStarted)}
     first = cluster.node_names[0]
     assert nodes == {"Z": (first, cluster.node_names[1]), "X": (first, cluster.node_names[4])}
 
