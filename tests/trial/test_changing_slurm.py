@@ -56,14 +56,14 @@ def test_a_trial_is_changed_held_and_cut_while_it_runs_and_its_driver_dies(
     place.slurm(cluster, {"poll": "0.5s"})
     write(place, FIRST, 600)
     with start(place, "-q") as driving:
-        driving.until(lambda: passed(place) > 16, "runs by the first plan", 120)
+        driving.until(lambda: passed(place) > 20, "runs by the first plan", 120)
         write(place, SECOND, 600)
         changed = control(place, "change", "--reason", "b is what matters", "--yes")
         assert changed.code == 0, changed.said
         driving.kill()
     (change,) = place.events(TAG, PolicyChanged)
     with start(place, "-q") as driving:
-        driving.until(lambda: since(place, change.time) > 28, "runs by the second plan", 120)
+        driving.until(lambda: since(place, change.time) > 36, "runs by the second plan", 120)
         node = cluster.node_names[-1]
         assert control(place, "exclude", node, "--reason", "the fan is loud").code == 0
         (excluded,) = place.events(TAG, NodeExcluded)
