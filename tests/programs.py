@@ -137,8 +137,7 @@ class Workplace:
         self.constants: dict[str, float] = {}
         self.fresh = False  # whether each command has an interpreter of its own from the start
         self._count = 0
-        self._events: dict[Path, list[Event]] = {}  # by journal, as it was
-        self._versions: dict[Path, tuple[int, int, int]] = {}
+        self._known: dict[Path, tuple[tuple[int, int, int], list[Event]]] = {}  # by journal
 
     # ---- what people write ----------------------------------------------------------------
 
@@ -238,10 +237,10 @@ class Workplace:
         except FileNotFoundError:
             return []
         version = (about.st_ino, about.st_size, about.st_mtime_ns)
-        if self._versions.get(journal) != version:
-            self._events[journal] = list(read(journal))
-            self._versions[journal] = version
-        return self._events[journal]
+        known = self._known.get(journal)
+        if known is None or known[0] != version:
+            known = self._known[journal] = version, list(read(journal))
+        return known[1]
 
     def count(self, *kinds: type[Event], tag: str = "t") -> int:
         return sum(isinstance(event, kinds) for event in self.events(tag))

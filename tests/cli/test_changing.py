@@ -66,6 +66,14 @@ def pause(place: Workplace) -> None:
     assert control(place, "pause").code == 0
 
 
+def pause_after(place: Workplace, runs: int) -> None:
+    """Drive the trial until more runs than these have passed, and pause it."""
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > runs, "runs")
+        pause(place)
+        driving.end()
+
+
 # ---- change -------------------------------------------------------------------------------
 
 
@@ -108,10 +116,7 @@ def test_a_changed_trial_goes_on_after_a_pause_and_after_a_driver_that_died(
     place: Workplace,
 ) -> None:
     halves(place)
-    with start(place) as driving:
-        driving.until(lambda: passed(place) > 4, "runs")
-        pause(place)
-        driving.end()
+    pause_after(place, 4)
     halves(place, most=1)
     assert control(place, "change", "--reason", "paused", "--yes").code == 0
     with start(place) as driving:
@@ -193,10 +198,7 @@ def test_what_contradicts_what_ran_is_refused_at_its_place(place: Workplace) -> 
 
 def test_a_change_of_what_is_built_or_of_the_machine_is_refused(place: Workplace) -> None:
     halves(place)
-    with start(place) as driving:
-        driving.until(lambda: passed(place) > 2, "runs")
-        pause(place)
-        driving.end()
+    pause_after(place, 2)
     place.local(cores=2)
     refused = control(place, "change", "--reason", "why not", "--yes")
     assert refused.code == 2
@@ -346,10 +348,7 @@ def test_a_person_stops_a_test_and_excludes_nodes_and_admits_both(place: Workpla
 
 def test_unknown_names_are_refused(place: Workplace) -> None:
     halves(place)
-    with start(place) as driving:
-        driving.until(lambda: passed(place) > 0, "runs")
-        pause(place)
-        driving.end()
+    pause_after(place, 0)
     for words in (
         ("hold", "c", "--reason", "x"),
         ("release", "c"),
