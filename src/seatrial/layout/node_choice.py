@@ -9,8 +9,6 @@ a node of the role. ``order`` is that of the ranks; alone or with ``within``, no
 ones in this order. Ties are drawn by the seed.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest

@@ -7,8 +7,6 @@ Parameters are bound in the order in which they are written. An expression may u
 parameters above it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -58,7 +56,7 @@ class ParameterSpace:
     @classmethod
     def of(
         cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
-    ) -> ParameterSpace:
+    ) -> "ParameterSpace":
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
         settings = settings or {}
         sources: dict[str, Source] = {n: settings[n] for n in test.defaults if n in settings}

@@ -4,8 +4,6 @@ prepared = prepare_trial(asked, machine_name)       # reads and checks everythin
 folder = create(trials, prepared.record(tag), prepared.cases)
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import time
@@ -53,7 +51,7 @@ class Prepared(NamedTuple):
     skipped: list[tuple[str, str]]
     expected: list[Reference]
 
-    def only(self, case_ids: Container[str]) -> Prepared:
+    def only(self, case_ids: Container[str]) -> "Prepared":
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     @property
