@@ -89,10 +89,12 @@ class ParameterSpace:
             if len(bound) > MAX_CASES:
                 message = f"the parameters give more than {MAX_CASES} cases"
                 raise ExpressionError(message, "parameters")
+        if not self.excluded:
+            return iter(bound)
         return (binding for binding in bound if not self._is_excluded(binding, facts))
 
     def _is_excluded(self, binding: dict[str, Scalar], facts: Mapping[str, Any]) -> bool:
-        names = {**facts, **binding} if self.excluded else {}
+        names = {**facts, **binding}
         return any(each.evaluate(names, "exclude", i) for i, each in enumerate(self.excluded))
 
 
