@@ -3,11 +3,10 @@ that dashboards made for it keep working; ``docs/events.md`` explains each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A verdict: its number, its name, what it means."""
 
     number: int

@@ -11,7 +11,6 @@ ones in this order. Ties are drawn by the seed.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from msgspec import Struct
 
 from seatrial.layout.node_order import in_order
 from seatrial.layout.topology import NetworkLevel, Topology
+from seatrial.lazy import random
 from seatrial.units import count
 
 

@@ -9,10 +9,10 @@ chassis, the chassis in its group, the group. Nodes of a smallest unit stay toge
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 
 from seatrial.layout.topology import Coordinates, Topology
+from seatrial.lazy import random
 
 RANDOM = "random"  # in place of an axis
 _LETTERS = "XYZUVW"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from seatrial.statistics.two_sample import CONFIDENCE
+from seatrial.statistics.sample_sizes import CONFIDENCE
 
 Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
 

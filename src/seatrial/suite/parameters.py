@@ -10,9 +10,10 @@ parameters above it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.file_model import Scalar
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
@@ -23,8 +24,7 @@ MAX_CASES = 1_000_000
 Source = list[Scalar] | Expression
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterAxis:
+class ParameterAxis(Struct, frozen=True):
     """Parameters that advance together (mostly one), and the source of their values."""
 
     names: tuple[str, ...]
@@ -48,8 +48,7 @@ class ParameterAxis:
         return frozenset().union(*used)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSpace:
+class ParameterSpace(Struct, frozen=True):
     """The axes in order, and the conditions that exclude a binding."""
 
     axes: tuple[ParameterAxis, ...]
