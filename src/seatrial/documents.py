@@ -7,8 +7,6 @@
 The shape of a file is a msgspec Struct, which also yields its JSON Schema.
 """
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +69,7 @@ def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) 
     return None if value is INVALID else cast(T, value)
 
 
-def load_checked(path: Path, shape: type[T], check: Callable[[T, Spot], None]) -> T:
+def load_checked(path: Path, shape: type[T], check: "Callable[[T, Spot], None]") -> T:
     """Return what a file holds. ``check`` adds the faults that its shape does not show. Raises
     InvalidFiles with every fault, also if there is no such file."""
     faults = Faults()
@@ -255,7 +253,7 @@ class Spot(NamedTuple):
     faulty: Sequence[str] = ()
     key: tuple[Step, ...] = ()
 
-    def inside(self, *key: Step) -> Spot:
+    def inside(self, *key: Step) -> "Spot":
         return self._replace(key=(*self.key, *key))
 
     def fault(self, message: str, *key: Step) -> None:

@@ -10,8 +10,6 @@ Python 3.12.3 a second thread could see it half-loaded (python/cpython#114763). 
 uses a module while another one loads it waits for the import lock.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable

@@ -7,8 +7,6 @@ YAML is read by the 1.2 core rules (``no`` and ``on`` are words, not false and t
 merge keys are refused. What is read is bounded in size and depth.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +50,7 @@ class Faults(Struct):
         """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
         self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
 
-    def add_all(self, others: Faults) -> None:
+    def add_all(self, others: "Faults") -> None:
         for text, (place, key) in others.found.items():
             self._record(text, place, key)
 
@@ -73,7 +71,7 @@ class YamlNode(Struct):
     place: SourceLocation
     keys: dict[str, SourceLocation] = {}
 
-    def child(self, step: str | int) -> YamlNode | None:
+    def child(self, step: str | int) -> "YamlNode | None":
         """Return the value of a key or at an index, if there is one."""
         inside = self.value
         if isinstance(step, str):

@@ -3,8 +3,6 @@
 status(record, cases, events)        # of one trial; `seatrial accept status` shows them
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -10,8 +10,6 @@ matter. Times are in ns, None where there is none yet. ``acceptance.utilisation`
 follows over time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 

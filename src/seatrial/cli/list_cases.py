@@ -1,7 +1,5 @@
 """``seatrial list``: list the cases of a suite without running anything."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -4,8 +4,6 @@
 @format_option("table", "json")
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -255,7 +253,7 @@ def names_of(by: tuple[str, ...]) -> list[str]:
 # ---- what a trial records -----------------------------------------------------------------
 
 
-def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:
+def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
     """Return the options in the form that a trial records. Raises click.UsageError for a malformed
     --set."""
     import msgspec

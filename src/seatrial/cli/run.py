@@ -1,7 +1,5 @@
 """``seatrial run``: build, launch, verify, record."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +51,7 @@ def command(
     labels: tuple[tuple[str, str], ...],
     dry_run: bool,
     alert: str,
-    fail_on: FailOn,
+    fail_on: "FailOn",
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -103,7 +101,7 @@ def command(
     return drive_and_tell(folder, folders, quiet, alert=alert, fail_on=fail_on)
 
 
-def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
+def _only_failed(prepared: "Prepared", folders: Folders, trial: str) -> "Prepared":
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
     from seatrial.cli.query_common import opened, tell_damage
     from seatrial.store import queries

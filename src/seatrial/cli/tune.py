@@ -1,7 +1,5 @@
 """``seatrial tune``: find the best setting of a test by a race, or show how one stands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

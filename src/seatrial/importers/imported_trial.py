@@ -8,8 +8,6 @@ or compares runs works on it, and the store can be rebuilt. Nothing of it runs. 
 another imported trial has already is left out.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import Counter

@@ -1,8 +1,6 @@
 """The registry of verdict codes. Names and numbers up to 23 are those of the OLCF Test Harness, so
 that dashboards made for it keep working; ``docs/events.md`` explains each."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

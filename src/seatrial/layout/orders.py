@@ -7,8 +7,6 @@ An order lists ranks by slot: the slots of the first node, then those of the sec
 permutation of 0 to n - 1. ``sizes`` are the slots of each node; they add up to n.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Literal

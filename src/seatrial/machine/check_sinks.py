@@ -1,7 +1,5 @@
 """Check the sinks of a machine file. No message shows a secret."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from seatrial.documents import Spot

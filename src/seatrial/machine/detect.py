@@ -1,7 +1,5 @@
 """Detect this host as a machine: its cores, memory, GPUs, compilers and MPIs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

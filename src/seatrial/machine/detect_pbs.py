@@ -4,8 +4,6 @@ PBS knows CPUs, memory, GPUs and what its administrators call resources; no sock
 domains. A host with several vnodes, ``n1[0]`` and ``n1[1]``, is one node.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

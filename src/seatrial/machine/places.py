@@ -8,8 +8,6 @@ or blocks are the groups), or JSON with the place of each node: a name, or an ob
 ``{"cabinet": "c0", "row": 2}``, as the OLCF Test Harness has it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

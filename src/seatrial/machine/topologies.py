@@ -7,8 +7,6 @@ is read when the machine is loaded and becomes node sets in the description that
 Groups alone are a tree of one level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Check the criteria, evidence, waivers and items of a component."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check the behaviours that a rehearsal of a plan assumes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from seatrial.documents import Spot

@@ -4,8 +4,6 @@ rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path
 with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in memory, on all cores
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ gathered = gathered_trial(folder, record, store, kept)
 gathered.part        # what the report says of it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ tables = tests([record, ...])      # checks, metrics, inputs
 texts = scripts([record, ...])     # for the annex
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple

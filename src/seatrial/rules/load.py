@@ -3,8 +3,6 @@
 rules = load([Path("rules/frost.yaml")])      # after the shipped ones; equal names replace
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path

@@ -3,8 +3,6 @@
 for rule in log_rules_for(machine): rule.pattern, rule.cause
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

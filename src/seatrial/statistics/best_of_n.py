@@ -3,8 +3,6 @@
 best_of([10.4, 10.1, 11.0, 10.2, 10.9], "lower")      # best 10.1, bound 10.9
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -8,8 +8,6 @@ allows for sides that differ in spread. Of log-normal figures a ratio of geometr
 medians. ``python -m pytest tests/studies/test_ratios.py`` measures how often both hold the truth.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import fmean, median, variance

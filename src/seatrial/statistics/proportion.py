@@ -3,8 +3,6 @@
 wilson(19, 20)          # (0.764, 0.991)
 """
 
-from __future__ import annotations
-
 import math
 
 from seatrial.statistics.sample_sizes import CONFIDENCE

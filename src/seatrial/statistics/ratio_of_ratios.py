@@ -4,8 +4,6 @@ change = ratio_of_ratios(native_64, compat_64, native_1024, compat_1024)
 change.ratio, change.low, change.high            # 1.41, 1.33, 1.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

@@ -3,8 +3,6 @@
 enough(3)        # 5: of three figures and four, Mann-Whitney's test cannot give p < 0.05
 """
 
-from __future__ import annotations
-
 import math
 
 CONFIDENCE = 0.95

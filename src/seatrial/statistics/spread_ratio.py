@@ -5,8 +5,6 @@ compare_spread(before, after)      # ratio 3.0 (1.9..4.6), p 2e-05
 The deviations are shares of the medians, so samples of different levels can be compared.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ Each sample is compared with the one of the best median, one-sided, at 5 % divid
 (Holm 1979). So with 95 % a best one is among those that are not told to be worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple

@@ -10,8 +10,6 @@ figures on each side, or three and five: fewer cannot give p < 0.05. The verdict
 are as many and the whole interval is within the least effect of 1. Otherwise it is "unclear".
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -184,7 +182,7 @@ def _middles(values: Sequence[float], places: Ints) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _drawn(first: int, second: int) -> tuple[Ints, Ints, Ints | None]:
+def _drawn(first: int, second: int) -> "tuple[Ints, Ints, Ints | None]":
     """Return resamples of two samples of these sizes, as places of their middle figures.
 
     For each side an array of shape (2, n): the places of the two middle figures among the ordered

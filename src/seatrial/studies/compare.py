@@ -7,8 +7,6 @@ Which cases are one row ``studies.pairing`` says; each row is compared by ``stat
 and all of them together by ``statistics.multiple_testing``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import groupby

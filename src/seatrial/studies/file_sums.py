@@ -4,8 +4,6 @@ learned = learn_sums([trial])            # one reference for each case and file
 sums_of(TrialFolder(path), record)       # {(case id, "restart.nc"): Counter({"5d41...": 3})}
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping

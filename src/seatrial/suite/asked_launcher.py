@@ -1,8 +1,6 @@
 """The launcher of a case. A test asks for one by a word (``launcher: srun``), or by a parameter
 that has the word, so that launchers can be compared as an axis."""
 
-from __future__ import annotations
-
 import re
 import typing
 from collections.abc import Iterable, Mapping

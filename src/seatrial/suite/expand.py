@@ -6,8 +6,6 @@ expansion.cases      # in the order of the suite, parameters and toolchains
 expansion.skipped    # cases that this machine cannot run, with the reasons
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ Who decides, the strongest first: a component of a plan, the test, the machine a
 phase. The ``options`` of all are given to sbatch in the order machine, test, component.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -104,7 +102,7 @@ class Text(NamedTuple):
     key: tuple[str | int, ...]
 
     @classmethod
-    def of(cls, written: str, *key: str | int) -> Text:
+    def of(cls, written: str, *key: str | int) -> "Text":
         """Parse a text. Raises ExpressionError."""
         parts: list[str | Expression] = []
         end = 0

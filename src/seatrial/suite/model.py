@@ -4,8 +4,6 @@ The structs are the file's shape: the loader decodes by them and ``seatrial sche
 the two cannot differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

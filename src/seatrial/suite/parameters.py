@@ -7,8 +7,6 @@ Parameters are bound in the order in which they are written. An expression may u
 parameters above it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any
@@ -57,7 +55,7 @@ class ParameterSpace(Struct, frozen=True):
     @classmethod
     def of(
         cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
-    ) -> ParameterSpace:
+    ) -> "ParameterSpace":
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
         settings = settings or {}
         sources: dict[str, Source] = {n: settings[n] for n in test.defaults if n in settings}

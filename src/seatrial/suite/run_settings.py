@@ -6,8 +6,6 @@
 All of them may follow from parameters, so that a tuning can try several.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,8 +7,6 @@ Each is a word (``spread: pack``), or an expression that gives one: the name of 
 it an axis. The word ``default`` says what a missing key says.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable
 from typing import Any

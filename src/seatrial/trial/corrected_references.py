@@ -5,8 +5,6 @@
 A trial keeps the references that it was made with, until a person judges it again by others.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from seatrial.journal.events import ReferencesCorrected

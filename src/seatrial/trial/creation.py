@@ -1,7 +1,5 @@
 """Creates the folder of a trial: its record, its cases and its scripts."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -7,8 +7,6 @@ records what the conductor decides, and does it. To start a trial and to resume 
 the journal is replayed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from logging import DEBUG, INFO, WARNING

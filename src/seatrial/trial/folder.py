@@ -8,8 +8,6 @@ trials/<tag>/
   runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
-from __future__ import annotations
-
 import getpass
 import hashlib
 import os

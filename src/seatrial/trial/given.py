@@ -6,8 +6,6 @@ It has a record, cases and a journal, as each trial has, so that the store can b
 events are of kinds of their own, which nothing that counts runs or measurements takes for these.
 """
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import time

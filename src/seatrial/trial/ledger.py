@@ -4,8 +4,6 @@ Each event is appended to the journal, applied to the conductor and reported to 
 on with a trial that was interrupted, the ledger replays the journal.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path

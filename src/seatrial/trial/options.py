@@ -1,7 +1,5 @@
 """What a person asked for a trial of a suite."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from seatrial.suite.model import CaseSelection

@@ -1,7 +1,5 @@
 """Makes the record of a trial, real or rehearsed, from a prepared component of a plan."""
 
-from __future__ import annotations
-
 import os
 import socket
 

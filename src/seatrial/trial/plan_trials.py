@@ -6,8 +6,6 @@
 A trial that was abandoned keeps its tag. The next one of its component gets a number: ``<tag>-2``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count

@@ -4,8 +4,6 @@ prepared = prepare_trial(asked, machine_name)       # reads and checks everythin
 prepared.cases
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Container, Iterable, Mapping
@@ -46,7 +44,7 @@ class Prepared(NamedTuple):
     skipped: list[tuple[str, str]]
     expected: list[Reference]
 
-    def only(self, case_ids: Container[str]) -> Prepared:
+    def only(self, case_ids: Container[str]) -> "Prepared":
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     @property

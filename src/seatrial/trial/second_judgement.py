@@ -10,8 +10,6 @@ wrote is still there. What was measured stays: figures that were recorded are ju
 and only those that had not been found are added.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

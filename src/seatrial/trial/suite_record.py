@@ -4,8 +4,6 @@ prepared = prepare_trial(asked, machine_name)
 folder = create(trials, suite_record(prepared, tag), prepared.cases)
 """
 
-from __future__ import annotations
-
 import socket
 import time
 

@@ -6,8 +6,6 @@
 Settings are cases of the test, in the order of the grid. All faults of all files are told at once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

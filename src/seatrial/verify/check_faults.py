@@ -3,8 +3,6 @@
 faults_of_check(Check(contains=""))      # [("contains", "is empty")]
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.suite.check_spec import Check

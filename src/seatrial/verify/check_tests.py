@@ -1,7 +1,5 @@
 """Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

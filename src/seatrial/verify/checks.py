@@ -4,8 +4,6 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
     print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ form = find_format("ior")
 figures = form.read(text)             # ValueError with the reason if the output is not complete
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from pathlib import Path

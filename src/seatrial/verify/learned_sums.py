@@ -1,7 +1,5 @@
 """The sums of files that must be the same bit for bit, where they are learned references."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace

@@ -3,8 +3,6 @@
 figures, findings = measure(test, run_directory)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import isfinite
 from pathlib import Path

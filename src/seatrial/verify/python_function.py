@@ -13,8 +13,6 @@ The function runs in a separate process (this file is also its main program), so
 exit or its prints cannot harm the trial. Its working directory is the run directory.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -3,8 +3,6 @@
 fault_of_source("answer.py:check", folder)    # "answer.py has no function check; it has judge"
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -6,8 +6,6 @@ piece = tail(run_directory / "stderr", 4096)
 print(plain(piece.text) if piece else "not there")
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ finding = judge(figure, reference)          # None, or e.g. performance: triad .
 ``verify.learning`` learns them from measurements, ``verify.reference_file`` writes them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

@@ -5,8 +5,6 @@ verdict = judge(test, case, run_directory, exit_code, references, names)
 verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

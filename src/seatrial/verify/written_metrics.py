@@ -1,7 +1,5 @@
 """The metrics of a test as a person wrote them: their faults and names, before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
