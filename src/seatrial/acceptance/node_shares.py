@@ -12,8 +12,6 @@ start the next job, and its length is known to a poll only. The shares are of th
 were available; what no run had is unused.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -6,8 +6,6 @@ that its `--help` stays fast.
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import os
@@ -184,7 +182,7 @@ class Folders:
         self.store: Path | str = named_store or trials / "store.sqlite"
         self._named_store = named_store
 
-    def around(self, trial: Path) -> Folders:
+    def around(self, trial: Path) -> "Folders":
         """Return the folders for a trial that was named by its path."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self

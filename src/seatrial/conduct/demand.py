@@ -5,8 +5,6 @@ A demand is a fold over events, as its conductor is. ``choose`` changes nothing:
 an offer, which counts what was taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 

@@ -29,8 +29,6 @@ is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs 
 started before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from seatrial.conduct.admission import Shape
@@ -206,7 +204,7 @@ class Mix(Demand):
         shapes = [self._shapes[case] for case in launches]
         return self._pace.next_start(now, shapes, counts, self._usual)
 
-    def _to_copies(self, offer: Offer, taking: _Taking) -> None:
+    def _to_copies(self, offer: Offer, taking: "_Taking") -> None:
         copies = self._copies
 
         def lack(entry: int) -> tuple[float, float, int]:
@@ -218,7 +216,7 @@ class Mix(Demand):
             if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:
                 short.remove(entry)
 
-    def _to_claims(self, offer: Offer, taking: _Taking) -> None:
+    def _to_claims(self, offer: Offer, taking: "_Taking") -> None:
         """Take runs of tests with a share, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
@@ -244,7 +242,7 @@ class Mix(Demand):
                 open_ones.remove(entry)
 
     def _due(
-        self, entries: Sequence[int], taking: _Taking, offer: Offer, idle: int
+        self, entries: Sequence[int], taking: "_Taking", offer: Offer, idle: int
     ) -> Sequence[int]:
         """Return those of some entries that may have one more run in flight: they have fewer than
         their copies, or the run would wait and be ready when one of them ends; or the pace allows
@@ -297,7 +295,7 @@ class Mix(Demand):
         """Return the node-seconds of a usual run."""
         return self._widest[entry] * self._usual[entry]
 
-    def _to_gaps(self, offer: Offer, taking: _Taking) -> None:
+    def _to_gaps(self, offer: Offer, taking: "_Taking") -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
         while open_ones:
             idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
@@ -311,7 +309,7 @@ class Mix(Demand):
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
+    def _must_be_next(self, offer: Offer, taking: "_Taking") -> int | None:
         """Return the entry that all others wait for on a shared node; None where there is none."""
         ready = self._due([n for n in self._claimed if self._cases[n]], taking, offer, 0)
         had = dict(zip(ready, self._had(ready, offer.counts), strict=True))

@@ -4,8 +4,6 @@ The states of the trial and of its runs are those of ``journal.trial_life`` and 
 may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

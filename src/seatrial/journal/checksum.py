@@ -11,8 +11,6 @@ To check many lines takes one pass over their bytes. To check one takes the 19 b
 Lines without a checksum (of version 0.1, or written by a job) are not checked.
 """
 
-from __future__ import annotations
-
 import zlib
 
 from seatrial.lazy import regex

@@ -9,8 +9,6 @@ by position, which takes half as long as by name. Where no journal is written, t
 made: they say when something began, and change nothing that the next event would not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace

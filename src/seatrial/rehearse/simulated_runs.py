@@ -5,8 +5,6 @@ runs.begin(now, run)                      # launched, or refused
 if runs.receive(now, update): ...         # there may be something to decide
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Summarise a rehearsed trial in little memory, to keep those of many seeds and compare them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from statistics import fmean, stdev
 from typing import NamedTuple
