@@ -22,9 +22,11 @@ __all__ = [
     "LazyModule",
     "futures",
     "jinja2",
+    "json",
     "multiprocessing",
     "nodeset",
     "np",
+    "random",
     "regex",
     "yaml",
 ]
@@ -57,7 +59,9 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import json
     import multiprocessing
+    import random
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -69,7 +73,9 @@ else:
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     jinja2 = LazyModule("jinja2")
+    json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
+    random = LazyModule("random")
     yaml = LazyModule("yaml")

@@ -33,7 +33,7 @@ from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
-from seatrial.verify.checks import unlearned_sums
+from seatrial.verify.learned_sums import unlearned_sums
 from seatrial.verify.references import References
 
 BINS = 48

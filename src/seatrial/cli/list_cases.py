@@ -20,7 +20,6 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     """
     import msgspec
 
-    from seatrial.runs.launchers import launch_line
     from seatrial.suite.job_options import described
     from seatrial.trial.prepare import notes_of, prepare_trial, require_cases
     from seatrial.verify.reading import plain
@@ -39,6 +38,8 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         if case.only_builds:
             lines.append(f"{'':18}(only builds)")
         elif commands:
+            from seatrial.runs.launchers import launch_line  # few ask for it
+
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})

@@ -17,7 +17,7 @@ from seatrial.settings import setting
 from seatrial.units import moment_of, share_of
 
 if TYPE_CHECKING:
-    from seatrial.trial.folder import TrialOptions
+    from seatrial.trial.options import TrialOptions
 
 T = TypeVar("T")
 Decorator = Callable[..., Any]
@@ -258,7 +258,7 @@ def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
     --set."""
     import msgspec
 
-    from seatrial.trial.folder import TrialOptions
+    from seatrial.trial.options import TrialOptions
 
     pairs = {}
     for text in settings:

@@ -69,9 +69,10 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.load import require_chosen
     from seatrial.suite.shared_allocations import described_groups
-    from seatrial.trial.folder import create
+    from seatrial.trial.creation import create
     from seatrial.trial.prepare import new_tag, notes_of, prepare_trial, require_cases
-    from seatrial.verify.checks import unlearned_sums
+    from seatrial.trial.suite_record import suite_record
+    from seatrial.verify.learned_sums import unlearned_sums
 
     if not dry_run:
         require_chosen(machine, "-m")
@@ -84,7 +85,7 @@ def command(
         require_scheduler(prepared.site.machine)
     folder = create(
         folders.trials,
-        prepared.record(tag or new_tag(folders.trials, asked.suites)),
+        suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
     for what, why in prepared.skipped[:10]:

@@ -30,15 +30,9 @@ from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine
 from seatrial.suite.expand import case_id
 from seatrial.suite.model import Case, Test
-from seatrial.trial.folder import (
-    ImportedFrom,
-    Record,
-    TrialFolder,
-    TrialOptions,
-    create,
-    tags,
-    user_name,
-)
+from seatrial.trial.creation import create
+from seatrial.trial.folder import ImportedFrom, Record, TrialFolder, tags, user_name
+from seatrial.trial.options import TrialOptions
 
 
 class ImportSource(NamedTuple):

@@ -8,9 +8,10 @@ permutation of 0 to n - 1. ``sizes`` are the slots of each node; they add up to 
 """
 
 import itertools
-import random
 from collections.abc import Sequence
 from typing import Literal
+
+from seatrial.lazy import random
 
 Order = list[int]
 MfdnKind = Literal["DM", "CM", "BDM", "BCM"]

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
@@ -22,7 +21,7 @@ NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 def this_host() -> str:
     """Return the short name of this host, fit for a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname().split(".")[0]) or "localhost"
+    return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename.split(".")[0]) or "localhost"
 
 
 def detect(name: str, *, with_layout: bool = False) -> Machine:

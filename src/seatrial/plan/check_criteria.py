@@ -21,7 +21,7 @@ from seatrial.suite.model import Test
 from seatrial.units import share_of
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.file_use import UNITS
-from seatrial.verify.metrics import figure_names
+from seatrial.verify.written_metrics import figure_names
 
 # Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}

@@ -47,7 +47,7 @@ from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count
-from seatrial.verify.checks import unlearned_sums
+from seatrial.verify.learned_sums import unlearned_sums
 
 
 class GatheredTrial(NamedTuple):

@@ -27,7 +27,7 @@ from seatrial.suite.model import Case, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
-from seatrial.verify.metrics import FROM
+from seatrial.verify.written_metrics import FROM
 
 NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
 """The exit codes of a job script that started nothing: the directory of its run is not there, or

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seatrial.statistics.two_sample import CONFIDENCE
+from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.units import Better
 
 

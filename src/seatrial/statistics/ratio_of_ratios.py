@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.statistics.few_figures import are_few, ratio_interval
-from seatrial.statistics.two_sample import CONFIDENCE, resampled_medians
+from seatrial.statistics.sample_sizes import CONFIDENCE
+from seatrial.statistics.two_sample import resampled_medians
 
 
 class RatioChange(Struct, frozen=True):

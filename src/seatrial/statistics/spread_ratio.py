@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
+from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate
-from seatrial.statistics.two_sample import CONFIDENCE
 
 LEAST = 5  # figures of a side: fewer tell nothing of a spread
 RECOMMENDED = 20

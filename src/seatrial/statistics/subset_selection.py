@@ -12,7 +12,8 @@ from statistics import median
 from typing import NamedTuple
 
 from seatrial.statistics.multiple_testing import student_p
-from seatrial.statistics.two_sample import CONFIDENCE, least_p, mann_whitney
+from seatrial.statistics.sample_sizes import CONFIDENCE, least_p
+from seatrial.statistics.two_sample import mann_whitney
 from seatrial.units import Better
 
 

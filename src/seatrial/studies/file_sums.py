@@ -19,7 +19,7 @@ from seatrial.studies.selection import Side
 from seatrial.suite.model import Case, Test, case_name, show
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
-from seatrial.verify.checks import learned_files
+from seatrial.verify.learned_sums import learned_files
 from seatrial.verify.references import Learned, Reference
 
 RIGHT = (PASS.number, PERFORMANCE.number)

@@ -221,6 +221,8 @@ def effective(machine: BatchSettings, options: JobOptions) -> JobOptions:
 
 def described(options: JobOptions) -> str:
     """Return options for people: ``gpus_per_node=4 memory=16.0 GiB partition=gpu``; "" for none."""
+    if options == _NONE:
+        return ""
     words = [f"{key}={getattr(options, key)}" for key in GPU_KEYS if getattr(options, key)]
     words += [f"memory={show_bytes(options.memory).replace(' ', '')}"] if options.memory else []
     words += [f"{key}={value}" for key in _OVERRIDDEN if (value := getattr(options, key))]

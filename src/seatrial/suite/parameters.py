@@ -8,9 +8,10 @@ parameters above it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.file_model import Scalar
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
@@ -21,8 +22,7 @@ MAX_CASES = 1_000_000
 Source = list[Scalar] | Expression
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterAxis:
+class ParameterAxis(Struct, frozen=True):
     """Parameters that advance together (mostly one), and the source of their values."""
 
     names: tuple[str, ...]
@@ -46,8 +46,7 @@ class ParameterAxis:
         return frozenset().union(*used)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSpace:
+class ParameterSpace(Struct, frozen=True):
     """The axes in order, and the conditions that exclude a binding."""
 
     axes: tuple[ParameterAxis, ...]
@@ -87,10 +86,12 @@ class ParameterSpace:
             if len(bound) > MAX_CASES:
                 message = f"the parameters give more than {MAX_CASES} cases"
                 raise ExpressionError(message, "parameters")
+        if not self.excluded:
+            return iter(bound)
         return (binding for binding in bound if not self._is_excluded(binding, facts))
 
     def _is_excluded(self, binding: dict[str, Scalar], facts: Mapping[str, Any]) -> bool:
-        names = {**facts, **binding} if self.excluded else {}
+        names = {**facts, **binding}
         return any(each.evaluate(names, "exclude", i) for i, each in enumerate(self.excluded))
 
 

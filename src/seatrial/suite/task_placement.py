@@ -74,6 +74,8 @@ def fault_of_choice(key: str, text: str) -> str:
 def misfit(placement: TaskPlacement, tasks: int, threads: int, names: Names) -> str:
     """Return why the tasks of a case do not fit on a node as they are to be placed; "" if they do,
     or nothing says how."""
+    if placement == _NONE:
+        return ""
     cores, domains = names["node.cores"], names["node.numa_domains"]
     if placement.spare_cores and tasks * threads + placement.spare_cores > cores:
         wanted = count(tasks * threads, "core")

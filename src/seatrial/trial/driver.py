@@ -30,6 +30,7 @@ from seatrial.trial.answers import answer_to
 from seatrial.trial.attempts import Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
+from seatrial.trial.creation import write_scripts
 from seatrial.trial.folder import TrialFolder, user_name
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
@@ -198,7 +199,7 @@ class Driver:
 
     def _restore_scripts(self) -> None:
         try:
-            self.folder.write_scripts(self.record)
+            write_scripts(self.folder, self.record)
         except OSError as error:
             raise TrialError(
                 f"{self.folder.path}: the scripts of the tests cannot be written: "

@@ -133,7 +133,7 @@ def plain_page(text: str) -> str:
 
 
 def _escaped(text: str, kept: str) -> str:
-    if text.isprintable():
+    if text.translate(dict.fromkeys(map(ord, kept))).isprintable():
         return text
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
